@@ -1,0 +1,1 @@
+"""What a call is: values only, no input or output."""

@@ -1,0 +1,205 @@
+"""The picture of everything now: a fold of the events."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import assert_never
+
+from whisper_tui.model.call import Session
+from whisper_tui.model.decision import Grant
+from whisper_tui.model.errors import BrokenHistory
+from whisper_tui.model.event import (
+    AgentGaveUp,
+    BackgroundSeen,
+    CallEvent,
+    Decided,
+    Event,
+    Finished,
+    Granted,
+    GrantEvent,
+    GrantRevoked,
+    GrantUsed,
+    Judged,
+    SessionClosed,
+    SessionDescribed,
+    SessionEvent,
+    SessionOpened,
+    SessionResumed,
+    Settled,
+    SignalSent,
+    Spawned,
+    Started,
+    Submitted,
+)
+from whisper_tui.model.state import CallRecord, CallState, Ended, Queued, Running, Starting, Unjudged, Waiting
+
+ENDED_KEPT = 1000
+"""How many settled calls a board remembers; older ones are in the journal."""
+
+
+class Board:
+    """Sessions, calls and remembered approvals, by id; every part keeps the order of arrival."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        """Number of the last event applied."""
+        self.sessions: dict[str, Session] = {}
+        self.calls: dict[str, CallRecord] = {}
+        self.grants: dict[str, Grant] = {}
+        self.waiting: dict[str, None] = {}
+        """Ids of the calls that a human has to decide, oldest first."""
+        self.queued: dict[str, None] = {}
+        self.running: dict[str, None] = {}
+        """Ids of the calls that are starting or running."""
+        self.unsettled: dict[str, None] = {}
+        """Ids of the ended calls of which something is still alive."""
+        self.settled: deque[str] = deque()
+        """Ids of the calls that are over, oldest first."""
+
+    def apply_all(self, events: Iterable[Event]) -> None:
+        """Apply events in their order."""
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Take one more fact into the picture. Raises `BrokenHistory` for a fact about an unknown thing."""
+        match event:
+            case SessionOpened() | SessionDescribed() | SessionResumed() | SessionClosed():
+                self._apply_to_session(event)
+            case Granted() | GrantUsed() | GrantRevoked():
+                self._apply_to_grant(event)
+            case Submitted():
+                self._place(CallRecord(call=event.call, state=Unjudged()))
+            case _:
+                self._place(advance(self.record(event.call_id), event))
+        self.seq = max(self.seq, event.seq)
+
+    def record(self, call_id: str) -> CallRecord:
+        """The record of a call. Raises `BrokenHistory` when the board does not know it."""
+        try:
+            return self.calls[call_id]
+        except KeyError:
+            raise BrokenHistory(f"no call {call_id} on the board") from None
+
+    def _apply_to_session(self, event: SessionEvent) -> None:
+        match event:
+            case SessionOpened(session=session):
+                self.sessions[session.id] = session
+                return
+            case SessionDescribed(client=client):
+                change: dict[str, object] = {"client": client}
+            case SessionResumed(pid=pid):
+                change = {"pid": pid, "closed_at": None, "closed_because": None}
+            case SessionClosed(why=why):
+                change = {"closed_at": event.at, "closed_because": why}
+            case _:
+                assert_never(event)
+        known = self.sessions.get(event.session_id)
+        if known is None:
+            raise BrokenHistory(f"no session {event.session_id} on the board")
+        self.sessions[known.id] = known.model_copy(update=change)
+
+    def _apply_to_grant(self, event: GrantEvent) -> None:
+        if isinstance(event, Granted):
+            self.grants[event.grant.id] = event.grant
+            return
+        known = self.grants.get(event.grant_id)
+        if known is None:
+            raise BrokenHistory(f"no remembered approval {event.grant_id} on the board")
+        change = {"uses": known.uses + 1} if isinstance(event, GrantUsed) else {"revoked_at": event.at}
+        self.grants[known.id] = known.model_copy(update=change)
+
+    def _place(self, record: CallRecord) -> None:
+        """Put a record where its state belongs; forget the oldest settled ones beyond what is kept."""
+        before = self.calls.get(record.id)
+        after = self._shelf(record)
+        if before is not None and (old := self._shelf(before)) is not after and old is not None:
+            old.pop(record.id, None)
+        self.calls[record.id] = record
+        if after is not None:
+            after.setdefault(record.id)
+        elif isinstance(record.state, Ended) and (before is None or before.is_open):
+            self.settled.append(record.id)
+            while len(self.settled) > ENDED_KEPT:
+                self.calls.pop(self.settled.popleft(), None)
+
+    def _shelf(self, record: CallRecord) -> dict[str, None] | None:
+        match record.state:
+            case Waiting():
+                return self.waiting
+            case Queued():
+                return self.queued
+            case Starting() | Running():
+                return self.running
+            case Ended(settled=False):
+                return self.unsettled
+            case Unjudged() | Ended():
+                return None
+            case _ as never:
+                assert_never(never)
+
+
+def advance(record: CallRecord, event: CallEvent) -> CallRecord:
+    """The record after one more event about its call."""
+    match event:
+        case Submitted():
+            return record
+        case Judged():
+            return _judged(record, event)
+        case Decided():
+            state = Queued(since=event.at) if event.decision.kind == "approve" else record.state
+            change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at}
+            return _with(record, state, **change)
+        case Started():
+            return _with(record, Starting(attempt=event.attempt, since=event.at))
+        case Spawned():
+            return _with(record, Running(attempt=event.attempt, process=event.process))
+        case BackgroundSeen():
+            return _with(record, record.state, background=event.processes)
+        case SignalSent():
+            return _with(record, record.state, signals=(*record.signals, event.number))
+        case AgentGaveUp():
+            return _with(record, record.state, agent_gave_up=event.why)
+        case Finished():
+            return _with(record, _ended(record, event))
+        case Settled():
+            return _settle(record)
+        case _:
+            assert_never(event)
+
+
+def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
+    return record.model_copy(update={"state": state, **change})
+
+
+def _judged(record: CallRecord, event: Judged) -> CallRecord:
+    """Only *ask* moves a call: an allowed or refused one waits for the decision that says so."""
+    change: dict[str, object] = {"verdict": event.verdict, "resolved": event.resolved}
+    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Queued):
+        return _with(record, record.state, **change)
+    if isinstance(record.state, Unjudged):
+        return _with(record, Waiting(since=event.at), **change)
+    back = Waiting(
+        since=event.at,
+        returned_because=event.verdict.reason,
+        edited_before=record.spec if record.edited else None,
+    )
+    return _with(record, back, decision=None, decided_by=None, decided_at=None, **change)
+
+
+def _ended(record: CallRecord, event: Finished) -> Ended:
+    return Ended(
+        at=event.at,
+        ending=event.ending,
+        attempt=record.attempt,
+        process=record.process,
+        output=event.output,
+        usage=event.usage,
+        settled=record.attempt is None,
+    )
+
+
+def _settle(record: CallRecord) -> CallRecord:
+    gone = tuple(process.model_copy(update={"alive": False}) for process in record.background)
+    if not isinstance(record.state, Ended):
+        raise BrokenHistory(f"call {record.id} was settled before it ended")
+    return _with(record, record.state.model_copy(update={"settled": True}), background=gone)

@@ -1,0 +1,78 @@
+"""What an agent asks for, and who the agent is."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.value import Value
+
+Trust = Literal["trusted_operator", "trusted_system", "trusted_integration", "untrusted_external"]
+
+
+class ClientInfo(Value):
+    """The agent's program, by its own account."""
+
+    name: str
+    version: str = ""
+
+
+class SessionHello(Value):
+    """What a transport tells the supervisor when an agent connects."""
+
+    name: str
+    """Shown in the queue."""
+    root: str
+    """Absolute path of the workspace."""
+    client: ClientInfo | None = None
+    pid: int | None = None
+    """Process id of the agent's side of the connection, where known."""
+    trust: Trust = "untrusted_external"
+    environment: dict[str, str] = Field(default_factory=dict)
+    """What the agent's commands inherit. Kept in a private file, never in the journal."""
+    resume: str | None = None
+    """The id of a session that this connection continues, after a supervisor went away."""
+
+
+class Session(Value):
+    """One agent connection. Approval memory lives and dies with it."""
+
+    id: str
+    name: str
+    root: str
+    client: ClientInfo | None = None
+    pid: int | None = None
+    trust: Trust = "untrusted_external"
+    opened_at: float
+    """Seconds since the epoch."""
+    closed_at: float | None = None
+    closed_because: str | None = None
+
+
+class CallRequest(Value):
+    """A tool call on its way in: validated arguments and the command that they mean."""
+
+    session_id: str
+    tool: str
+    arguments: dict[str, Any]
+    """The arguments as the agent sent them."""
+    spec: CommandSpec
+    description: str = ""
+    """The agent's own words about the command."""
+    key: str | None = None
+    """Makes submitting idempotent: the same key in the same session is the same call."""
+
+
+class ToolCall(Value):
+    """A tool call that the journal knows."""
+
+    id: str
+    """Short decimal number, unique in one state directory."""
+    session_id: str
+    tool: str
+    arguments: dict[str, Any]
+    spec: CommandSpec
+    description: str = ""
+    key: str | None = None
+    submitted_at: float
+    """Seconds since the epoch."""

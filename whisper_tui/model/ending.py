@@ -1,0 +1,72 @@
+"""How a call ended; no ending can be mistaken for another, and "never ran" is never exit 0."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.value import Value
+
+StartProblem = Literal["program_not_found", "permission_denied", "cwd_not_found", "not_executable", "other"]
+
+
+class Exited(Value):
+    """The process ended by itself."""
+
+    kind: Literal["exited"] = "exited"
+    code: int
+
+
+class Signalled(Value):
+    """A signal ended the process."""
+
+    kind: Literal["signalled"] = "signalled"
+    number: int
+    by_us: bool
+    """Whether it was sent through whisper_tui."""
+    core_dumped: bool = False
+
+
+class TimedOut(Value):
+    """Its time was over, so it was ended."""
+
+    kind: Literal["timed_out"] = "timed_out"
+    after_s: float
+
+
+class FailedToStart(Value):
+    """There was never a process."""
+
+    kind: Literal["failed_to_start"] = "failed_to_start"
+    problem: StartProblem
+    subject: str
+    """The program or directory that it is about."""
+    message: str
+
+
+class Denied(Value):
+    """A human or a rule said no; nothing ran."""
+
+    kind: Literal["denied"] = "denied"
+    by: Decider
+    reason: str
+
+
+class Withdrawn(Value):
+    """The agent took it back before it ran."""
+
+    kind: Literal["withdrawn"] = "withdrawn"
+    why: str
+
+
+class Lost(Value):
+    """It ran, or may have run, and its end cannot be known. Never run again by itself."""
+
+    kind: Literal["lost"] = "lost"
+    why: str
+
+
+Ending = Annotated[
+    Exited | Signalled | TimedOut | FailedToStart | Denied | Withdrawn | Lost,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,178 @@
+"""The facts about calls: numbered, journaled before their effect, never changed."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from whisper_tui.model.call import ClientInfo, Session, ToolCall
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.decision import Decider, Decision, Grant
+from whisper_tui.model.ending import Ending
+from whisper_tui.model.run import BackgroundProcess, OutputSizes, RunProcess, SignalTarget, Usage
+from whisper_tui.model.value import Value
+from whisper_tui.model.verdict import Resolved, Verdict
+
+
+class Fact(Value):
+    """What all events share."""
+
+    seq: int = 0
+    """Position in the journal, from 1. 0: not yet journaled."""
+    at: float
+    """Seconds since the epoch."""
+
+
+class SessionOpened(Fact):
+    """An agent connected."""
+
+    kind: Literal["session_opened"] = "session_opened"
+    session: Session
+
+
+class SessionDescribed(Fact):
+    """An agent said which program it is."""
+
+    kind: Literal["session_described"] = "session_described"
+    session_id: str
+    client: ClientInfo
+
+
+class SessionResumed(Fact):
+    """A closed or interrupted connection is back."""
+
+    kind: Literal["session_resumed"] = "session_resumed"
+    session_id: str
+    pid: int | None
+
+
+class SessionClosed(Fact):
+    """An agent's connection ended; its approval memory with it."""
+
+    kind: Literal["session_closed"] = "session_closed"
+    session_id: str
+    why: str
+
+
+class Submitted(Fact):
+    """A call arrived."""
+
+    kind: Literal["submitted"] = "submitted"
+    call: ToolCall
+
+
+class Judged(Fact):
+    """The policy looked at a call; again when it is about to start."""
+
+    kind: Literal["judged"] = "judged"
+    call_id: str
+    verdict: Verdict
+    resolved: Resolved
+
+
+class Decided(Fact):
+    """A human, a rule or a remembered approval decided."""
+
+    kind: Literal["decided"] = "decided"
+    call_id: str
+    decision: Decision
+    by: Decider
+
+
+class Started(Fact):
+    """The order to start this attempt is about to be given."""
+
+    kind: Literal["started"] = "started"
+    call_id: str
+    attempt: int
+    """From 1. A later attempt exists only where the earlier one provably never ran."""
+    spec: CommandSpec
+
+
+class Spawned(Fact):
+    """The process exists."""
+
+    kind: Literal["spawned"] = "spawned"
+    call_id: str
+    attempt: int
+    process: RunProcess
+
+
+class BackgroundSeen(Fact):
+    """The processes that the command has left behind so far, ended ones included."""
+
+    kind: Literal["background_seen"] = "background_seen"
+    call_id: str
+    processes: tuple[BackgroundProcess, ...]
+
+
+class SignalSent(Fact):
+    """A signal is about to be sent to a run."""
+
+    kind: Literal["signal_sent"] = "signal_sent"
+    call_id: str
+    number: int
+    target: SignalTarget
+    by: Decider
+
+
+class AgentGaveUp(Fact):
+    """The agent no longer waits for a call that goes on."""
+
+    kind: Literal["agent_gave_up"] = "agent_gave_up"
+    call_id: str
+    why: str
+
+
+class Finished(Fact):
+    """The call has its ending; its answer is fixed."""
+
+    kind: Literal["finished"] = "finished"
+    call_id: str
+    ending: Ending
+    output: OutputSizes = OutputSizes()
+    """How much had been captured when the leader ended: what the answer shows."""
+    usage: Usage | None = None
+
+
+class Settled(Fact):
+    """Nothing of the run is alive any more and its output is complete."""
+
+    kind: Literal["settled"] = "settled"
+    call_id: str
+
+
+class Granted(Fact):
+    """An approval is remembered."""
+
+    kind: Literal["granted"] = "granted"
+    grant: Grant
+
+
+class GrantUsed(Fact):
+    """A remembered approval let a call through."""
+
+    kind: Literal["grant_used"] = "grant_used"
+    grant_id: str
+    call_id: str
+
+
+class GrantRevoked(Fact):
+    """A remembered approval no longer holds."""
+
+    kind: Literal["grant_revoked"] = "grant_revoked"
+    grant_id: str
+    by: Decider
+
+
+CallEvent = (
+    Submitted | Judged | Decided | Started | Spawned | BackgroundSeen | SignalSent | AgentGaveUp | Finished | Settled
+)
+SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionClosed
+GrantEvent = Granted | GrantUsed | GrantRevoked
+
+Event = Annotated[CallEvent | SessionEvent | GrantEvent, Field(discriminator="kind")]
+
+EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent] = TypeAdapter(Event)
+"""Reads and writes one event as JSON."""
+EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent]] = TypeAdapter(list[Event])
+"""Reads and writes a batch of events as JSON."""

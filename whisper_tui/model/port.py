@@ -1,0 +1,116 @@
+"""The one door: what everybody may ask of the supervisor, wherever it runs."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
+from whisper_tui.model.decision import Decider, Decision, Grant
+from whisper_tui.model.event import Event
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.value import Value
+
+
+class HistoryQuery(Value):
+    """Which calls to look for, newest first."""
+
+    limit: int = 50
+    before: str | None = None
+    """Only calls with a smaller id than this."""
+    session_id: str | None = None
+    text: str = ""
+    """Only calls whose command, description or tool holds this text. Empty: any."""
+
+
+class SupervisorStatus(Value):
+    """The supervisor about itself."""
+
+    version: str
+    pid: int
+    started_at: float
+    """Seconds since the epoch."""
+    workers: int
+    waiting: int
+    queued: int
+    running: int
+    home: str
+
+
+class Supervision(Protocol):
+    """Implemented by the supervisor in process and by the socket client. Errors are `WhisperError`s."""
+
+    async def open_session(self, hello: SessionHello) -> Session:
+        """Begin, or resume, an agent's session."""
+        ...
+
+    async def describe_session(self, session_id: str, client: ClientInfo) -> None:
+        """Say which program the agent is, once it has told."""
+        ...
+
+    async def close_session(self, session_id: str, why: str) -> None:
+        """End a session. What runs goes on; what waits goes on waiting, marked."""
+        ...
+
+    async def submit(self, request: CallRequest) -> str:
+        """Hand in a call. Returns its id once it is journaled."""
+        ...
+
+    async def outcome(self, call_id: str) -> CallRecord:
+        """Wait until the call has its ending. May take as long as a human takes."""
+        ...
+
+    async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
+        """The agent no longer wants it: a call that has not started is withdrawn, a running one is stopped if told."""
+        ...
+
+    def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
+        """Numbered events in batches, endless. None: first all events of what a board shows now."""
+        ...
+
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
+        ...
+
+    async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
+        """Send a signal to a run, or to what it left behind."""
+        ...
+
+    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
+        """Write to the command's standard input or terminal; `eof` closes it afterwards."""
+        ...
+
+    async def resize(self, call_id: str, rows: int, columns: int) -> None:
+        """Tell the command's terminal its size in character cells."""
+        ...
+
+    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
+        ...
+
+    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        ...
+
+    async def record(self, call_id: str) -> CallRecord:
+        """Any call that the journal knows."""
+        ...
+
+    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
+        """Calls that match, newest first, whatever their state."""
+        ...
+
+    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
+        """The remembered approvals that hold."""
+        ...
+
+    async def revoke(self, grant_id: str, by: Decider) -> None:
+        """Forget a remembered approval."""
+        ...
+
+    async def status(self) -> SupervisorStatus:
+        """How the supervisor is."""
+        ...
+
+    async def shutdown(self, *, end_runs: bool = False) -> None:
+        """Stop the supervisor. Commands go on under their keepers unless `end_runs`."""
+        ...

@@ -1,0 +1,80 @@
+"""One execution: its processes, its output and what it used."""
+
+from typing import Literal
+
+from whisper_tui.model.value import Value
+
+Stream = Literal["out", "err"]
+SignalTarget = Literal["leader", "group", "tree"]
+
+
+class ProcessIdentity(Value):
+    """A process for ever: a bare pid can be taken by another one later."""
+
+    pid: int
+    start_time: int
+    """Clock ticks after boot, as the kernel counts them. 0 where the system does not tell."""
+    boot_id: str
+
+
+class RunProcess(Value):
+    """The leader of a run and its keeper."""
+
+    leader: ProcessIdentity
+    pgid: int
+    keeper_pid: int
+    started_at: float
+    """Seconds since the epoch."""
+
+
+class BackgroundProcess(Value):
+    """A process that a command left behind, still watched by the keeper."""
+
+    identity: ProcessIdentity
+    pgid: int
+    command: str
+    """Its command line as the system shows it."""
+    alive: bool = True
+
+
+class OutputSizes(Value):
+    """Bytes of each stream, dropped ones included."""
+
+    out: int = 0
+    err: int = 0
+
+
+class Usage(Value):
+    """What the leader and the descendants it waited for used."""
+
+    wall_s: float = 0.0
+    user_s: float = 0.0
+    system_s: float = 0.0
+    max_rss_kib: int = 0
+
+
+class OutputChunk(Value):
+    """A piece of one stream. A start beyond the offset asked for means that bytes between were dropped."""
+
+    data: bytes
+    start: int
+    """Offset of the first byte of `data` in the stream."""
+    size: int
+    """Bytes of the whole stream so far."""
+    ended: bool
+    """Whether the stream can no longer grow."""
+
+    @property
+    def next_offset(self) -> int:
+        """Where to go on reading."""
+        return self.start + len(self.data)
+
+
+class OutputSpan(Value):
+    """One row of the time index: these bytes arrived at that time."""
+
+    at: float
+    """Seconds since the epoch."""
+    stream: Stream
+    start: int
+    length: int

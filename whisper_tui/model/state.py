@@ -1,0 +1,133 @@
+"""Where a call stands: a union whose arms carry exactly their own data, and the record around it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from whisper_tui.model.call import ToolCall
+from whisper_tui.model.command import CommandSpec, digest
+from whisper_tui.model.decision import Approve, Decider, Decision
+from whisper_tui.model.ending import Ending
+from whisper_tui.model.run import BackgroundProcess, OutputSizes, RunProcess, Usage
+from whisper_tui.model.value import Value
+from whisper_tui.model.verdict import Resolved, Verdict
+
+
+class Unjudged(Value):
+    """Journaled, and not yet looked at."""
+
+    kind: Literal["unjudged"] = "unjudged"
+
+
+class Waiting(Value):
+    """A human has to decide."""
+
+    kind: Literal["waiting"] = "waiting"
+    since: float
+    returned_because: str | None = None
+    """Why it is asked again after it had been approved. None: it is asked for the first time."""
+    edited_before: CommandSpec | None = None
+    """What the human had made of it before it came back."""
+
+
+class Queued(Value):
+    """Allowed; waits for a free worker."""
+
+    kind: Literal["queued"] = "queued"
+    since: float
+
+
+class Starting(Value):
+    """The order to start was given; the process is not known yet."""
+
+    kind: Literal["starting"] = "starting"
+    attempt: int
+    since: float
+
+
+class Running(Value):
+    """The process exists and its leader has not ended."""
+
+    kind: Literal["running"] = "running"
+    attempt: int
+    process: RunProcess
+
+
+class Ended(Value):
+    """It has its ending. Until `settled`, processes that it left behind may live on."""
+
+    kind: Literal["ended"] = "ended"
+    at: float
+    ending: Ending
+    attempt: int | None = None
+    """The attempt that ran. None: nothing was ever started."""
+    process: RunProcess | None = None
+    output: OutputSizes = OutputSizes()
+    usage: Usage | None = None
+    settled: bool = True
+
+
+CallState = Annotated[
+    Unjudged | Waiting | Queued | Starting | Running | Ended,
+    Field(discriminator="kind"),
+]
+
+
+class CallRecord(Value):
+    """Everything known about one call."""
+
+    call: ToolCall
+    state: CallState
+    verdict: Verdict | None = None
+    resolved: Resolved | None = None
+    decision: Decision | None = None
+    decided_by: Decider | None = None
+    decided_at: float | None = None
+    background: tuple[BackgroundProcess, ...] = ()
+    signals: tuple[int, ...] = ()
+    """Numbers of the signals sent through whisper_tui, oldest first."""
+    agent_gave_up: str | None = None
+    """Why the agent no longer waits for the answer. None: it does."""
+
+    @property
+    def id(self) -> str:
+        """The call's id."""
+        return self.call.id
+
+    @property
+    def edited(self) -> bool:
+        """Whether what runs is not what was asked."""
+        return self.spec != self.call.spec
+
+    @property
+    def spec(self) -> CommandSpec:
+        """What runs, or would run: the edited command where a human edited it."""
+        if isinstance(self.decision, Approve) and self.decision.edited is not None:
+            return self.decision.edited
+        return self.call.spec
+
+    @property
+    def process(self) -> RunProcess | None:
+        """The process, once there is one."""
+        return self.state.process if isinstance(self.state, Running | Ended) else None
+
+    @property
+    def attempt(self) -> int | None:
+        """The attempt that runs or ran. None: nothing was ever started."""
+        return self.state.attempt if isinstance(self.state, Starting | Running | Ended) else None
+
+    @property
+    def living_background(self) -> tuple[BackgroundProcess, ...]:
+        """The processes left behind that are still alive."""
+        return tuple(process for process in self.background if process.alive)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can still happen: not ended, or something of it is alive."""
+        return not (isinstance(self.state, Ended) and self.state.settled)
+
+    def seen_digest(self) -> str:
+        """A fingerprint of what an approver sees; a decision about anything else is refused."""
+        verdict = self.verdict.model_dump_json() if self.verdict else ""
+        resolved = self.resolved.model_dump_json() if self.resolved else ""
+        return digest("\n".join((self.call.spec.canonical(), self.call.description, verdict, resolved)))

@@ -1,0 +1,40 @@
+"""What the policy says about a call, and what the system would really start."""
+
+from typing import Literal
+
+from whisper_tui.model.value import Value
+
+
+class Risk(Value):
+    """One thing a human should notice before deciding."""
+
+    id: str
+    """Stable, documented, lower-case with dashes."""
+    sentence: str
+    """Plain words for the approver."""
+    span: tuple[int, int] | None = None
+    """Characters of the shell text or joined argv that it is about; end exclusive."""
+
+
+class Verdict(Value):
+    """The policy's answer. Deny beats ask, ask beats allow."""
+
+    kind: Literal["allow", "ask", "refuse"]
+    reason: str
+    """Why, in one sentence."""
+    rule: str | None = None
+    """The rule that decided, where one did."""
+    grant_id: str | None = None
+    """The remembered approval that allowed it, where one did."""
+    risks: tuple[Risk, ...] = ()
+
+
+class Resolved(Value):
+    """What the words of a command mean on this machine at this moment."""
+
+    program: str | None = None
+    """Absolute path of the program that would start. None: not found."""
+    cwd: str | None = None
+    """The working directory with links resolved. None: it does not exist."""
+    problem: str | None = None
+    """What would keep it from starting, in one sentence."""

@@ -1,0 +1,76 @@
+"""What a human should notice about a command before deciding: each finding has a stable id and plain words."""
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from whisper_tui.model.command import Argv, Command
+from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden
+from whisper_tui.model.verdict import Risk
+
+if TYPE_CHECKING:
+    from whisper_tui.policy.evaluate import Question
+
+LONGEST_JUDGED = 10_000
+"""Characters of a command beyond which nobody can be expected to have read it."""
+
+ALWAYS_ASKED = frozenset({"control-characters", "deceptive-characters", "substitution", "too-long"})
+"""Risks that no rule and no memory can answer for."""
+
+_SUBSTITUTION = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
+
+
+def command_text(command: Command) -> str:
+    """The text that risk spans count in: the shell's text, or the argv joined as a shell would read it."""
+    return shlex.join(command.words()) if isinstance(command, Argv) else command.text
+
+
+def risks_of(question: "Question") -> tuple[Risk, ...]:
+    """All findings about a command, the most surprising first."""
+    command = question.spec.command
+    raw = "".join(command.words()) if isinstance(command, Argv) else command.text
+    return (
+        *_hidden_characters(raw, command),
+        *_length(raw),
+        *_substitution(command),
+        *_outside_workspace(question),
+    )
+
+
+def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:
+    harmless = frozenset() if isinstance(command, Argv) else PLAIN_CONTROLS
+    found = [character for character in raw if character not in harmless and is_hidden(character)]
+    shown = command_text(command)
+    if any(ord(character) in BIDI or ord(character) > 0x9F for character in found):
+        first = next(character for character in found if ord(character) > 0x9F)
+        sentence = f"It holds characters that hide or reorder text (U+{ord(first):04X})"
+        return (Risk(id="deceptive-characters", sentence=sentence, span=_span(shown, first)),)
+    if found:
+        sentence = f"It holds control characters (U+{ord(found[0]):04X})"
+        return (Risk(id="control-characters", sentence=sentence, span=_span(shown, found[0])),)
+    return ()
+
+
+def _span(text: str, part: str) -> tuple[int, int] | None:
+    start = text.find(part)
+    return None if start < 0 else (start, start + len(part))
+
+
+def _length(raw: str) -> tuple[Risk, ...]:
+    if len(raw) <= LONGEST_JUDGED:
+        return ()
+    return (Risk(id="too-long", sentence=f"It is {len(raw):,} characters long: more than anybody reads"),)
+
+
+def _substitution(command: Command) -> tuple[Risk, ...]:
+    if isinstance(command, Argv) or not (found := _SUBSTITUTION.search(command.text)):
+        return ()
+    sentence = "It may run a command inside a substitution before the command itself"
+    return (Risk(id="substitution", sentence=sentence, span=found.span()),)
+
+
+def _outside_workspace(question: "Question") -> tuple[Risk, ...]:
+    root, cwd = question.session_root.rstrip("/"), question.resolved.cwd or question.spec.cwd
+    if cwd == root or cwd.startswith(root + "/") or not root:
+        return ()
+    return (Risk(id="outside-workspace", sentence=f"It runs outside the workspace {question.session_root}"),)

@@ -1,0 +1,1 @@
+"""Runs it: queue, pool, keepers, journal, recovery."""

@@ -1,0 +1,132 @@
+"""The seam between the pool and whatever executes: start, attach, signal, ask, read, by call and attempt."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.ending import Ending
+from whisper_tui.model.run import (
+    BackgroundProcess,
+    OutputChunk,
+    OutputSizes,
+    OutputSpan,
+    RunProcess,
+    SignalTarget,
+    Stream,
+    Usage,
+)
+
+
+class RunKey(NamedTuple):
+    """Names one attempt to run one call. An executor starts each key at most once, ever."""
+
+    call_id: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class StartOrder:
+    """All that an executor needs to start a command."""
+
+    key: RunKey
+    spec: CommandSpec
+    program: str | None
+    """Absolute path of the program that was approved. None: it was not found; the start reports so."""
+    environment: dict[str, str]
+    """The complete environment of the process, additions included."""
+    max_output_bytes: int | None = None
+    """Bytes kept of each stream, half from its head and half from its tail. None: all."""
+    min_free_bytes: int = 0
+    """Below this much free disk only the tail of what follows is kept."""
+
+
+@dataclass(frozen=True)
+class HasSpawned:
+    """The process exists."""
+
+    key: RunKey
+    process: RunProcess
+
+
+@dataclass(frozen=True)
+class HasEnded:
+    """The leader ended, or could not be started."""
+
+    key: RunKey
+    ending: Ending
+    output: OutputSizes = field(default_factory=OutputSizes)
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True)
+class HasBackground:
+    """What the command has left behind so far, ended processes included."""
+
+    key: RunKey
+    processes: tuple[BackgroundProcess, ...]
+
+
+@dataclass(frozen=True)
+class HasSettled:
+    """Nothing of it is alive and its output is complete. Always the last report."""
+
+    key: RunKey
+
+
+@dataclass(frozen=True)
+class NeverRan:
+    """This attempt provably never started and never will. The last report of its key."""
+
+    key: RunKey
+
+
+Report = HasSpawned | HasEnded | HasBackground | HasSettled | NeverRan
+
+
+class Executor(Protocol):
+    """Runs commands somewhere. Reports of one key come in the order in which they are listed in `Report`."""
+
+    async def open(self) -> None:
+        """Get ready to start and to report."""
+        ...
+
+    async def close(self) -> None:
+        """Stop reporting. What runs goes on."""
+        ...
+
+    async def start(self, order: StartOrder) -> None:
+        """Ask for a start. What becomes of it is reported; raises `Unavailable` if nothing was asked for."""
+        ...
+
+    async def attach(self, key: RunKey) -> None:
+        """Follow a start that an earlier supervisor asked for: everything about it is reported (again)."""
+        ...
+
+    def reports(self) -> AsyncIterator[Report]:
+        """What becomes of the runs that were started or attached; endless, one reader."""
+        ...
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        """Send a signal. Raises `NotRunning` if nothing of the run is alive."""
+        ...
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        """End the whole tree: TERM, the grace, KILL until nothing is left."""
+        ...
+
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
+        """Write to its input, waiting while it is full. Raises `NotRunning` if it takes none."""
+        ...
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
+        """Set the size of its terminal. Nothing happens where it has none."""
+        ...
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        ...
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        ...

@@ -1,0 +1,26 @@
+"""What a user may set about how commands are run."""
+
+import os
+from typing import Literal
+
+from pydantic import Field
+
+from whisper_tui.model.value import Value
+
+
+def default_workers() -> int:
+    """Twice the processors that this process may use."""
+    return 2 * (os.cpu_count() or 1)
+
+
+class SupervisorSettings(Value):
+    """The `[supervisor]` table of the configuration file."""
+
+    workers: int = Field(default_factory=default_workers, ge=1, le=1000)
+    """How many commands run at once."""
+    max_output_bytes: int | None = Field(default=None, ge=65_536)
+    """Bytes kept of each stream of one run, half from its head and half from its tail. None: all."""
+    min_free_bytes: int = Field(default=256 * 1024 * 1024, ge=0)
+    """Below this much free disk, only the tail of further output is kept."""
+    when_agent_cancels: Literal["keep", "stop"] = "keep"
+    """What happens to a running command whose agent no longer waits for it."""

@@ -1,0 +1,1 @@
+"""What agents see: tools with exact schemas and results."""

@@ -1,0 +1,1 @@
+"""The port over a local socket: server, client, autostart."""
