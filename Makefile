@@ -1,0 +1,53 @@
+# Every target sets up what it needs in .venv; python3 (3.11 to 3.13), make and the Python registry are all it assumes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
+SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+# Running needs a third of what developing needs, so each has its own mark of completion.
+RUNS := $(VENV)/.runs
+DEVELOPS := $(VENV)/.develops
+
+.DEFAULT_GOAL := help
+.PHONY: run test check screenshots bench clean help
+
+run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
+	@$(BIN)/whisper-tui demo
+
+test: $(DEVELOPS) ## the tests, on all processors up to eight
+	@$(BIN)/pytest -n auto --maxprocesses 8
+
+check: $(DEVELOPS) ## format, lint, types, layers, and the tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory test
+
+screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
+	@$(BIN)/python screenshots/draw.py
+
+bench: $(DEVELOPS) ## measure every promise and write the table in benchmarks/README.md
+	@$(BIN)/python benchmarks/run_all.py
+
+clean: ## remove the virtual environment, caches and built packages
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist snapshot_report.html
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1	\2/p' Makefile
+
+$(BIN)/python:
+	@$(PYTHON) -c '$(SUITABLE)' || { echo "whisper_tui needs Python 3.11 to 3.13; $(PYTHON) is another one. Name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUNS): pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV): this needs a minute, once." >&2
+	@$(PIP) --editable .
+	@touch $@
+
+$(DEVELOPS): pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV) for development: this needs a minute or two, once." >&2
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(RUNS)

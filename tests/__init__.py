@@ -1,0 +1,1 @@
+"""Tests, in the order of the package; `tests.model.build` makes values for all of them."""

@@ -1,0 +1,1 @@
+"""Tests of the queue, the pool, the journal and the keepers."""
