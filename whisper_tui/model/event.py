@@ -152,6 +152,7 @@ class GrantUsed(Fact):
     """A remembered approval let a call through."""
 
     kind: Literal["grant_used"] = "grant_used"
+    session_id: str
     grant_id: str
     call_id: str
 
@@ -160,6 +161,7 @@ class GrantRevoked(Fact):
     """A remembered approval no longer holds."""
 
     kind: Literal["grant_revoked"] = "grant_revoked"
+    session_id: str
     grant_id: str
     by: Decider
 

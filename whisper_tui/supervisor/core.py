@@ -1,0 +1,225 @@
+"""The supervisor: the port, implemented over the journal, the policy and an executor."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from whisper_tui import __version__
+from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
+from whisper_tui.model.decision import Decider, Decision, Grant
+from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.event import AgentGaveUp, Event, Finished, SignalSent
+from whisper_tui.model.home import Home
+from whisper_tui.model.port import HistoryQuery, SupervisorStatus
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.policy.rules import NO_RULES, Rules
+from whisper_tui.supervisor.desk import Desk
+from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor.executor import Executor, RunKey
+from whisper_tui.supervisor.journal import Journal
+from whisper_tui.supervisor.judge import Judge
+from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.pool import Pool
+from whisper_tui.supervisor.sessions import Sessions
+from whisper_tui.supervisor.settings import SupervisorSettings
+
+RETURN_S = 60.0
+"""Seconds that agents have to come back after the supervisor was restarted."""
+
+END_S = 15.0
+"""Seconds that a shutdown waits for runs that it was told to end."""
+
+
+class Supervisor:
+    """One user's supervisor. It owns its state directory; nobody else writes there."""
+
+    def __init__(
+        self,
+        home: Home,
+        executor: Executor,
+        *,
+        rules: Rules = NO_RULES,
+        settings: SupervisorSettings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rules = rules
+        self.stopped = asyncio.Event()
+        """Set when somebody asked for a shutdown."""
+        self._home = home
+        self._executor = executor
+        self._settings = settings or SupervisorSettings()
+        self._clock = clock
+        self._started_at = clock()
+        state = Path(home.state)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._ledger = Ledger(Journal(state / "journal.sqlite"))
+        environments = Environments(state / "environments", os.environ)
+        judge = Judge(self._ledger.board, environments, lambda: self.rules, clock)
+        for grant in self._ledger.board.grants.values():
+            judge.remember(grant)
+        self._sessions = Sessions(self._ledger, environments, clock)
+        self._desk = Desk(self._ledger, judge, clock)
+        self._pool = Pool(
+            ledger=self._ledger,
+            executor=executor,
+            judge=judge,
+            environments=environments,
+            settings=self._settings,
+            clock=clock,
+            turn_back=self._desk.turn_back,
+        )
+        self._waiters: dict[str, list[asyncio.Future[None]]] = {}
+        self._absence: asyncio.TimerHandle | None = None
+
+    async def open(self) -> None:
+        """Take back what runs, judge what was left unjudged, and begin to work."""
+        self._ledger.listen(self._notice)
+        for record in tuple(self._ledger.board.calls.values()):
+            self._desk.judge_waiting(record)
+        await self._executor.open()
+        await self._pool.open()
+        self._absence = asyncio.get_running_loop().call_later(RETURN_S, self._sessions.close_absent)
+
+    async def close(self) -> None:
+        """Stop working. Commands go on under their keepers; everything is taken back at the next start."""
+        if self._absence is not None:
+            self._absence.cancel()
+        await self._pool.close()
+        await self._executor.close()
+        self._ledger.close()
+
+    async def open_session(self, hello: SessionHello) -> Session:
+        """Begin, or resume, an agent's session."""
+        return self._sessions.open(hello)
+
+    async def describe_session(self, session_id: str, client: ClientInfo) -> None:
+        """Say which program the agent is."""
+        self._sessions.describe(session_id, client)
+
+    async def close_session(self, session_id: str, why: str) -> None:
+        """End a session. What runs goes on; what waits goes on waiting, marked by its closed session."""
+        self._sessions.close(session_id, why)
+
+    async def submit(self, request: CallRequest) -> str:
+        """Journal and judge a call."""
+        self._sessions.living(request.session_id)
+        return self._desk.submit(request)
+
+    async def outcome(self, call_id: str) -> CallRecord:
+        """Wait until the call has its ending."""
+        while not isinstance((record := self._ledger.call(call_id)).state, Ended):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.setdefault(call_id, []).append(waiter)
+            await waiter
+        return record
+
+    async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
+        """Withdraw a call that has not started; a running one is stopped if told, and else goes on, marked."""
+        record = self._ledger.call(call_id)
+        match record.state:
+            case Unjudged() | Waiting() | Queued():
+                self._desk.withdraw(record, why)
+            case Starting() | Running():
+                if record.agent_gave_up is None:
+                    self._ledger.record(AgentGaveUp(at=self._clock(), call_id=call_id, why=why))
+                if stop_running or self._settings.when_agent_cancels == "stop":
+                    await self._pool.end(record)
+            case Ended():
+                pass
+
+    def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
+        """Numbered events in batches, endless."""
+        return self._ledger.watch(after)
+
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Decide about a waiting call."""
+        self._desk.decide(call_id, decision, by, seen)
+
+    async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
+        """Send a signal to a run, or to what it left behind."""
+        record = self._ledger.call(call_id)
+        if record.process is None or not record.is_open:
+            raise NotRunning(f"nothing of call {call_id} is alive", hint="whisper-tui ps lists what is")
+        self._ledger.record(SignalSent(at=self._clock(), call_id=call_id, number=number, target=target, by=by))
+        await self._executor.signal(_key(record), number, target)
+
+    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
+        """Write to the command's standard input or terminal."""
+        record = self._ledger.call(call_id)
+        if not isinstance(record.state, Running) or not (record.spec.accepts_input or record.spec.tty):
+            raise NotRunning(f"call {call_id} takes no input", hint="Only a running command that accepts input does")
+        await self._executor.write_stdin(_key(record), data, eof=eof)
+
+    async def resize(self, call_id: str, rows: int, columns: int) -> None:
+        """Tell the command's terminal its size."""
+        record = self._ledger.call(call_id)
+        if isinstance(record.state, Running) and record.spec.tty:
+            await self._executor.resize(_key(record), rows, columns)
+
+    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """A piece of a stream."""
+        record = self._ledger.call(call_id)
+        if record.attempt is None:
+            return OutputChunk(data=b"", start=0, size=0, ended=isinstance(record.state, Ended))
+        return self._executor.read_output(_key(record), stream, offset, limit)
+
+    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """Rows of the time index."""
+        record = self._ledger.call(call_id)
+        return () if record.attempt is None else self._executor.read_timeline(_key(record), after, limit)
+
+    async def record(self, call_id: str) -> CallRecord:
+        """Any call that the journal knows."""
+        return self._ledger.call(call_id)
+
+    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
+        """Calls that match, newest first."""
+        return tuple(self._ledger.call(call_id) for call_id in self._ledger.journal.find(query))
+
+    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
+        """The remembered approvals that hold."""
+        board = self._ledger.board
+        open_sessions = {session.id for session in board.sessions.values() if session.closed_at is None}
+        return tuple(
+            grant
+            for grant in board.grants.values()
+            if grant.revoked_at is None and grant.session_id in open_sessions and session_id in {None, grant.session_id}
+        )
+
+    async def revoke(self, grant_id: str, by: Decider) -> None:
+        """Forget a remembered approval."""
+        self._desk.revoke(grant_id, by)
+
+    async def status(self) -> SupervisorStatus:
+        """How the supervisor is."""
+        board = self._ledger.board
+        return SupervisorStatus(
+            version=__version__,
+            pid=os.getpid(),
+            started_at=self._started_at,
+            workers=self._settings.workers,
+            waiting=len(board.waiting),
+            queued=len(board.queued),
+            running=len(board.running),
+            home=str(self._home.state),
+        )
+
+    async def shutdown(self, *, end_runs: bool = False) -> None:
+        """Ask for a stop, after ending what runs if told."""
+        if end_runs:
+            await self._pool.end_all(within_s=END_S)
+        self.stopped.set()
+
+    def _notice(self, event: Event) -> None:
+        if isinstance(event, Finished):
+            for waiter in self._waiters.pop(event.call_id, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._sessions.tidy(self._ledger.board.calls[event.call_id].call.session_id)
+
+
+def _key(record: CallRecord) -> RunKey:
+    return RunKey(record.id, record.attempt or 1)

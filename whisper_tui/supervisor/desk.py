@@ -1,0 +1,186 @@
+"""Where calls come in, are decided and are taken back: everything before a command starts."""
+
+from collections.abc import Callable
+
+from whisper_tui.model.call import CallRequest, ToolCall
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
+from whisper_tui.model.ending import Denied, Withdrawn
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused
+from whisper_tui.model.event import (
+    Decided,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    GrantUsed,
+    Judged,
+    Submitted,
+)
+from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.supervisor.judge import Judge
+from whisper_tui.supervisor.ledger import Ledger
+
+
+class Desk:
+    """Takes calls in, has them judged, and records what is decided. First decision wins."""
+
+    def __init__(self, ledger: Ledger, judge: Judge, clock: Callable[[], float]) -> None:
+        self._ledger = ledger
+        self._judge = judge
+        self._clock = clock
+
+    def submit(self, request: CallRequest) -> str:
+        """Journal a call together with its verdict. The same key in the same session is the same call."""
+        if request.key is not None:
+            known = self._ledger.journal.call_with_key(request.session_id, request.key)
+            if known is not None:
+                return known
+        call = ToolCall(
+            id=str(self._ledger.journal.last_call + 1),
+            submitted_at=self._clock(),
+            **{name: getattr(request, name) for name in CallRequest.model_fields},
+        )
+        _check_storable(call)
+        judged = self._judge.judge(call, call.spec)
+        self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
+        self._ledger.journal.last_call += 1
+        return call.id
+
+    def judge_waiting(self, record: CallRecord) -> None:
+        """Judge a call that was journaled without a verdict."""
+        if isinstance(record.state, Unjudged):
+            judged = self._judge.judge(record.call, record.spec)
+            self._record(judged, *self._consequences(record.call, judged))
+
+    def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Record a human's decision about a waiting call."""
+        record = self._waiting(call_id)
+        if seen != record.seen_digest():
+            raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
+        if isinstance(decision, Deny):
+            self._deny(record, decision, by)
+        else:
+            self._approve(record, decision, by)
+
+    def withdraw(self, record: CallRecord, why: str) -> None:
+        """End a call that has not started."""
+        self._record(Finished(at=self._clock(), call_id=record.id, ending=Withdrawn(why=why)))
+
+    def turn_back(self, record: CallRecord, again: Judged) -> None:
+        """Carry out a second look that keeps a queued call from starting."""
+        if again.verdict.kind == "refuse":
+            self._record(again, *self._refusal(record.call, again))
+        else:
+            self._record(again)
+
+    def revoke(self, grant_id: str, by: Decider) -> None:
+        """Forget a remembered approval."""
+        grant = self._ledger.board.grants.get(grant_id)
+        if grant is None or grant.revoked_at is not None:
+            raise Refused(f"there is no remembered approval {grant_id}", hint="whisper-tui approvals lists them")
+        self._record(GrantRevoked(at=self._clock(), grant_id=grant_id, session_id=grant.session_id, by=by))
+
+    def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:
+        now = self._clock()
+        if decision.edited == record.call.spec:
+            decision = decision.model_copy(update={"edited": None})
+        facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
+        if decision.edited is not None:
+            judged = self._judge.judge(record.call, decision.edited)
+            if judged.verdict.kind == "refuse":
+                raise Refused(
+                    f"the edited command is denied: {judged.verdict.reason}", hint="Edit it again, or deny it"
+                )
+            allowed = judged.verdict.model_copy(update={"kind": "allow"})
+            facts.append(judged.model_copy(update={"verdict": allowed}))
+        if decision.remember is not None:
+            grant = self._grant(record, decision, by, now)
+            facts.append(Granted(at=now, grant=grant))
+        self._record(*facts)
+        if decision.remember is not None:
+            self._ledger.journal.last_grant += 1
+            self._judge.remember(grant)
+            self._let_through(grant)
+
+    def _grant(self, record: CallRecord, decision: Approve, by: Decider, now: float) -> Grant:
+        return Grant(
+            id=f"g{self._ledger.journal.last_grant + 1}",
+            session_id=record.call.session_id,
+            spec=decision.edited or record.call.spec,
+            from_call=record.id,
+            granted_at=now,
+            by=by,
+        )
+
+    def _let_through(self, grant: Grant) -> None:
+        """An approval for the session also answers for the same commands that wait already."""
+        board = self._ledger.board
+        identity = grant.spec.identity()
+        for call_id in tuple(board.waiting):
+            record = board.calls[call_id]
+            if record.call.session_id == grant.session_id and record.call.spec.identity() == identity:
+                judged = self._judge.judge(record.call, record.call.spec)
+                if judged.verdict.kind == "allow":
+                    self._record(judged, *self._consequences(record.call, judged))
+
+    def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
+        self._record(*self._denial(record.id, decision, by))
+        if not decision.stop_session:
+            return
+        others = decision.model_copy(update={"stop_session": False})
+        for call_id in tuple(self._ledger.board.waiting):
+            if self._ledger.board.calls[call_id].call.session_id == record.call.session_id:
+                self._record(*self._denial(call_id, others, by))
+
+    def _denial(self, call_id: str, decision: Deny, by: Decider) -> tuple[Event, ...]:
+        now = self._clock()
+        ending = Denied(by=by, reason=decision.reason)
+        return (
+            Decided(at=now, call_id=call_id, decision=decision, by=by),
+            Finished(at=now, call_id=call_id, ending=ending),
+        )
+
+    def _consequences(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
+        """What follows from a verdict without a human: nothing where one is asked."""
+        match judged.verdict.kind:
+            case "refuse":
+                return self._refusal(call, judged)
+            case "allow":
+                return self._permission(call, judged)
+            case _:
+                return ()
+
+    def _refusal(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
+        by = Decider(surface="rule", who=judged.verdict.rule or "")
+        return self._denial(call.id, Deny(reason=judged.verdict.reason), by)
+
+    def _permission(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
+        verdict, now = judged.verdict, self._clock()
+        if verdict.grant_id is None:
+            by = Decider(surface="rule", who=verdict.rule or "")
+            return (Decided(at=now, call_id=call.id, decision=Approve(), by=by),)
+        by = Decider(surface="memory", who=verdict.grant_id)
+        used = GrantUsed(at=now, grant_id=verdict.grant_id, session_id=call.session_id, call_id=call.id)
+        return (Decided(at=now, call_id=call.id, decision=Approve(), by=by), used)
+
+    def _waiting(self, call_id: str) -> CallRecord:
+        record = self._ledger.call(call_id)
+        if not isinstance(record.state, Waiting):
+            raise AlreadyDecided(
+                f"call {call_id} does not wait for a decision: it is {record.state.kind}",
+                hint=f"whisper-tui show {call_id} tells what became of it",
+            )
+        return record
+
+    def _record(self, *facts: Event) -> None:
+        """Decisions are flushed to the disk before anything follows from them."""
+        self._ledger.record(*facts, durable=any(isinstance(fact, Decided | Granted | GrantRevoked) for fact in facts))
+
+
+def _check_storable(call: ToolCall) -> None:
+    try:
+        call.model_dump_json()
+    except ValueError as error:
+        raise InvalidRequest(
+            "the call holds text that is not valid Unicode", hint="Send UTF-8 without lone surrogates"
+        ) from error

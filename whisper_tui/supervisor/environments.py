@@ -1,0 +1,55 @@
+"""What the commands of each session inherit: kept in private files, because an environment holds secrets."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from whisper_tui.model.errors import Unavailable
+
+
+class Environments:
+    """One file for each session that still needs one, readable by the user alone."""
+
+    def __init__(self, directory: Path, own: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._own = dict(own)
+        """What a session without an environment of its own inherits."""
+        self._known: dict[str, dict[str, str]] = {}
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def keep(self, session_id: str, environment: Mapping[str, str]) -> None:
+        """Remember a session's environment beyond the life of this process. Raises `Unavailable`."""
+        self._known[session_id] = dict(environment) or self._own
+        if not environment:
+            return
+        path = self._path(session_id)
+        unfinished = path.with_suffix(".new")
+        try:
+            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump(dict(environment), file)
+            unfinished.replace(path)
+        except (OSError, UnicodeEncodeError) as error:
+            raise Unavailable(f"the environment of session {session_id} cannot be kept: {error}") from error
+
+    def of(self, session_id: str) -> dict[str, str]:
+        """The environment of a session; the supervisor's own where the session brought none."""
+        known = self._known.get(session_id)
+        if known is None:
+            known = self._known[session_id] = self._read(session_id)
+        return known
+
+    def forget(self, session_id: str) -> None:
+        """A session that is closed and has nothing left to start needs it no longer."""
+        self._known.pop(session_id, None)
+        self._path(session_id).unlink(missing_ok=True)
+
+    def _read(self, session_id: str) -> dict[str, str]:
+        try:
+            loaded = json.loads(self._path(session_id).read_text())
+        except (OSError, ValueError):
+            return self._own
+        return {str(name): str(value) for name, value in loaded.items()} if isinstance(loaded, dict) else self._own
+
+    def _path(self, session_id: str) -> Path:
+        return self._directory / f"{session_id}.json"

@@ -1,0 +1,229 @@
+"""The journal: every fact in SQLite, written before its effect; what is on disk is what happened."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from whisper_tui.model.board import ENDED_KEPT
+from whisper_tui.model.errors import BadStateDirectory, JournalFailed
+from whisper_tui.model.event import (
+    EVENT,
+    CallEvent,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    GrantUsed,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    Settled,
+    Submitted,
+)
+from whisper_tui.model.port import HistoryQuery
+from whisper_tui.supervisor.search_text import search_text
+
+FORMAT = 1
+"""Version of the tables and of the events in them."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS events (
+    seq INTEGER PRIMARY KEY,
+    call_id INTEGER,
+    session_id TEXT,
+    body TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS events_by_call ON events (call_id, seq) WHERE call_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_by_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    key TEXT,
+    open INTEGER NOT NULL DEFAULT 1,
+    words TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
+CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
+"""
+
+_CHUNK = 400
+"""How many ids one query names: below the smallest limit of SQLite's variables."""
+
+
+class Journal:
+    """An append-only list of events, and the few columns needed to find them again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db = self._open(path)
+        self._durable = False
+        self._read_numbers()
+
+    def _read_numbers(self) -> None:
+        self.last_seq = self._number("SELECT max(seq) FROM events")
+        self.last_call = self._number("SELECT max(id) FROM calls")
+        self.last_session = self._number("SELECT value FROM counters WHERE name = 'session'")
+        self.last_grant = self._number("SELECT value FROM counters WHERE name = 'grant'")
+
+    def append(self, events: Sequence[Event], *, durable: bool = False) -> tuple[Event, ...]:
+        """Write facts, all or none, and return them numbered. `durable`: they survive a power cut from here on.
+
+        Raises `JournalFailed`; nothing may be done about the facts then.
+        """
+        numbered = tuple(
+            event.model_copy(update={"seq": self.last_seq + offset}) for offset, event in enumerate(events, start=1)
+        )
+        try:
+            self._set_durable(durable)
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                for event in numbered:
+                    self._insert(event)
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            raise JournalFailed(
+                f"the journal {self._path} cannot be written: {error}",
+                hint="Nothing was done. Check free disk space and permissions, then try again",
+            ) from error
+        self.last_seq += len(numbered)
+        return numbered
+
+    def call_with_key(self, session_id: str, key: str) -> str | None:
+        """The call that was submitted with this key in this session."""
+        row = self._db.execute("SELECT id FROM calls WHERE session_id = ? AND key = ?", (session_id, key)).fetchone()
+        return str(row[0]) if row else None
+
+    def events_after(self, seq: int, limit: int) -> tuple[Event, ...]:
+        """At most `limit` events that follow the one with that number."""
+        query = "SELECT body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query, (seq, limit)))
+
+    def events_of_call(self, call_id: str) -> tuple[Event, ...]:
+        """All that happened to one call; empty when there is no such call."""
+        if not call_id.isascii() or not call_id.isdecimal() or len(call_id) > 18:
+            return ()
+        return tuple(self._events("call_id", (int(call_id),)))
+
+    def events_of_calls(self, call_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
+        """All that happened to these calls, in batches of whole calls."""
+        ids = sorted(map(int, call_ids))
+        for start in range(0, len(ids), _CHUNK):
+            yield tuple(self._events("call_id", ids[start : start + _CHUNK]))
+
+    def events_of_sessions(self, session_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
+        """All that happened to these sessions and to the approvals remembered in them, in batches."""
+        ids = sorted(session_ids)
+        for start in range(0, len(ids), _CHUNK):
+            yield tuple(self._events("session_id", ids[start : start + _CHUNK]))
+
+    def call_ids_for_board(self) -> tuple[list[str], set[str]]:
+        """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
+        query = (
+            "SELECT id, session_id FROM calls WHERE open = 1 UNION "
+            "SELECT id, session_id FROM (SELECT id, session_id FROM calls ORDER BY id DESC LIMIT ?)"
+        )
+        rows = self._db.execute(query, (ENDED_KEPT,)).fetchall()
+        return [str(row[0]) for row in rows], {row[1] for row in rows}
+
+    def session_ids(self, newest: int) -> set[str]:
+        """Ids of the newest sessions."""
+        first = max(1, self.last_session - newest + 1)
+        return {f"s{number}" for number in range(first, self.last_session + 1)}
+
+    def find(self, query: HistoryQuery) -> list[str]:
+        """Ids of the calls that match, newest first."""
+        conditions, values = ["1"], list[object]()
+        if query.before is not None:
+            conditions.append("id < ?")
+            values.append(int(query.before))
+        if query.session_id is not None:
+            conditions.append("session_id = ?")
+            values.append(query.session_id)
+        if query.text:
+            conditions.append("instr(words, ?)")
+            values.append(query.text.casefold())
+        sql = f"SELECT id FROM calls WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"  # noqa: S608
+        return [str(row[0]) for row in self._db.execute(sql, (*values, query.limit))]
+
+    def close(self) -> None:
+        """Write everything back and let go of the file."""
+        self._db.close()
+
+    def _insert(self, event: Event) -> None:
+        if isinstance(event, Submitted):
+            call = event.call
+            row = (int(call.id), call.session_id, call.key, search_text(call))
+            self._db.execute("INSERT INTO calls (id, session_id, key, words) VALUES (?, ?, ?, ?)", row)
+        elif isinstance(event, Settled) or (isinstance(event, Finished) and self._never_started(event)):
+            self._db.execute("UPDATE calls SET open = 0 WHERE id = ?", (int(event.call_id),))
+        elif isinstance(event, SessionOpened):
+            self._count("session", event.session.id)
+        elif isinstance(event, Granted):
+            self._count("grant", event.grant.id)
+        body = (event.seq, _call_of(event), _session_of(event), event.model_dump_json())
+        self._db.execute("INSERT INTO events (seq, call_id, session_id, body) VALUES (?, ?, ?, ?)", body)
+
+    def _never_started(self, event: Finished) -> bool:
+        return event.ending.kind in {"denied", "withdrawn"}
+
+    def _events(self, column: str, ids: Sequence[object]) -> Iterator[Event]:
+        marks = ",".join("?" * len(ids))
+        query = f"SELECT body FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
+        for (body,) in self._db.execute(query, tuple(ids)).fetchall():
+            yield EVENT.validate_json(body)
+
+    def _number(self, query: str) -> int:
+        row = self._db.execute(query).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    def _count(self, name: str, named: str) -> None:
+        """Remember the highest number given out; ids are a letter and a number."""
+        self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", (name, int(named[1:])))
+
+    def _set_durable(self, durable: bool) -> None:
+        if durable is not self._durable:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        try:
+            path.touch(mode=0o600, exist_ok=True)
+            db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version > FORMAT:
+                raise BadStateDirectory(
+                    f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
+                    hint="Install the newer version again, or give this one another directory with --home",
+                )
+            db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+        except (sqlite3.Error, OSError) as error:
+            raise BadStateDirectory(
+                f"the journal {path} cannot be opened: {error}",
+                hint="Check its permissions and the free disk space, or give another directory with --home",
+            ) from error
+        return db
+
+
+def _call_of(event: Event) -> int | None:
+    if isinstance(event, Submitted):
+        return int(event.call.id)
+    return int(event.call_id) if isinstance(event, CallEvent) else None
+
+
+def _session_of(event: Event) -> str | None:
+    """The session of a session's or a grant's event; a call's events are found by their call."""
+    match event:
+        case SessionOpened(session=session):
+            return session.id
+        case Granted(grant=grant):
+            return grant.session_id
+        case GrantUsed() | GrantRevoked():
+            return event.session_id
+        case SessionDescribed() | SessionResumed() | SessionClosed():
+            return event.session_id
+        case _:
+            return None

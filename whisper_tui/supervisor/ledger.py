@@ -1,0 +1,131 @@
+"""The journal, the board that it makes, and whoever watches: every fact enters here and nowhere else."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from whisper_tui.model.board import Board, advance
+from whisper_tui.model.call import Session
+from whisper_tui.model.errors import UnknownCall
+from whisper_tui.model.event import CallEvent, Event, Submitted
+from whisper_tui.model.state import CallRecord, Unjudged
+from whisper_tui.supervisor.journal import Journal
+
+RECENT = 4096
+"""Events kept at hand for watchers; whoever is further behind reads the journal."""
+
+BATCH = 1000
+"""Events handed to a watcher at once."""
+
+SESSIONS_SHOWN = 100
+"""How many of the newest sessions a board knows even when they have no calls."""
+
+
+class Ledger:
+    """Records facts: first on disk, then on the board, then to everybody who watches."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.board = Board()
+        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._news = asyncio.Event()
+        self._listeners: list[Callable[[Event], None]] = []
+        self._closed = False
+        for batch in self._board_events():
+            self.board.apply_all(batch)
+        self.board.seq = journal.last_seq
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Have a function called with every fact, in order, once it is on the board."""
+        self._listeners.append(listener)
+
+    def record(self, *events: Event, durable: bool = False) -> None:
+        """Write facts and make them known. Raises `JournalFailed`, and then nothing has changed."""
+        for event in self.journal.append(events, durable=durable):
+            self.board.apply(event)
+            self._recent.append(event)
+            for listener in self._listeners:
+                listener(event)
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def news(self) -> None:
+        """Wait for the next fact."""
+        await self._news.wait()
+
+    def call(self, call_id: str) -> CallRecord:
+        """Any call ever. Raises `UnknownCall`."""
+        known = self.board.calls.get(call_id)
+        return known if known is not None else replay(call_id, self.journal.events_of_call(call_id))
+
+    def session(self, session_id: str) -> Session | None:
+        """Any session ever."""
+        known = self.board.sessions.get(session_id)
+        if known is not None:
+            return known
+        past = Board()
+        for batch in self.journal.events_of_sessions([session_id]):
+            past.apply_all(batch)
+        return past.sessions.get(session_id)
+
+    def bring_back(self, session_id: str) -> Session | None:
+        """A session that the board may have forgotten, put back on it."""
+        session = self.session(session_id)
+        if session is not None:
+            self.board.sessions.setdefault(session_id, session)
+        return session
+
+    async def watch(self, after: int | None) -> AsyncIterator[tuple[Event, ...]]:
+        """Events after a number, endless; None: first those that make up the board of now."""
+        if after is None:
+            after = self.journal.last_seq
+            for batch in self._board_events(up_to=after):
+                yield batch
+                await asyncio.sleep(0)
+        while not self._closed:
+            news = self._news
+            batch = self._after(after)
+            if batch:
+                after = batch[-1].seq
+                yield batch
+            else:
+                await news.wait()
+
+    def close(self) -> None:
+        """Let the watchers go and close the journal."""
+        self._closed = True
+        self._news.set()
+        self.journal.close()
+
+    def _after(self, seq: int) -> tuple[Event, ...]:
+        behind = self.journal.last_seq - seq
+        if behind <= 0:
+            return ()
+        if behind > len(self._recent):
+            return self.journal.events_after(seq, BATCH)
+        first = len(self._recent) - behind
+        return tuple(self._recent[index] for index in range(first, min(first + BATCH, len(self._recent))))
+
+    def _board_events(self, up_to: int | None = None) -> Iterator[tuple[Event, ...]]:
+        """What makes up the board, session by session and call by call; later facts are left to the live stream."""
+        limit = self.journal.last_seq if up_to is None else up_to
+        calls, sessions = self.journal.call_ids_for_board()
+        sessions |= self.journal.session_ids(SESSIONS_SHOWN)
+        for source in (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls)):
+            for batch in source:
+                past = tuple(event for event in batch if event.seq <= limit)
+                if past:
+                    yield past
+
+
+def replay(call_id: str, events: tuple[Event, ...]) -> CallRecord:
+    """The record that a call's events make. Raises `UnknownCall` when there are none."""
+    record: CallRecord | None = None
+    for event in events:
+        if isinstance(event, Submitted):
+            record = CallRecord(call=event.call, state=Unjudged())
+        elif record is not None and isinstance(event, CallEvent):
+            record = advance(record, event)
+    if record is None:
+        raise UnknownCall(f"there is no call {call_id}", hint="whisper-tui list and whisper-tui history show the calls")
+    return record

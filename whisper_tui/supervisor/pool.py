@@ -1,0 +1,236 @@
+"""The worker pool: starts what may start, and records what the executor reports about it."""
+
+import asyncio
+from collections.abc import Callable
+
+from whisper_tui.model.ending import FailedToStart, Lost
+from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
+from whisper_tui.model.event import (
+    BackgroundSeen,
+    Decided,
+    Event,
+    Finished,
+    Judged,
+    Settled,
+    Spawned,
+    Started,
+)
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting
+from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor.executor import (
+    Executor,
+    HasBackground,
+    HasEnded,
+    HasSettled,
+    HasSpawned,
+    NeverRan,
+    Report,
+    RunKey,
+    StartOrder,
+)
+from whisper_tui.supervisor.fair_queue import FairQueue
+from whisper_tui.supervisor.judge import Judge
+from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.settings import SupervisorSettings
+
+RETRY_S = 0.5
+"""Seconds until a fact that could not be journaled is tried again."""
+
+
+class Pool:
+    """At most `workers` commands at once, taken fairly from the sessions' queues."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        executor: Executor,
+        judge: Judge,
+        environments: Environments,
+        settings: SupervisorSettings,
+        clock: Callable[[], float],
+        turn_back: Callable[[CallRecord, Judged], None],
+    ) -> None:
+        self._ledger = ledger
+        self._executor = executor
+        self._judge = judge
+        self._environments = environments
+        self._settings = settings
+        self._clock = clock
+        self._turn_back = turn_back
+        self._line = FairQueue()
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting = True
+
+    async def open(self) -> None:
+        """Take back what an earlier supervisor started, and begin to work."""
+        board = self._ledger.board
+        self._ledger.listen(self._notice)
+        for call_id in board.queued:
+            self._line.add(board.calls[call_id].call.session_id, call_id)
+        self._keep(asyncio.create_task(self._take_reports()))
+        for call_id in (*board.running, *board.unsettled):
+            record = board.calls[call_id]
+            await self._executor.attach(RunKey(call_id, record.attempt or 1))
+        self._wake.set()
+        self._keep(asyncio.create_task(self._work()))
+
+    async def close(self) -> None:
+        """Stop starting and recording. What runs goes on."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _notice(self, event: Event) -> None:
+        match event:
+            case Decided() | Judged():
+                record = self._ledger.board.calls.get(event.call_id)
+                if record is not None and isinstance(record.state, Queued):
+                    self._line.add(record.call.session_id, record.id)
+                    self._wake.set()
+            case Finished() | Settled():
+                self._wake.set()
+            case _:
+                pass
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._fill()
+            except JournalFailed:
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+
+    async def _fill(self) -> None:
+        board = self._ledger.board
+        while self._starting and len(board.running) < self._settings.workers:
+            call_id = self._line.take()
+            if call_id is None:
+                return
+            record = board.calls.get(call_id)
+            if record is None or not isinstance(record.state, Queued):
+                continue
+            try:
+                await self._launch(record)
+            except JournalFailed:
+                self._line.add(record.call.session_id, record.id)
+                raise
+
+    async def _launch(self, record: CallRecord) -> None:
+        again = self._judge.judge_again(record)
+        if again is not None:
+            self._turn_back(record, again)
+            return
+        await self._start(record, attempt=1)
+
+    async def _start(self, record: CallRecord, attempt: int) -> None:
+        """Journal the order, flushed to the disk, and only then give it."""
+        key = RunKey(record.id, attempt)
+        self._ledger.record(
+            Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec), durable=True
+        )
+        order = StartOrder(
+            key=key,
+            spec=record.spec,
+            program=record.resolved.program if record.resolved else None,
+            environment=self._environment(record),
+            max_output_bytes=self._settings.max_output_bytes,
+            min_free_bytes=self._settings.min_free_bytes,
+        )
+        try:
+            await self._executor.start(order)
+        except Unavailable as error:
+            ending = FailedToStart(problem="other", subject=record.spec.command.words()[0], message=error.sentence())
+            await self._record(
+                Finished(at=self._clock(), call_id=record.id, ending=ending),
+                Settled(at=self._clock(), call_id=record.id),
+            )
+
+    def _environment(self, record: CallRecord) -> dict[str, str]:
+        return {
+            **self._environments.of(record.call.session_id),
+            **record.spec.environment,
+            "WHISPER_TUI": "1",
+            "WHISPER_TUI_CALL_ID": record.id,
+        }
+
+    async def _take_reports(self) -> None:
+        async for report in self._executor.reports():
+            record = self._ledger.board.calls.get(report.key.call_id)
+            if record is None or record.attempt != report.key.attempt:
+                continue
+            if isinstance(report, NeverRan):
+                await self._start_anew(record, report)
+            elif (fact := self._fact(record, report)) is not None:
+                await self._record(fact)
+
+    async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
+        """An attempt that provably never ran is replaced by the next one."""
+        if not isinstance(record.state, Starting):
+            ending = Lost(why="the journal says that it ran, and its files say that it never did")
+            await self._record(
+                Finished(at=self._clock(), call_id=record.id, ending=ending),
+                Settled(at=self._clock(), call_id=record.id),
+            )
+            return
+        while True:
+            try:
+                await self._start(record, attempt=report.key.attempt + 1)
+            except JournalFailed:
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    def _fact(self, record: CallRecord, report: Report) -> Event | None:
+        """The news in a report: what was reported before, by an earlier supervisor's account, is none."""
+        now, state = self._clock(), record.state
+        match report:
+            case HasSpawned(process=process) if isinstance(state, Starting):
+                return Spawned(at=now, call_id=record.id, attempt=report.key.attempt, process=process)
+            case HasBackground(processes=processes) if record.background != processes:
+                return BackgroundSeen(at=now, call_id=record.id, processes=processes)
+            case HasEnded() if isinstance(state, Starting | Running):
+                return Finished(
+                    at=now, call_id=record.id, ending=report.ending, output=report.output, usage=report.usage
+                )
+            case HasSettled() if isinstance(state, Ended) and not state.settled:
+                return Settled(at=now, call_id=record.id)
+            case _:
+                return None
+
+    async def _record(self, *facts: Event) -> None:
+        """Record what has happened already: it is tried until the journal takes it."""
+        while True:
+            try:
+                self._ledger.record(*facts)
+            except JournalFailed:
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def end(self, record: CallRecord) -> None:
+        """End a run and everything that it left behind; nothing happens where all of it is gone."""
+        try:
+            await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
+        except NotRunning:
+            return
+
+    async def end_all(self, within_s: float) -> None:
+        """Start nothing more, end every run, and wait until all is gone or the time is over."""
+        self._starting = False
+        board = self._ledger.board
+        for call_id in (*board.running, *board.unsettled):
+            await self.end(board.calls[call_id])
+        try:
+            async with asyncio.timeout(within_s):
+                while board.running or board.unsettled:
+                    await self._ledger.news()
+        except TimeoutError:
+            return

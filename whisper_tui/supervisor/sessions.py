@@ -1,0 +1,87 @@
+"""Who is connected: sessions begin, say who they are, go away and come back."""
+
+import os
+from collections.abc import Callable
+
+from whisper_tui.model.call import ClientInfo, Session, SessionHello
+from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.event import SessionClosed, SessionDescribed, SessionOpened, SessionResumed
+from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor.ledger import Ledger
+
+
+class Sessions:
+    """Opens and closes the agents' sessions, and keeps what their commands inherit."""
+
+    def __init__(self, ledger: Ledger, environments: Environments, clock: Callable[[], float]) -> None:
+        self._ledger = ledger
+        self._environments = environments
+        self._clock = clock
+        self._absent = {session.id for session in ledger.board.sessions.values() if session.closed_at is None}
+        """Sessions of an earlier supervisor whose agents have not come back yet."""
+
+    def open(self, hello: SessionHello) -> Session:
+        """A new session, or the one that the agent had before a supervisor went away."""
+        if not os.path.isabs(hello.root):  # noqa: PTH117
+            raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
+        if hello.resume is not None and (session := self._resume(hello)) is not None:
+            return session
+        session = Session(
+            id=f"s{self._ledger.journal.last_session + 1}",
+            name=hello.name,
+            root=hello.root,
+            client=hello.client,
+            pid=hello.pid,
+            trust=hello.trust,
+            opened_at=self._clock(),
+        )
+        self._environments.keep(session.id, hello.environment)
+        self._ledger.record(SessionOpened(at=session.opened_at, session=session))
+        self._ledger.journal.last_session += 1
+        return session
+
+    def describe(self, session_id: str, client: ClientInfo) -> None:
+        """Record which program the agent is, where that is news."""
+        if self.living(session_id).client != client:
+            self._ledger.record(SessionDescribed(at=self._clock(), session_id=session_id, client=client))
+
+    def close(self, session_id: str, why: str) -> None:
+        """End a session; its remembered approvals end with it."""
+        self._absent.discard(session_id)
+        session = self._ledger.board.sessions.get(session_id)
+        if session is not None and session.closed_at is None:
+            self._ledger.record(SessionClosed(at=self._clock(), session_id=session_id, why=why))
+            self.tidy(session_id)
+
+    def close_absent(self) -> None:
+        """End the sessions whose agents did not come back after the supervisor's restart."""
+        for session_id in tuple(self._absent):
+            self.close(session_id, "the agent did not come back after the supervisor was restarted")
+
+    def living(self, session_id: str) -> Session:
+        """An open session. Raises `Refused`."""
+        session = self._ledger.board.sessions.get(session_id)
+        if session is None:
+            raise Refused(f"there is no session {session_id}", hint="Open a session first")
+        if session.closed_at is not None:
+            raise Refused(f"session {session_id} is closed: {session.closed_because}", hint="Open a new one")
+        return session
+
+    def tidy(self, session_id: str) -> None:
+        """Let go of the environment of a closed session that has nothing left to start."""
+        board = self._ledger.board
+        session = board.sessions.get(session_id)
+        if session is None or session.closed_at is None:
+            return
+        pending = (*board.waiting, *board.queued, *board.running)
+        if not any(board.calls[call_id].call.session_id == session_id for call_id in pending):
+            self._environments.forget(session_id)
+
+    def _resume(self, hello: SessionHello) -> Session | None:
+        session = self._ledger.bring_back(hello.resume or "")
+        if session is None:
+            return None
+        self._absent.discard(session.id)
+        self._environments.keep(session.id, hello.environment)
+        self._ledger.record(SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid))
+        return self._ledger.board.sessions[session.id]
