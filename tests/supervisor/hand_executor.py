@@ -1,0 +1,93 @@
+"""An executor that does nothing by itself: the test says what becomes of each run."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from whisper_tui.model.ending import Ending, Exited
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.run import (
+    BackgroundProcess,
+    OutputChunk,
+    OutputSizes,
+    OutputSpan,
+    ProcessIdentity,
+    RunProcess,
+    SignalTarget,
+    Stream,
+)
+from whisper_tui.supervisor.executor import (
+    HasBackground,
+    HasEnded,
+    HasSettled,
+    HasSpawned,
+    NeverRan,
+    Report,
+    RunKey,
+    StartOrder,
+)
+
+
+class HandExecutor:
+    """Remembers what it was asked and reports what it is told to."""
+
+    def __init__(self) -> None:
+        self.orders: dict[RunKey, StartOrder] = {}
+        self.attached: list[RunKey] = []
+        self.signals: list[tuple[RunKey, int, SignalTarget]] = []
+        self.ended: list[RunKey] = []
+        self.refuse_starts = False
+        self._reports: asyncio.Queue[Report] = asyncio.Queue()
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def start(self, order: StartOrder) -> None:
+        if self.refuse_starts:
+            raise Unavailable("no space for another run", hint="Free some disk space")
+        self.orders[order.key] = order
+
+    async def attach(self, key: RunKey) -> None:
+        self.attached.append(key)
+
+    async def reports(self) -> AsyncIterator[Report]:
+        while True:
+            yield await self._reports.get()
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        self.signals.append((key, number, target))
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        self.ended.append(key)
+
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None: ...
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None: ...
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        return OutputChunk(data=b"", start=0, size=0, ended=False)
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        return ()
+
+    def spawn(self, key: RunKey, pid: int = 4242) -> None:
+        leader = ProcessIdentity(pid=pid, start_time=1, boot_id="boot")
+        self._reports.put_nowait(
+            HasSpawned(key, RunProcess(leader=leader, pgid=pid, keeper_pid=pid - 1, started_at=1.0))
+        )
+
+    def leave_behind(self, key: RunKey, pid: int, *, alive: bool = True) -> None:
+        identity = ProcessIdentity(pid=pid, start_time=2, boot_id="boot")
+        process = BackgroundProcess(identity=identity, pgid=pid, command="sleep 30", alive=alive)
+        self._reports.put_nowait(HasBackground(key, (process,)))
+
+    def finish(self, key: RunKey, ending: Ending | None = None, *, settle: bool = True) -> None:
+        self._reports.put_nowait(HasEnded(key, ending or Exited(code=0), OutputSizes(out=3, err=0)))
+        if settle:
+            self.settle(key)
+
+    def settle(self, key: RunKey) -> None:
+        self._reports.put_nowait(HasSettled(key))
+
+    def never_ran(self, key: RunKey) -> None:
+        self._reports.put_nowait(NeverRan(key))
