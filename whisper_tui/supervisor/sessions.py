@@ -29,7 +29,7 @@ class Sessions:
         session = Session(
             id=f"s{self._ledger.journal.last_session + 1}",
             name=hello.name,
-            root=hello.root,
+            root=os.path.realpath(hello.root),
             client=hello.client,
             pid=hello.pid,
             trust=hello.trust,
