@@ -1,0 +1,64 @@
+"""Captured output becomes text: whole, decoded across pieces, and cut only with a mark."""
+
+import pytest
+
+from tests.tools.recorded import Recorded
+from tests.tools.test_execute_command import tool_over
+from whisper_tui.tools import output_text
+from whisper_tui.tools.output_text import captured_text
+
+
+async def captured(supervision, limit=10_000, stream="out"):
+    call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
+    return await captured_text(supervision, await supervision.outcome(call_id), stream, limit)
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7])
+async def test_a_character_on_the_border_of_two_pieces_is_whole(monkeypatch, piece):
+    monkeypatch.setattr(output_text, "PIECE", piece)
+    text = "añ€😀" * 5
+    assert await captured(Recorded(out=text.encode())) == text
+
+
+async def test_bytes_that_are_not_text_are_replaced_and_nothing_else_is_lost():
+    assert await captured(Recorded(out=b"a\xffb\xc3")) == "a\ufffdb\ufffd"
+
+
+async def test_only_what_had_been_captured_when_the_leader_ended_is_shown():
+    supervision = Recorded(out=b"first")
+    call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
+    record = await supervision.outcome(call_id)
+    supervision.streams["out"] += b" and later"
+    assert await captured_text(supervision, record, "out", 100) == "first"
+
+
+async def test_a_long_stream_keeps_its_head_and_its_tail_and_says_where_the_rest_is():
+    text = await captured(Recorded(err=b"H" * 500 + b"-" * 9_000 + b"T" * 500), limit=1000, stream="err")
+    assert text == (
+        "H" * 500
+        + "\n[whisper_tui: 9,000 bytes are left out here; `whisper-tui logs 1 --stream err` prints all of it]\n"
+        + "T" * 500
+    )
+
+
+async def test_a_cut_never_breaks_a_character():
+    text = await captured(Recorded(out="€".encode() * 1000), limit=1000)
+    assert "\ufffd" not in text
+    assert text.startswith("€" * 166 + "\n[")
+    assert text.endswith("]\n" + "€" * 166)
+
+
+async def test_bytes_dropped_at_capture_are_marked_where_they_are_missing():
+    supervision = Recorded(out=b"begin" + b"x" * 100 + b"end")
+    supervision.gaps["out"] = (5, 105)
+    assert await captured(supervision) == (
+        "begin\n[whisper_tui: 100 bytes were dropped here when the output was captured]\nend"
+    )
+
+
+async def test_output_that_is_gone_is_said_to_be_gone():
+    supervision = Recorded(out=b"all of it")
+    call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
+    record = await supervision.outcome(call_id)
+    supervision.streams["out"] = b"all"
+    assert "6 bytes were dropped" in await captured_text(supervision, record, "out", 100)

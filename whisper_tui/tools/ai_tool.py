@@ -1,0 +1,52 @@
+"""What a tool for an AI model is: a name, a schema, words for the model, and something to do."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+
+class AITool(ABC):
+    """A tool that a model may call by its name with arguments that match a published JSON Schema."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The tool's identifier, unique in a registry."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """One or two sentences about what the tool does."""
+
+    @property
+    @abstractmethod
+    def parameters_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments, an object schema; arguments are validated against it."""
+
+    @abstractmethod
+    def get_ai_prompt_instructions(self) -> str:
+        """Text for a model's prompt: when and how to use the tool, and what it returns."""
+
+    @abstractmethod
+    async def execute(self, **kwargs: Any) -> Any:
+        """Do it, and return something that can be written as JSON. A synchronous `execute` is run in a thread."""
+
+    @property
+    def category(self) -> str | None:
+        """The kind of tool. None: of no kind in particular."""
+        return None
+
+    @property
+    def tags(self) -> list[str]:
+        """Words to find the tool by."""
+        return []
+
+    def get_openrouter_tool_definition(self) -> dict[str, Any]:
+        """The tool as chat completion APIs want it declared."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters_schema,
+            },
+        }

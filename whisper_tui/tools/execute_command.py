@@ -1,0 +1,151 @@
+"""`execute_command`: a program with its arguments, without a shell."""
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.ending import Exited, FailedToStart, Signalled, TimedOut
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tools.command_tool import CommandTool, Ran
+from whisper_tui.tools.context import ToolContext
+from whisper_tui.tools.prompt_text import prompt_block
+
+DEFAULT_TIMEOUT_S = 60
+LONGEST_TIMEOUT_S = 120
+
+
+class ExecuteCommandTool(CommandTool):
+    """Runs one program in the workspace, or in any directory that the human agrees to."""
+
+    def __init__(self, context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S) -> None:
+        super().__init__(context)
+        self._longest_timeout_s = longest_timeout_s
+        self._default_timeout_s = min(DEFAULT_TIMEOUT_S, longest_timeout_s)
+
+    @property
+    def name(self) -> str:
+        """The tool's identifier."""
+        return "execute_command"
+
+    @property
+    def description(self) -> str:
+        """What the tool does."""
+        return (
+            "Executes a system command and returns its standard output, standard error, and return code. "
+            "Allows specifying arguments, a working directory, and a timeout."
+        )
+
+    @property
+    def category(self) -> str:
+        """The kind of tool."""
+        return "System Execution"
+
+    @property
+    def tags(self) -> list[str]:
+        """Words to find the tool by."""
+        return ["command", "shell", "execute", "process", "system"]
+
+    @property
+    def parameters_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "string",
+                    "description": "The command or program to execute (e.g., 'python', 'ls', 'my_script.sh'). "
+                    "This should be the command itself, without arguments.",
+                },
+                "args": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "A list of arguments to pass to the command. Each argument should be a separate "
+                    'string in the list (e.g., ["my_script.py", "--verbose"]).',
+                    "default": [],
+                },
+                "cwd": {
+                    "type": "string",
+                    "description": "The working directory from which to execute the command. If not specified, "
+                    "defaults to the workspace directory; a relative path starts there.",
+                },
+                "timeout": {
+                    "type": "integer",
+                    "description": "The maximum time in seconds to allow the command to run, counted from the start of "
+                    "the process. If the command exceeds this time, it will be terminated. Defaults to "
+                    f"{self._default_timeout_s} seconds. Can be set up to a maximum of {self._longest_timeout_s} "
+                    "seconds.",
+                    "default": self._default_timeout_s,
+                    "minimum": 1,
+                    "maximum": self._longest_timeout_s,
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool when you need to run an external program or script on the system: to compile code, "
+            "run a script, run tests, or use a utility. No shell reads the command: pipes (`|`), redirections and "
+            "variables are not interpreted unless the program is a shell itself (`bash` with `-c`). A human may look "
+            "at the command before it runs, which can take minutes, and may change it or deny it with a reason; "
+            "the time that this takes does not count towards `timeout`.",
+            expected_output='A dictionary with "stdout" (string), "stderr" (string), "return_code" (integer or null: '
+            "the exit code, 0 usually means success; minus the signal's number if a signal ended it; null if it could "
+            'not be started or its time was over) and "timed_out" (boolean). After a timeout the output holds what '
+            "was written until then.",
+            examples=(
+                ("run a Python script with an argument", '`command="python"`, `args=["my_script.py", "--verbose"]`'),
+                ("list a directory", '`command="ls"`, `args=["-l"]`, `cwd="src"`'),
+                ("use a pipe", '`command="bash"`, `args=["-c", "ls | grep foo"]`, `timeout=10`'),
+            ),
+        )
+
+    def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
+        """The program with its arguments, in the workspace or where they say."""
+        return CommandSpec(
+            command=Argv(program=arguments["command"], args=tuple(arguments.get("args", ()))),
+            cwd=str(PurePath(self._context.session.root) / arguments.get("cwd", "")),
+            timeout_s=arguments.get("timeout", self._default_timeout_s),
+        )
+
+    def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
+        """Exactly `stdout`, `stderr`, `return_code` and `timed_out`."""
+        return_code: int | None = None
+        match ending:
+            case Exited(code=code):
+                return_code = code
+            case Signalled(number=number):
+                return_code = -number
+            case TimedOut():
+                pass
+            case FailedToStart():
+                stderr = _why_not_started(record, ending)
+        return {
+            "stdout": stdout,
+            "stderr": stderr,
+            "return_code": return_code,
+            "timed_out": isinstance(ending, TimedOut),
+        }
+
+
+def _why_not_started(record: CallRecord, ending: FailedToStart) -> str:
+    match ending.problem:
+        case "program_not_found":
+            return f"Error: Command not found: {ending.subject}{_hint(record.spec)}"
+        case "permission_denied":
+            return f"Error: Permission denied: {ending.subject}"
+        case "cwd_not_found":
+            return f"Error: Working directory not found: {ending.subject}"
+        case "not_executable" | "other":
+            return f"Error: {ending.message}"
+
+
+def _hint(spec: CommandSpec) -> str:
+    if not isinstance(spec.command, Argv) or " " not in spec.command.program.strip():
+        return ""
+    program, *rest = spec.command.program.split()
+    return f'\nHint: `command` is the program alone. Use command="{program}" and put the rest into `args`: {rest}'

@@ -1,0 +1,94 @@
+"""The tools that an agent is offered, by name."""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.tools.ai_tool import AITool
+from whisper_tui.tools.arguments import check_arguments
+from whisper_tui.tools.failure import DuplicateTool, UnknownTool
+
+
+class ToolRegistry:
+    """Tools in the order of their registration; a name belongs to one tool."""
+
+    def __init__(self, tools: Iterable[AITool] = ()) -> None:
+        self._tools: dict[str, AITool] = {}
+        for tool in tools:
+            self.register_tool(tool)
+
+    def register_tool(self, tool: AITool) -> None:
+        """Add a tool. Raises `DuplicateTool` if its name is taken."""
+        if tool.name in self._tools:
+            raise DuplicateTool(
+                f"a tool named {tool.name!r} is registered already", hint="Unregister it first, or choose another name"
+            )
+        self._tools[tool.name] = tool
+
+    def unregister_tool(self, name: str) -> None:
+        """Take a tool away. Raises `UnknownTool`."""
+        del self._tools[self.get_tool_by_name(name).name]
+
+    def get_tool_by_name(self, name: str) -> AITool:
+        """The tool of that name. Raises `UnknownTool`."""
+        try:
+            return self._tools[name]
+        except KeyError:
+            raise UnknownTool(
+                f"there is no tool {name!r}", hint=f"There are: {', '.join(self._tools) or 'none'}"
+            ) from None
+
+    def get_all_tools(self) -> list[AITool]:
+        """All tools, in the order of their registration."""
+        return list(self._tools.values())
+
+    def get_all_tool_definitions(self) -> list[dict[str, Any]]:
+        """All tools as chat completion APIs want them declared."""
+        return [tool.get_openrouter_tool_definition() for tool in self._tools.values()]
+
+    def get_all_ai_prompt_instructions(self) -> str:
+        """The prompt texts of all tools, with a blank line between them."""
+        return "\n\n".join(tool.get_ai_prompt_instructions() for tool in self._tools.values())
+
+    def get_filtered_tools(
+        self,
+        *,
+        tags: Iterable[str] = (),
+        match: Literal["all", "any"] = "all",
+        category: str | None = None,
+        name_pattern: str | None = None,
+    ) -> list[AITool]:
+        """The tools that have all (or any) of the tags, the category, and a name that the regular expression finds."""
+        wanted = frozenset(tags)
+        if match not in {"all", "any"}:
+            raise InvalidRequest(f"tools match all or any of the tags, not {match!r}")
+        try:
+            pattern = re.compile(name_pattern or "")
+        except re.error as error:
+            raise InvalidRequest(f"{name_pattern!r} is not a regular expression: {error}") from error
+        return [
+            tool
+            for tool in self._tools.values()
+            if _has_tags(tool, wanted, match)
+            and (category is None or tool.category == category)
+            and pattern.search(tool.name)
+        ]
+
+    async def call(self, name: str, arguments: object) -> Any:
+        """Run a tool. Raises `UnknownTool`, `ArgumentError` before anything is started, and what the tool raises."""
+        tool = self.get_tool_by_name(name)
+        checked = check_arguments(tool.name, tool.parameters_schema, arguments)
+        if inspect.iscoroutinefunction(tool.execute):
+            return await tool.execute(**checked)
+        result = await asyncio.to_thread(tool.execute, **checked)
+        return await result if inspect.isawaitable(result) else result
+
+
+def _has_tags(tool: AITool, wanted: frozenset[str], match: Literal["all", "any"]) -> bool:
+    if not wanted:
+        return True
+    found = wanted.intersection(tool.tags)
+    return found == wanted if match == "all" else bool(found)

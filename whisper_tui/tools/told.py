@@ -1,0 +1,49 @@
+"""What an answer must tell an agent beyond the result: that a human changed the command, or had approved it before."""
+
+import shlex
+
+from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.ending import TimedOut
+from whisper_tui.model.state import CallRecord, Ended
+
+
+def told(record: CallRecord) -> str | None:
+    """The sentences for the agent. None: what it asked for ran, and a human was asked."""
+    parts = [part for part in (_edit(record), _limit(record), _memory(record)) if part is not None]
+    return " ".join(parts) or None
+
+
+def _edit(record: CallRecord) -> str | None:
+    if not record.edited:
+        return None
+    asked, ran = record.call.spec, record.spec
+    sentence = f"The human changed the command before it ran. What ran: {command_line(ran)}"
+    if ran.cwd != asked.cwd:
+        sentence += f" (in {ran.cwd})"
+    if ran.timeout_s != asked.timeout_s:
+        limit = "no time limit" if ran.timeout_s is None else f"a time limit of {ran.timeout_s:g} seconds"
+        sentence += f" (with {limit})"
+    if ran.environment != asked.environment:
+        added = " ".join(f"{name}={shlex.quote(value)}" for name, value in ran.environment.items())
+        sentence += f" (with {added})" if added else " (with no variables added)"
+    return sentence + "."
+
+
+def _limit(record: CallRecord) -> str | None:
+    """A limit that the agent did not set may have no place in the result."""
+    match record.state:
+        case Ended(ending=TimedOut(after_s=after_s)) if record.spec.timeout_s != record.call.spec.timeout_s:
+            return f"Its time was over after {after_s:g} seconds, so it was ended."
+        case _:
+            return None
+
+
+def _memory(record: CallRecord) -> str | None:
+    if record.decided_by is None or record.decided_by.surface != "memory":
+        return None
+    return "Nobody was asked this time: the human had approved this same command for the session."
+
+
+def command_line(spec: CommandSpec) -> str:
+    """What runs, as one would type it: the shell's text, or the argv quoted."""
+    return shlex.join(spec.command.words()) if isinstance(spec.command, Argv) else spec.command.text
