@@ -5,7 +5,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.command import Argv, Command
-from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden
+from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden, visible
 from whisper_tui.model.verdict import Risk
 
 if TYPE_CHECKING:
@@ -14,8 +14,17 @@ if TYPE_CHECKING:
 LONGEST_JUDGED = 10_000
 """Characters of a command beyond which nobody can be expected to have read it."""
 
-ALWAYS_ASKED = frozenset({"control-characters", "deceptive-characters", "substitution", "too-long"})
+ALWAYS_ASKED = frozenset(
+    {"control-characters", "deceptive-characters", "outside-workspace", "substitution", "too-long", "unknown-shell"}
+)
 """Risks that no rule and no memory can answer for."""
+
+SHELLS = frozenset(
+    prefix + name
+    for prefix in ("", "/bin/", "/usr/bin/", "/usr/local/bin/")
+    for name in ("sh", "bash", "dash", "ksh", "zsh")
+)
+"""What may read a shell's text. Anything else could make of it what it likes."""
 
 _SUBSTITUTION = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
 
@@ -33,6 +42,7 @@ def risks_of(question: "Question") -> tuple[Risk, ...]:
         *_hidden_characters(raw, command),
         *_length(raw),
         *_substitution(command),
+        *_unknown_shell(command),
         *_outside_workspace(question),
     )
 
@@ -67,6 +77,12 @@ def _substitution(command: Command) -> tuple[Risk, ...]:
         return ()
     sentence = "It may run a command inside a substitution before the command itself"
     return (Risk(id="substitution", sentence=sentence, span=found.span()),)
+
+
+def _unknown_shell(command: Command) -> tuple[Risk, ...]:
+    if isinstance(command, Argv) or command.shell in SHELLS:
+        return ()
+    return (Risk(id="unknown-shell", sentence=f"It is read by {visible(command.shell)}, which is not a known shell"),)
 
 
 def _outside_workspace(question: "Question") -> tuple[Risk, ...]:

@@ -1,0 +1,185 @@
+"""Small values of the model, for tests that care about one field and not about the rest."""
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import ClientInfo, Session, ToolCall
+from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
+from whisper_tui.model.ending import Ending, Exited
+from whisper_tui.model.event import (
+    AgentGaveUp,
+    BackgroundSeen,
+    Decided,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    GrantUsed,
+    Judged,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    Settled,
+    SignalSent,
+    Spawned,
+    Started,
+    Submitted,
+)
+from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+
+HUMAN = Decider(surface="cockpit", who="ada")
+ROOT = "/srv/project"
+ASK = Verdict(kind="ask", reason="no rule and no remembered approval is about this command")
+ALLOW = Verdict(kind="allow", reason="the rule 'status' allows this command", rule="status")
+
+
+def a_spec(command: Command | None = None, **changes: object) -> CommandSpec:
+    """`git status` in the workspace, or another command."""
+    spec = CommandSpec(command=command or Argv(program="git", args=("status",)), cwd=ROOT)
+    return spec.model_copy(update=changes)
+
+
+def a_shell(text: str, **changes: object) -> CommandSpec:
+    """A line for bash in the workspace."""
+    return a_spec(Shell(text=text), **changes)
+
+
+def a_session(session_id: str = "s1", **changes: object) -> Session:
+    """A session of an agent in the workspace."""
+    return Session(id=session_id, name="builder", root=ROOT, opened_at=1.0).model_copy(update=changes)
+
+
+def a_call(call_id: str = "1", spec: CommandSpec | None = None, session_id: str = "s1") -> ToolCall:
+    """A call of `execute_command`."""
+    return ToolCall(
+        id=call_id,
+        session_id=session_id,
+        tool="execute_command",
+        arguments={"command": "git", "args": ["status"]},
+        spec=spec or a_spec(),
+        description="See what changed",
+        submitted_at=2.0,
+    )
+
+
+def a_grant(grant_id: str = "g1", spec: CommandSpec | None = None, session_id: str = "s1") -> Grant:
+    """A remembered approval of call 1."""
+    return Grant(id=grant_id, session_id=session_id, spec=spec or a_spec(), from_call="1", granted_at=3.0, by=HUMAN)
+
+
+def an_identity(pid: int = 4242) -> ProcessIdentity:
+    """A process of this boot."""
+    return ProcessIdentity(pid=pid, start_time=pid * 10, boot_id="boot-a")
+
+
+def a_process(pid: int = 4242) -> RunProcess:
+    """The leader of a run."""
+    return RunProcess(leader=an_identity(pid), pgid=pid, keeper_pid=pid - 1, started_at=5.0)
+
+
+def left_behind(pid: int = 5000, *, alive: bool = True) -> BackgroundProcess:
+    """A process that a command left behind."""
+    return BackgroundProcess(identity=an_identity(pid), pgid=pid, command="sleep 30", alive=alive)
+
+
+def opened(session_id: str = "s1") -> SessionOpened:
+    """The session is there."""
+    return SessionOpened(at=1.0, session=a_session(session_id))
+
+
+def submitted(call_id: str = "1", spec: CommandSpec | None = None) -> Submitted:
+    """The call arrived."""
+    return Submitted(at=2.0, call=a_call(call_id, spec))
+
+
+def judged(call_id: str = "1", verdict: Verdict = ASK, at: float = 2.5) -> Judged:
+    """The policy looked at it."""
+    return Judged(at=at, call_id=call_id, verdict=verdict, resolved=Resolved(program="/usr/bin/git", cwd=ROOT))
+
+
+def decided(call_id: str = "1", decision: Decision | None = None) -> Decided:
+    """A human decided; approved as it is where nothing else is said."""
+    return Decided(at=3.0, call_id=call_id, decision=decision or Approve(), by=HUMAN)
+
+
+def started(call_id: str = "1", attempt: int = 1) -> Started:
+    """The order to start is about to be given."""
+    return Started(at=4.0, call_id=call_id, attempt=attempt, spec=a_spec())
+
+
+def spawned(call_id: str = "1", attempt: int = 1) -> Spawned:
+    """The process exists."""
+    return Spawned(at=5.0, call_id=call_id, attempt=attempt, process=a_process())
+
+
+def finished(call_id: str = "1", ending: Ending | None = None, at: float = 6.0) -> Finished:
+    """The leader ended; with code 0 where nothing else is said."""
+    return Finished(
+        at=at,
+        call_id=call_id,
+        ending=ending or Exited(code=0),
+        output=OutputSizes(out=3, err=4),
+        usage=Usage(wall_s=1.0, user_s=0.5, system_s=0.25, max_rss_kib=2048),
+    )
+
+
+def settled(call_id: str = "1") -> Settled:
+    """Nothing of it is alive."""
+    return Settled(at=7.0, call_id=call_id)
+
+
+def whole_life(call_id: str = "1") -> tuple[Event, ...]:
+    """Everything that happens to a call that a human approves."""
+    return (
+        submitted(call_id),
+        judged(call_id),
+        decided(call_id),
+        started(call_id),
+        spawned(call_id),
+        finished(call_id),
+        settled(call_id),
+    )
+
+
+def one_of_each() -> tuple[Event, ...]:
+    """One event of every kind, with every optional part filled, in an order that a board accepts."""
+    risky = Verdict(
+        kind="ask", reason="It may run another command", risks=(Risk(id="substitution", sentence="Look.", span=(0, 2)),)
+    )
+    edited = Approve(edited=a_shell("make clean", timeout_s=5.0), remember="exact_for_session")
+    return (
+        opened(),
+        SessionDescribed(at=1.1, session_id="s1", client=ClientInfo(name="an agent", version="1.2")),
+        SessionResumed(at=1.2, session_id="s1", pid=77),
+        submitted(),
+        judged(verdict=risky),
+        decided(decision=edited),
+        Granted(at=3.1, grant=a_grant()),
+        started(),
+        spawned(),
+        BackgroundSeen(at=5.5, call_id="1", processes=(left_behind(), left_behind(5001, alive=False))),
+        SignalSent(at=5.6, call_id="1", number=15, target="tree", by=HUMAN),
+        AgentGaveUp(at=5.7, call_id="1", why="it was cancelled"),
+        finished(),
+        settled(),
+        GrantUsed(at=7.1, session_id="s1", grant_id="g1", call_id="1"),
+        GrantRevoked(at=7.2, session_id="s1", grant_id="g1", by=HUMAN),
+        SessionClosed(at=7.3, session_id="s1", why="it left"),
+    )
+
+
+def numbered(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """The same events as the journal numbers them, from 1."""
+    return tuple(event.model_copy(update={"seq": number}) for number, event in enumerate(events, start=1))
+
+
+def a_board(*events: Event) -> Board:
+    """A board with session s1 and these events."""
+    board = Board()
+    board.apply(opened())
+    board.apply_all(events)
+    return board
+
+
+DENY = Deny(reason="use the staging server instead")

@@ -1,0 +1,85 @@
+"""Events as JSON: what is written is what is read, and what was written years ago is still read."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from pydantic import ValidationError
+
+from tests.model.build import a_shell, numbered, one_of_each, submitted
+from whisper_tui.model.board import Board
+from whisper_tui.model.event import EVENT, EVENTS, CallEvent, Event, GrantEvent, SessionEvent
+
+JOURNALS = Path(__file__).parent.parent / "journals"
+KINDS = {arm.model_fields["kind"].default for union in (CallEvent, SessionEvent, GrantEvent) for arm in get_args(union)}
+
+
+def test_there_is_an_example_of_every_kind_of_event() -> None:
+    assert {event.kind for event in one_of_each()} == KINDS
+
+
+@pytest.mark.parametrize("event", numbered(one_of_each()), ids=lambda event: event.kind)
+def test_an_event_survives_json(event: Event) -> None:
+    assert EVENT.validate_json(EVENT.dump_json(event)) == event
+
+
+def test_a_batch_survives_json() -> None:
+    events = list(numbered(one_of_each()))
+    assert EVENTS.validate_json(EVENTS.dump_json(events)) == events
+
+
+def test_text_that_is_not_ascii_and_control_characters_survive_json() -> None:
+    event = submitted(spec=a_shell("echo 'naïve \u202e ⏳ \x1b[31m \x00'"))
+    assert EVENT.validate_json(EVENT.dump_json(event)) == event
+
+
+def test_an_event_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        submitted().at = 9.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "settled", "at": 1.0, "call_id": "1", "colour": "red"}',
+        '{"kind": "exploded", "at": 1.0, "call_id": "1"}',
+        '{"kind": "settled", "at": 1.0}',
+    ],
+)
+def test_an_event_with_unknown_or_missing_parts_is_refused(line: str) -> None:
+    with pytest.raises(ValidationError):
+        EVENT.validate_json(line)
+
+
+@pytest.mark.parametrize("journal", sorted(JOURNALS.glob("*.jsonl")), ids=lambda path: path.stem)
+class TestOldJournals:
+    """Journals as released versions wrote them. They are never edited; a new format adds a file."""
+
+    def test_every_event_is_still_read(self, journal: Path) -> None:
+        lines = journal.read_text(encoding="utf-8").splitlines()
+        assert {json.loads(line)["kind"] for line in lines} <= KINDS
+        assert [EVENT.validate_json(line).seq for line in lines] == list(range(1, len(lines) + 1))
+
+    def test_nothing_that_was_written_is_lost_in_reading(self, journal: Path) -> None:
+        for line in journal.read_text(encoding="utf-8").splitlines():
+            written, read = json.loads(line), json.loads(EVENT.dump_json(EVENT.validate_json(line)))
+            assert _without(written, read) == {}
+
+    def test_the_board_folds_it(self, journal: Path) -> None:
+        board = Board()
+        board.apply_all(EVENT.validate_json(line) for line in journal.read_text(encoding="utf-8").splitlines())
+        assert board.calls and all(not record.is_open for record in board.calls.values())
+
+
+def _without(written: object, read: object) -> object:
+    """What of the first value the second does not hold."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        missing = {name: _without(value, read.get(name)) for name, value in written.items()}
+        return {name: value for name, value in missing.items() if value not in ({}, None)}
+    return {} if written == read else written
+
+
+def test_there_is_an_old_journal_with_every_kind_of_event() -> None:
+    lines = (JOURNALS / "v1.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["kind"] for line in lines} == KINDS

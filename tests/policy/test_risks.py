@@ -1,0 +1,119 @@
+"""What a human should notice: found where it is, shown where it is, and not invented where it is not."""
+
+import pytest
+
+from tests.model.build import ROOT, a_shell, a_spec
+from tests.policy.build import FOUND, a_question
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.policy.risks import LONGEST_JUDGED, command_text, risks_of
+
+
+def ids(spec: CommandSpec) -> list[str]:
+    """The findings about a command, in their order."""
+    return [risk.id for risk in risks_of(a_question(spec))]
+
+
+def marked(spec: CommandSpec, risk_id: str) -> str:
+    """The characters that a finding points at."""
+    (risk,) = (risk for risk in risks_of(a_question(spec)) if risk.id == risk_id)
+    assert risk.span is not None
+    return command_text(spec.command)[slice(*risk.span)]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        a_spec(),
+        a_shell("cd src && make -j2 | tee build.log"),
+        a_shell('for f in *.py; do\n\twc -l "$f"\ndone'),
+        a_shell("echo 'naïve 日本 ⏳'"),
+        a_shell("x" * LONGEST_JUDGED),
+        a_spec(Argv(program="echo", args=("$(id)", "`id`"))),
+    ],
+)
+def test_an_ordinary_command_has_no_findings(spec: CommandSpec) -> None:
+    assert ids(spec) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("echo $(id)", "$("),
+        ("echo `id`", "`"),
+        ("diff <(ls a) b", "<("),
+        ("tee >(wc -l)", ">("),
+        ("echo ${ id; }", "${ "),
+        ("echo ${| REPLY=x; }", "${|"),
+        ('echo "$(id)"', "$("),
+        ("cat <<EOF\n$(id)\nEOF", "$("),
+    ],
+)
+def test_a_substitution_is_found_and_marked(text: str, shown: str) -> None:
+    assert ids(a_shell(text)) == ["substitution"]
+    assert marked(a_shell(text), "substitution") == shown
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b"])
+def test_a_control_character_is_found_and_marked(character: str) -> None:
+    assert ids(a_shell(f"ls {character} x")) == ["control-characters"]
+    assert marked(a_shell(f"ls {character} x"), "control-characters") == character
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\u00ad", "\ufeff", "\U000e0041", "\u3164"])
+def test_a_character_that_hides_or_reorders_is_found_and_marked(character: str) -> None:
+    assert ids(a_shell(f"ls {character} x")) == ["deceptive-characters"]
+    assert marked(a_shell(f"ls {character} x"), "deceptive-characters") == character
+
+
+def test_a_deceptive_character_is_named_even_beside_control_characters() -> None:
+    (risk,) = risks_of(a_question(a_shell("ls \x1b \u202e")))
+    assert risk.id == "deceptive-characters"
+    assert "U+202E" in risk.sentence
+
+
+def test_an_argument_with_a_line_feed_is_noticed_where_a_shell_line_with_one_is_ordinary() -> None:
+    assert ids(a_spec(Argv(program="printf", args=("a\nb",)))) == ["control-characters"]
+    assert ids(a_shell("printf a\nprintf b")) == []
+
+
+def test_a_hidden_character_in_an_argument_is_marked_in_the_joined_words() -> None:
+    spec = a_spec(Argv(program="rm", args=("my file", "x\u202ey")))
+    assert marked(spec, "deceptive-characters") == "\u202e"
+
+
+def test_more_than_anybody_reads_is_noticed() -> None:
+    assert ids(a_shell("x" * (LONGEST_JUDGED + 1))) == ["too-long"]
+
+
+@pytest.mark.parametrize(
+    ("cwd", "root", "outside"),
+    [
+        (ROOT, ROOT, False),
+        (ROOT, ROOT + "/", False),
+        (ROOT + "/sub", ROOT, False),
+        (ROOT + "-old", ROOT, True),
+        ("/srv", ROOT, True),
+        ("/etc", "/", False),
+    ],
+)
+def test_a_directory_outside_the_workspace_is_noticed(cwd: str, root: str, outside: bool) -> None:
+    found = risks_of(a_question(a_spec(cwd=cwd), session_root=root))
+    assert [risk.id for risk in found] == (["outside-workspace"] if outside else [])
+
+
+def test_the_directory_counts_as_it_is_resolved_not_as_it_is_written() -> None:
+    resolved = FOUND.model_copy(update={"cwd": "/etc"})
+    found = risks_of(a_question(a_spec(cwd=ROOT + "/link"), resolved=resolved))
+    assert [risk.id for risk in found] == ["outside-workspace"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "/bin/sh", "/usr/bin/zsh"])
+def test_a_known_shell_is_not_worth_a_word(shell: str) -> None:
+    assert ids(a_spec(Shell(text="ls", shell=shell))) == []
+
+
+@pytest.mark.parametrize("shell", ["/tmp/bash", "./bash", "python3", "", "bash\x1b"])
+def test_text_for_anything_but_a_known_shell_is_noticed(shell: str) -> None:
+    (risk,) = risks_of(a_question(a_spec(Shell(text="ls", shell=shell))))[-1:]
+    assert risk.id == "unknown-shell"
+    assert "\x1b" not in risk.sentence
