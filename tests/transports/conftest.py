@@ -1,0 +1,70 @@
+"""A supervisor that the test leads by hand, with an MCP door in front of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.conftest import Bench
+from tests.supervisor.hand_executor import HandExecutor
+from tests.transports.doorway import Doorway
+from whisper_tui.model.run import OutputChunk, Stream
+from whisper_tui.model.state import CallRecord
+from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.transports.mcp import McpDoor
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    """Every run of it has written `hi` and a line feed."""
+
+    def read_output(_self: HandExecutor, _key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        data = b"hi\n" if stream == "out" else b""
+        return OutputChunk(data=data[offset : offset + limit], start=offset, size=len(data), ended=True)
+
+    monkeypatch.setattr(HandExecutor, "read_output", read_output)
+    made = Bench(tmp_path)
+    await made.open()
+    yield made
+    await made.supervisor.close()
+
+
+@pytest.fixture
+async def doorway(bench: Bench, tmp_path: Path) -> AsyncIterator[Doorway]:
+    door = McpDoor(bench.supervisor, progress_interval_s=0.05)
+    async with Doorway(door, tmp_path / "door", bench.workspace).open() as opened:
+        yield opened
+
+
+class Desk:
+    """What a human does, by the order in which the calls came."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    async def waiting(self, call_id: str = "1") -> CallRecord:
+        async with asyncio.timeout(30):
+            while call_id not in self.bench.supervisor._ledger.board.calls:
+                await asyncio.sleep(0.005)
+        return await self.bench.state(call_id, "waiting")
+
+    async def approve_and_run(self, call_id: str = "1", **decision: object) -> None:
+        await self.waiting(call_id)
+        await self.bench.approve(call_id, **decision)
+        await self.run(call_id)
+
+    async def run(self, call_id: str, then: Callable[[RunKey], None] | None = None) -> None:
+        key = await self.bench.ordered(call_id)
+        self.bench.executor.spawn(key)
+        if then is not None:
+            then(key)
+        self.bench.executor.finish(key)
+
+    async def withdrawn(self, call_id: str = "1") -> CallRecord:
+        return await self.bench.state(call_id, "ended")
+
+
+@pytest.fixture
+def desk(bench: Bench) -> Desk:
+    return Desk(bench)

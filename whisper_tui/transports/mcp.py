@@ -1,0 +1,110 @@
+"""The door through which agents come that speak MCP: opens their session and lets the SDK serve it."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from whisper_tui.model.call import Session, SessionHello
+from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.port import Supervision
+from whisper_tui.tools import ToolContext, ToolRegistry, standard_registry
+from whisper_tui.transports.goodbye import GOODBYE
+from whisper_tui.transports.mcp_progress import Overview
+
+if TYPE_CHECKING:
+    from whisper_tui.transports.mcp_session import McpSession
+
+VERSION = 1
+"""Of the hello line and its answer."""
+
+PROGRESS_EVERY_S = 10.0
+
+
+class McpDoor:
+    """Serves any number of agents over one supervision; each connection is one session."""
+
+    def __init__(
+        self,
+        supervision: Supervision,
+        *,
+        registry: Callable[[ToolContext], ToolRegistry] = standard_registry,
+        progress_interval_s: float = PROGRESS_EVERY_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._supervision = supervision
+        self._registry = registry
+        self._progress_interval_s = progress_interval_s
+        self._overview = Overview(supervision, clock)
+        self._connections: dict[str, asyncio.StreamWriter] = {}
+        """By session id: the connection that speaks for it now."""
+
+    async def prepare(self) -> None:
+        """Load the SDK ahead of the first agent, off the event loop: it takes half a second."""
+        await asyncio.to_thread(_session_class)
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection. Cancelled, it says goodbye, and the session stays open for the agent's return."""
+        try:
+            session = await self._supervision.open_session(_checked(hello))
+        except WhisperError as error:
+            await _say(writer, {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})
+            return
+        self._connections[session.id] = writer
+        supervisor_stops = False
+        try:
+            await _say(writer, {"ok": True, "session_id": session.id})
+            await self._serve(session, reader, writer)
+        except ConnectionError:
+            pass
+        except asyncio.CancelledError:
+            supervisor_stops = True
+            writer.write(GOODBYE)
+            raise
+        finally:
+            # An agent that came back meanwhile has its own connection, and the session is that one's.
+            if self._connections.get(session.id) is writer:
+                del self._connections[session.id]
+                if not supervisor_stops:
+                    await self._supervision.close_session(session.id, "the agent disconnected")
+
+    async def _serve(self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self.prepare()
+        registry = self._registry(ToolContext(self._supervision, session))
+        agent = _session_class()(self._supervision, session, registry, self._overview, self._progress_interval_s)
+        await agent.serve(reader, writer)
+
+
+def _session_class() -> "type[McpSession]":
+    from whisper_tui.transports.mcp_session import McpSession
+
+    return McpSession
+
+
+def _checked(hello: dict[str, Any]) -> SessionHello:
+    """The session that a hello line asks for. Raises `InvalidRequest`."""
+    if hello.get("version") != VERSION:
+        raise InvalidRequest(
+            f"the MCP door speaks version {VERSION}, and version {hello.get('version')!r} was asked for",
+            hint="Install the same whisper_tui for the agent and for the supervisor, then run `whisper-tui stop`",
+        )
+    try:
+        asked = SessionHello.model_validate(hello.get("session"))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "session"
+        raise InvalidRequest(f"the hello line is wrong at {where}: {first['msg']}") from error
+    if not Path(asked.root).is_dir():
+        raise InvalidRequest(
+            f"the workspace {asked.root} is not a directory", hint="Name an existing one with `whisper-tui mcp --root`"
+        )
+    return asked
+
+
+async def _say(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+    await writer.drain()

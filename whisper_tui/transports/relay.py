@@ -1,0 +1,255 @@
+"""What an agent launches: lines of MCP between it and the supervisor, over any supervisor's death.
+
+Standard library only: agents begin their first turn about a second after they start this program.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from whisper_tui.model.errors import Unavailable, WhisperError, error_from
+from whisper_tui.transports.relay_memory import Memory, Message, client_name, is_goodbye, parsed
+
+VERSION = 1
+"""Of the hello line and its answer."""
+
+HELLO_S = 20.0
+"""Seconds that a supervisor has to answer the hello."""
+
+LOSSES, LOSSES_WITHIN_S = 5, 60.0
+"""So many lost connections in so many seconds, and the agent is told instead of trying again."""
+
+ATTEMPTS = 3
+"""To reach a supervisor for an agent that waits, before it is told."""
+
+LOOK_EVERY_S = 1.0
+FAREWELL_S = 1.0
+"""Seconds for the supervisor to take note of the end."""
+
+SERVER_ERROR = -32000
+
+Reach = Callable[[], socket.socket]
+"""Connects to the supervisor and starts one if none runs. Raises `WhisperError`."""
+Look = Callable[[], socket.socket | None]
+"""Connects to the supervisor that runs; None if none does. Raises `WhisperError`."""
+
+
+def workspace(chosen: str | None, environ: Mapping[str, str]) -> str:
+    """Absolute path of the agent's workspace: as chosen, as the client says, or the current directory."""
+    said = environ.get("CLAUDE_PROJECT_DIR", "")
+    return str(Path(chosen or (said if said and Path(said).is_dir() else ".")).absolute())
+
+
+def run_relay(reach: Reach, look: Look, *, root: str, name: str | None = None, stdin: int = 0, stdout: int = 1) -> int:
+    """Relay until the agent closes `stdin` or ends this process. Returns the exit code."""
+    for descriptor in (stdin, stdout):
+        os.set_blocking(descriptor, True)
+    relay = Relay(reach, look, root=root, name=name, stdout=stdout)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _leave)
+    try:
+        for line in _lines(lambda: os.read(stdin, 1 << 18)):
+            relay.send(line)
+    except (_Leave, BrokenPipeError):
+        pass
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    relay.close()
+    return 0
+
+
+class _Leave(BaseException):
+    """The agent's program told this one to end."""
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise _Leave
+
+
+class _Link:
+    """One connection that has said hello."""
+
+    def __init__(self, connection: socket.socket, lines: Iterator[bytes]) -> None:
+        self.connection = connection
+        self.lines = lines
+        self.swallowed: str | None = None
+        """The id of an answer that the agent has had already."""
+        self.stopped = False
+        """Whether the supervisor said that it stops on purpose."""
+
+
+class Relay:
+    """The agent's side calls `send`; a thread per connection takes what comes back."""
+
+    def __init__(self, reach: Reach, look: Look, *, root: str, name: str | None, stdout: int) -> None:
+        self._reach = reach
+        self._look = look
+        self._root = root
+        self._name = name
+        self._stdout = stdout
+        self._session_id: str | None = None
+        self._memory = Memory()
+        self._link: _Link | None = None
+        self._linking = threading.Lock()
+        self._writing = threading.Lock()
+        self._closing = threading.Event()
+        self._takers: list[threading.Thread] = []
+        self._losses: deque[float] = deque(maxlen=LOSSES)
+
+    def send(self, line: bytes) -> None:
+        """Pass on a line of the agent. Where there is no supervisor to be had, a request is answered with the error."""
+        message = parsed(line)
+        with self._linking:
+            try:
+                link = self._link if self._link is not None and not self._link.stopped else None
+                link = link or self._connect(self._reach(), client_name(message))
+            except (WhisperError, OSError) as error:
+                self._memory.sent(message, line)
+                self._answer_all(error)
+                return
+            self._memory.sent(message, line)
+            # A connection that breaks here is noticed by its taker, which sends unanswered requests again.
+            with suppress(OSError):
+                link.connection.sendall(line + b"\n")
+
+    def close(self) -> None:
+        """Let the supervisor know that the agent is gone."""
+        self._closing.set()
+        if self._link is not None:
+            with suppress(OSError):
+                self._link.connection.shutdown(socket.SHUT_WR)
+        deadline = time.monotonic() + FAREWELL_S
+        for taker in self._takers:
+            taker.join(max(0.0, deadline - time.monotonic()))
+
+    def _connect(self, connection: socket.socket, client: str | None = None) -> _Link:
+        """Say hello and repeat what a new supervisor must know. Raises `WhisperError`, `OSError`."""
+        connection.settimeout(HELLO_S)
+        lines = _lines(lambda: connection.recv(1 << 18))
+        connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
+        answer = parsed(next(lines, b"")) or {}
+        if not answer.get("ok"):
+            connection.close()
+            raise _refusal(answer)
+        self._session_id = str(answer["session_id"])
+        link = _Link(connection, lines)
+        replay, link.swallowed = self._memory.replay()
+        connection.settimeout(None)
+        connection.sendall(b"".join(line + b"\n" for line in replay))
+        self._link = link
+        taker = threading.Thread(target=self._take, args=(link,), daemon=True)
+        self._takers = [thread for thread in self._takers if thread.is_alive()] + [taker]
+        taker.start()
+        return link
+
+    def _hello(self, client: str | None) -> Message:
+        base = Path(self._root).name or self._root
+        session = {
+            "name": self._name or (f"{base} ({client})" if client else base),
+            "root": self._root,
+            "pid": os.getppid(),
+            "environment": {name: value for name, value in os.environ.items() if _is_text(value)},
+            "resume": self._session_id,
+        }
+        return {"door": "mcp", "version": VERSION, "session": session}
+
+    def _take(self, link: _Link) -> None:
+        """Pass on what comes from the supervisor until the connection ends; then see that the agent is served."""
+        try:
+            for line in link.lines:
+                self._pass_on(link, line)
+        except BrokenPipeError:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        except OSError:
+            pass
+        link.connection.close()
+        if not self._closing.is_set():
+            self._come_back(link)
+
+    def _pass_on(self, link: _Link, line: bytes) -> None:
+        message = parsed(line)
+        if is_goodbye(message):
+            link.stopped = True
+            return
+        if link.swallowed is not None and message is not None and json.dumps(message.get("id")) == link.swallowed:
+            link.swallowed = None
+            return
+        self._memory.received(message)
+        self._write(line)
+
+    def _come_back(self, lost: _Link) -> None:
+        """After a crash start a new supervisor if the agent waits; else follow one that somebody else starts."""
+        self._losses.append(time.monotonic())
+        failures = 0
+        while not self._closing.is_set():
+            with self._linking:
+                if self._link is not None and self._link is not lost:
+                    return
+                self._link = None
+                must = self._memory.waits and not lost.stopped
+                try:
+                    if must and self._loses_too_often():
+                        raise Unavailable(f"the supervisor went away {LOSSES} times in {LOSSES_WITHIN_S:.0f} seconds")
+                    connection = self._reach() if must else self._look()
+                    if connection is not None:
+                        self._connect(connection)
+                        return
+                except (WhisperError, OSError) as error:
+                    failures += must
+                    if failures == ATTEMPTS:
+                        self._answer_all(error)
+            self._closing.wait(LOOK_EVERY_S)
+
+    def _loses_too_often(self) -> bool:
+        return len(self._losses) == LOSSES and time.monotonic() - self._losses[0] < LOSSES_WITHIN_S
+
+    def _answer_all(self, error: WhisperError | OSError) -> None:
+        """Say what is wrong, on stderr and to every request that waits."""
+        why = error.sentence() if isinstance(error, WhisperError) else str(error)
+        text = f"whisper_tui cannot be reached: {why}"
+        sys.stderr.write(f"whisper-tui mcp: {text}\n")
+        for request_id in self._memory.give_up():
+            failure = {"code": SERVER_ERROR, "message": text}
+            self._write(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": failure}).encode())
+
+    def _write(self, line: bytes) -> None:
+        with self._writing:
+            left = memoryview(line + b"\n")
+            while left:
+                left = left[os.write(self._stdout, left) :]
+
+
+def _refusal(answer: dict[str, Any]) -> WhisperError:
+    error = answer.get("error")
+    if not isinstance(error, dict):
+        return Unavailable("the supervisor did not answer the greeting", hint="Look into its log, then try again")
+    return error_from(str(error.get("kind", "")), str(error.get("message", "")), str(error.get("hint", "")))
+
+
+def _lines(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """Lines without their ends; an unfinished last one and empty ones are left out."""
+    held = bytearray()
+    while data := read():
+        searched = len(held)
+        held += data
+        while (end := held.find(b"\n", searched)) >= 0:
+            line, searched = bytes(held[:end]), 0
+            del held[: end + 1]
+            if line.strip():
+                yield line
+
+
+def _is_text(value: str) -> bool:
+    """Whether a variable's value can be sent; one with bytes that are not UTF-8 is left out."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
