@@ -1,0 +1,1 @@
+"""The engine: real keepers, real processes, real files."""

@@ -1,0 +1,181 @@
+"""An executor with real keepers, and short words for what tests do with it."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.ending import Ending
+from whisper_tui.supervisor.executor import (
+    HasBackground,
+    HasEnded,
+    HasSettled,
+    HasSpawned,
+    NeverRan,
+    Report,
+    RunKey,
+    StartOrder,
+)
+from whisper_tui.supervisor.local import LocalExecutor
+
+PATIENCE_S = 45.0
+"""How long a condition may take on a busy machine before a test fails."""
+T = TypeVar("T", bound=Report)
+
+
+class Engine:
+    """An executor, and all that it has reported so far."""
+
+    def __init__(self, directory: Path) -> None:
+        self.runs = directory / "runs"
+        self.workspace = directory / "workspace"
+        self.workspace.mkdir()
+        self.told: list[Report] = []
+        self.executor: LocalExecutor
+        self._changed = asyncio.Condition()
+        self._listener: asyncio.Task[None] | None = None
+        self._next = 0
+
+    async def open(self) -> None:
+        self.executor = LocalExecutor(self.runs)
+        await self.executor.open()
+        self._listener = asyncio.create_task(self._listen())
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            await self.executor.close()
+            self._listener = None
+
+    async def reopen(self) -> None:
+        """As a restarted supervisor would: nothing is remembered."""
+        await self.close()
+        self.told = []
+        await self.open()
+
+    async def _listen(self) -> None:
+        async for report in self.executor.reports():
+            async with self._changed:
+                self.told.append(report)
+                self._changed.notify_all()
+
+    def order(self, command: str | Argv, **settings: Any) -> StartOrder:
+        """An order for a line of shell or an argv; what belongs to the order itself is passed on to it."""
+        own = {"program", "environment", "max_output_bytes", "min_free_bytes", "key"}
+        mine = {name: settings.pop(name) for name in list(settings) if name in own}
+        settings.setdefault("cwd", str(self.workspace))
+        spec = CommandSpec(command=Shell(text=command) if isinstance(command, str) else command, **settings)
+        self._next += 1
+        mine.setdefault("key", RunKey(str(self._next), 1))
+        mine.setdefault("environment", dict(os.environ))
+        mine.setdefault("program", shutil.which(spec.command.words()[0]))
+        return StartOrder(spec=spec, **mine)
+
+    async def start(self, command: str | Argv, **settings: Any) -> RunKey:
+        order = self.order(command, **settings)
+        await self.executor.start(order)
+        return order.key
+
+    async def run(self, command: str | Argv, **settings: Any) -> RunKey:
+        """Start it and wait until all is over."""
+        key = await self.start(command, **settings)
+        await self.settled(key)
+        return key
+
+    def of(self, key: RunKey) -> list[Report]:
+        return [report for report in self.told if report.key == key]
+
+    async def seen(self, key: RunKey, kind: type[T], holds: Callable[[T], bool] = lambda _: True) -> T:
+        """The first report of a kind about a run for which a condition holds."""
+
+        def found() -> T | None:
+            return next((told for told in self.of(key) if isinstance(told, kind) and holds(told)), None)
+
+        async with self._changed, asyncio.timeout(PATIENCE_S):
+            await self._changed.wait_for(lambda: found() is not None)
+        result = found()
+        assert result is not None
+        return result
+
+    async def spawned(self, key: RunKey) -> HasSpawned:
+        return await self.seen(key, HasSpawned)
+
+    async def ended(self, key: RunKey) -> Ending:
+        return (await self.seen(key, HasEnded)).ending
+
+    async def settled(self, key: RunKey) -> None:
+        async with self._changed, asyncio.timeout(PATIENCE_S):
+            await self._changed.wait_for(lambda: any(isinstance(told, HasSettled | NeverRan) for told in self.of(key)))
+
+    async def background(self, key: RunKey, holds: Callable[[HasBackground], bool]) -> HasBackground:
+        return await self.seen(key, HasBackground, holds)
+
+    def out(self, key: RunKey) -> bytes:
+        return self.text(key, "out")
+
+    def err(self, key: RunKey) -> bytes:
+        return self.text(key, "err")
+
+    def text(self, key: RunKey, stream: Any) -> bytes:
+        """All of a stream that is kept, read the way a client reads it."""
+        pieces, offset = [], 0
+        while (chunk := self.executor.read_output(key, stream, offset, 1 << 20)).data:
+            pieces.append(chunk.data)
+            offset = chunk.next_offset
+        return b"".join(pieces)
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    """Wait for a condition that nobody announces, bounded."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is more than its remains."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    if not sys.platform.startswith("linux"):
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    engine = Engine(tmp_path)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await _end_everything(engine)
+        await engine.close()
+
+
+async def _end_everything(engine: Engine) -> None:
+    for directory in engine.runs.iterdir():
+        call, _, attempt = directory.name.rpartition(".")
+        if attempt.isdecimal() and not (directory / "done").exists():
+            await _ignore(engine.executor.signal(RunKey(call, int(attempt)), signal.SIGKILL, "tree"))
+
+
+async def _ignore(action: Awaitable[None]) -> None:
+    from whisper_tui.model.errors import NotRunning
+
+    try:
+        async with asyncio.timeout(5):
+            await action
+    except (NotRunning, TimeoutError):
+        return

@@ -1,0 +1,39 @@
+"""What is to be done at a certain time, by name; a name that is set again is moved."""
+
+import time
+from collections.abc import Callable
+
+
+class Alarms:
+    """A handful of alarms on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._set: dict[str, tuple[float, Callable[[], None]]] = {}
+
+    def ring_in(self, seconds: float, name: str, action: Callable[[], None]) -> None:
+        """Do this once, so many seconds from now, in place of what the name stood for."""
+        self._set[name] = (time.monotonic() + seconds, action)
+
+    def ring_in_once(self, seconds: float, name: str, action: Callable[[], None]) -> None:
+        """The same, unless the name stands for something already."""
+        if name not in self._set:
+            self.ring_in(seconds, name, action)
+
+    def cancel(self, name: str) -> None:
+        """Forget it, if it was set."""
+        self._set.pop(name, None)
+
+    def milliseconds_left(self) -> int | None:
+        """Until the first one is due, rounded up; None: there is none."""
+        if not self._set:
+            return None
+        left = min(when for when, _ in self._set.values()) - time.monotonic()
+        return max(0, int(left * 1000) + 1)
+
+    def ring(self) -> None:
+        """Do what is due."""
+        now = time.monotonic()
+        for name, (when, action) in list(self._set.items()):
+            if when <= now and self._set.get(name) == (when, action):
+                del self._set[name]
+                action()

@@ -1,0 +1,41 @@
+"""Ending a whole run: ask its processes to end, wait a little, then kill until nothing is left."""
+
+import signal
+from collections.abc import Callable
+
+from whisper_tui.supervisor.keeper.alarms import Alarms
+from whisper_tui.supervisor.keeper.processes import Descendants
+from whisper_tui.supervisor.keeper.signals import kill_burst, send_to_all
+
+SOONEST_S = 0.002
+LATEST_S = 0.2
+"""Seconds between two bursts of killing: some processes take long to die, and none is worth a busy loop."""
+
+
+class Ender:
+    """Ends the tree of a run, once it is told to."""
+
+    def __init__(self, descendants: Descendants, alarms: Alarms, nothing_left: Callable[[], bool]) -> None:
+        self._descendants = descendants
+        self._alarms = alarms
+        self._nothing_left = nothing_left
+        self._pause = SOONEST_S
+        self.asked = False
+        """Whether the run is being ended."""
+        self.killing = False
+        """Whether it is being killed."""
+
+    def end(self, grace_s: float) -> None:
+        """TERM, the grace, KILL. Stopped processes are continued, for they would not hear TERM."""
+        self.asked = True
+        if self.killing:
+            return
+        send_to_all(self._descendants.now(), signal.SIGTERM, signal.SIGCONT)
+        self._alarms.ring_in(grace_s, "kill", self.kill)
+
+    def kill(self) -> None:
+        """KILL, again and again, until nothing is left."""
+        self.asked = self.killing = True
+        if not kill_burst(self._descendants, self._nothing_left):
+            self._alarms.ring_in(self._pause, "kill", self.kill)
+            self._pause = min(2 * self._pause, LATEST_S)

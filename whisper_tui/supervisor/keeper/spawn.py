@@ -1,0 +1,109 @@
+"""Starting the command, and saying exactly why it could not be started."""
+
+import errno
+import os
+import signal
+from typing import Any
+
+_ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+_STANDARD = (0, 1, 2)
+
+
+class StartFailed(Exception):
+    """There was never a process. `problem` is one of the model's start problems, `subject` what it is about."""
+
+    def __init__(self, problem: str, subject: str, message: str) -> None:
+        super().__init__(message)
+        self.problem = problem
+        self.subject = subject
+        self.message = message
+
+
+def enter(cwd: str) -> None:
+    """Make the command's working directory our own for the moment of the start."""
+    try:
+        os.chdir(cwd)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what = "is not a directory" if isinstance(error, NotADirectoryError) else "does not exist"
+        raise StartFailed("cwd_not_found", cwd, f"The working directory {cwd} {what}.") from None
+    except PermissionError:
+        message = f"The working directory {cwd} may not be entered by this user."
+        raise StartFailed("permission_denied", cwd, message) from None
+    except (OSError, ValueError) as error:
+        message = f"The working directory {cwd!r} cannot be used: {_reason(error)}."
+        raise StartFailed("other", cwd, message) from None
+
+
+def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[Any, ...]]) -> int:
+    """Start the command in a session of its own. `files`: file actions for posix_spawn. Returns the leader's pid."""
+    argv: list[str] = order["argv"]
+    program: str | None = order["program"]
+    if program is None:
+        raise _not_found(argv[0])
+    try:
+        return os.posix_spawn(
+            program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=_ALL_SIGNALS
+        )
+    except OSError as error:
+        raise _failure(program, error) from None
+    except ValueError as error:
+        message = f"The command cannot be passed to the system: {_reason(error)}."
+        raise StartFailed("other", program, message) from None
+
+
+def no_channel(what: str, error: OSError) -> StartFailed:
+    """The system gives no pipes or no terminal."""
+    return StartFailed("other", what, f"The system does not give {what} for the command: {_reason(error)}.")
+
+
+def three(stdin: int, stdout: int, stderr: int) -> list[tuple[Any, ...]]:
+    """File actions that make these descriptors the standard ones."""
+    return [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip((stdin, stdout, stderr), _STANDARD, strict=True)]
+
+
+def terminal(path: str) -> list[tuple[Any, ...]]:
+    """File actions that make a terminal all three; opened in the new session, it becomes the controlling one."""
+    return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDWR, 0), (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+
+
+def _not_found(asked: str) -> StartFailed:
+    """No program was found for the word that was asked for: is it not there, or just not executable?"""
+    if "/" in asked and "\0" not in asked:
+        if os.path.isdir(asked):
+            return StartFailed("permission_denied", asked, f"{asked} is a directory, not a program.")
+        if os.path.exists(asked) and not os.access(asked, os.X_OK):
+            return StartFailed("permission_denied", asked, f"{asked} is not executable by this user.")
+        return StartFailed("program_not_found", asked, f"There is no program {asked}.")
+    return StartFailed("program_not_found", asked, f"There is no program {asked!r} in PATH.")
+
+
+def _failure(program: str, error: OSError) -> StartFailed:
+    match error.errno:
+        case errno.ENOENT if os.path.exists(program):
+            message = f"{program} names an interpreter that does not exist (its first line, or its loader)."
+            return StartFailed("not_executable", program, message)
+        case errno.ENOENT | errno.ENOTDIR:
+            return StartFailed("program_not_found", program, f"There is no program {program}.")
+        case errno.EACCES | errno.EPERM:
+            return StartFailed("permission_denied", program, f"{program} {_refusal(program)}.")
+        case errno.ENOEXEC:
+            message = f"{program} is not a program that this system can run: it is neither a binary of this machine "
+            return StartFailed(
+                "not_executable", program, message + "nor a script with an interpreter in its first line."
+            )
+        case errno.E2BIG:
+            return StartFailed("other", program, "The arguments and the environment are longer than the system takes.")
+        case _:
+            return StartFailed("other", program, f"The system did not start {program}: {_reason(error)}.")
+
+
+def _refusal(program: str) -> str:
+    if os.path.isdir(program):
+        return "is a directory, not a program"
+    if os.access(program, os.X_OK):
+        return "may not be executed here: its interpreter, or the file system it is on, does not permit it"
+    return "is not executable by this user"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -1,0 +1,188 @@
+"""The slim process from which keepers are forked: a few always wait, ready, so that a start costs no fork of ours."""
+
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from contextlib import suppress
+
+from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.job import Hints, take
+from whisper_tui.supervisor.keeper.life import Keeper, Standing
+from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
+from whisper_tui.supervisor.keeper.record import Records
+from whisper_tui.supervisor.keeper.spawn import StartFailed
+
+IDLE = 4
+"""Keepers that wait for a job."""
+FORK_PAUSE_S = 0.2
+"""Pause after a waiting keeper died without a job: something kills them, or the system has no room."""
+LIFELINE = 0
+"""Standard input: a pipe that ends when the supervisor is gone."""
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PID = struct.Struct("<i")
+_LONGEST_JOB = 65_536
+_SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+
+
+def main(jobs_fd: int) -> None:
+    """Fork keepers until the supervisor is gone. `jobs_fd`: the socket on which the directories of jobs arrive."""
+    os.set_inheritable(jobs_fd, False)
+    jobs = socket.socket(fileno=jobs_fd)
+    for number in _SIGNALS_IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir("/")
+    Zygote(jobs, boot_id(), _adoption()).run()
+
+
+class Zygote:
+    """Keeps `IDLE` keepers waiting. It knows the waiting ones by pid; one that takes a job says so first."""
+
+    def __init__(self, jobs: socket.socket, boot: str, adopt: "Adoption") -> None:
+        self._jobs = jobs
+        self._boot = boot
+        self._adopt = adopt
+        self._wake = wakeup_pipe(signal.SIGCHLD)
+        self._taken, self._taken_in = os.pipe()
+        self._idle: set[int] = set()
+        os.set_blocking(self._taken, False)
+        gc.collect()
+        gc.freeze()
+
+    def run(self) -> None:
+        """Live as long as the supervisor."""
+        poll = select.poll()
+        poll.register(LIFELINE, 0)
+        poll.register(self._taken, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        while True:
+            self._fill()
+            ready = dict(poll.poll())
+            if LIFELINE in ready:
+                return
+            self._note_taken()
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+                self._bury()
+
+    def _fill(self) -> None:
+        while len(self._idle) < IDLE:
+            try:
+                pid = os.fork()
+            except OSError:
+                time.sleep(FORK_PAUSE_S)
+                return
+            if not pid:
+                for fd in (self._wake, self._taken):
+                    os.close(fd)
+                _live(self._jobs, self._taken_in, self._boot, self._adopt)
+            self._idle.add(pid)
+
+    def _note_taken(self) -> None:
+        with suppress(BlockingIOError):
+            data = os.read(self._taken, 4096 * _PID.size)
+            self._idle.difference_update(pid for (pid,) in _PID.iter_unpack(data))
+
+    def _bury(self) -> None:
+        died_idle = False
+        with suppress(ChildProcessError):
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                died_idle |= pid in self._idle
+                self._idle.discard(pid)
+        if died_idle:
+            time.sleep(FORK_PAUSE_S)
+
+
+def wakeup_pipe(*numbers: int) -> int:
+    """A descriptor that gets one byte, its number, for each of these signals."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    earlier = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if earlier >= 0:
+        os.close(earlier)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+def _live(jobs: socket.socket, taken: int, boot: str, adopt: "Adoption") -> None:
+    """A keeper from its fork to its end. Never returns."""
+    status = 1
+    try:
+        os.setsid()
+        standing = Standing(boot, wakeup_pipe(signal.SIGCHLD), adopt.begin())
+        directory = _wait_for_job(jobs)
+        if directory:
+            os.write(taken, _PID.pack(os.getpid()))
+            jobs.close()
+            os.close(taken)
+            _keep(directory, standing)
+        status = 0
+    finally:
+        if status:
+            sys.excepthook(*sys.exc_info())
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _keep(directory: str, standing: Standing) -> None:
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, LIFELINE)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    job = take(directory)
+    if job is None:
+        return
+    hints = Hints(directory)
+    try:
+        keeper = Keeper(job, hints, standing)
+    except OSError as error:
+        records = Records(directory, standing.boot)
+        message = f"The files of the run cannot be made in {directory}: {os.strerror(error.errno or 0)}."
+        records.failed(StartFailed("other", directory, message))
+        records.done(None)
+        hints.give(layout.DONE)
+        return
+    keeper.run()
+
+
+def _wait_for_job(jobs: socket.socket) -> str:
+    """The directory of the next job; empty when the supervisor is gone."""
+    if jobs.type == socket.SOCK_SEQPACKET:
+        return os.fsdecode(jobs.recv(_LONGEST_JOB))
+    poll = select.poll()
+    poll.register(LIFELINE, 0)
+    poll.register(jobs, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if jobs.fileno() in ready:
+            with suppress(BlockingIOError):
+                return os.fsdecode(jobs.recv(_LONGEST_JOB, socket.MSG_DONTWAIT))
+        elif LIFELINE in ready:
+            return ""
+
+
+class Adoption:
+    """Making orphans of the command our own children, where the system can."""
+
+    def __init__(self, prctl: object) -> None:
+        self._prctl = prctl
+
+    def begin(self) -> bool:
+        """Whether it can, from now on."""
+        return callable(self._prctl) and self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def _adoption() -> Adoption:
+    if not LINUX:
+        return Adoption(None)
+    try:
+        import ctypes
+    except ImportError:
+        return Adoption(None)
+    return Adoption(ctypes.CDLL(None).prctl)

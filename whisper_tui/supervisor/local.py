@@ -1,0 +1,274 @@
+"""Runs commands on this machine: one keeper each, which outlives the supervisor and is taken back by the next."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.supervisor.attempt import Attempt
+from whisper_tui.supervisor.executor import HasEnded, HasSpawned, Report, RunKey, StartOrder
+from whisper_tui.supervisor.fifo import write_fifo
+from whisper_tui.supervisor.follow import Follower
+from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.processes import boot_id
+from whisper_tui.supervisor.keepers import Keepers
+from whisper_tui.supervisor.output_files import OutputFiles
+
+SWEEP_S = 1.0
+"""Seconds between two looks at all runs, for hints can be lost and keepers can be killed."""
+SWEPT_AT_ONCE = 25
+UNCLAIMED_S = 30.0
+"""How long nobody may take up an attempt before it is revoked."""
+UNCLAIMED_AFTER_LOSS_S = 3.0
+"""The same once the parent of the keepers was lost, and jobs perhaps with it."""
+BOOT = "boot"
+"""Beside the attempts: the boot in which the last command was started."""
+
+
+class _Run:
+    """One run that is followed."""
+
+    def __init__(self, follower: Follower, deadline: float) -> None:
+        self.follower = follower
+        self.deadline = deadline
+        """Monotonic seconds at which it is revoked if nobody has taken it up."""
+        self.reachable = asyncio.Event()
+        """Set once it has a process, or will never have one."""
+        self.writing = asyncio.Lock()
+
+
+class LocalExecutor:
+    """The `Executor` of this machine. All files are below one directory of local disk."""
+
+    def __init__(self, runs_directory: Path) -> None:
+        self._directory = Path(runs_directory)
+        self._runs_path = str(runs_directory)
+        self._files = OutputFiles(self._directory)
+        self._keepers = Keepers(self._directory)
+        self._runs: dict[RunKey, _Run] = {}
+        self._reports: asyncio.Queue[Report] = asyncio.Queue()
+        self._notify = -1
+        self._hint_rest = b""
+        self._sweeper: asyncio.Task[None] | None = None
+        self._boot = ""
+        self._boot_before = ""
+
+    async def open(self) -> None:
+        """Get ready to start and to report. Raises `Unavailable`."""
+        try:
+            self._prepare_directory()
+        except OSError as error:
+            message = f"the directory of runs {self._directory} cannot be used: {error.strerror}"
+            raise BadStateDirectory(message, hint="Check its owner, its permissions and the free disk.") from None
+        self._boot = boot_id()
+        with suppress(OSError):
+            self._boot_before = (self._directory / BOOT).read_text().strip()
+        self._keepers.open()
+        asyncio.get_running_loop().add_reader(self._notify, self._on_hints)
+        self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweep of runs")
+
+    async def close(self) -> None:
+        """Stop reporting. What runs goes on."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+        if self._notify >= 0:
+            asyncio.get_running_loop().remove_reader(self._notify)
+            os.close(self._notify)
+            self._notify = -1
+        await self._keepers.close()
+
+    async def start(self, order: StartOrder) -> None:
+        """Ask for a start. What becomes of it is reported; raises `Unavailable` if nothing was asked for."""
+        attempt = Attempt(self._runs_path, order.key)
+        try:
+            self._note_boot()
+            attempt.create(order, self._boot)
+        except FileExistsError:
+            message = f"attempt {order.key.attempt} of call {order.key.call_id} was asked for before"
+            raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
+        except OSError as error:
+            message = f"the run of call {order.key.call_id} cannot be prepared in {self._directory}: {error.strerror}"
+            raise Unavailable(message, hint="Nothing was started. Make room on the disk and try again.") from None
+        run = self._follow(attempt)
+        asked = False
+        try:
+            await self._keepers.send(attempt.directory)
+            asked = True
+        finally:
+            if not asked:
+                del self._runs[order.key]
+                run.reachable.set()
+                attempt.discard()
+
+    async def attach(self, key: RunKey) -> None:
+        """Follow a start that an earlier supervisor asked for: everything about it is reported (again)."""
+        attempt = Attempt(self._runs_path, key)
+        run = self._follow(attempt)
+        if not Path(attempt.directory).is_dir():
+            self._tell(run, self._undecided(run))
+            return
+        self._check(run, revoke_now=True)
+
+    async def reports(self) -> AsyncIterator[Report]:
+        """What becomes of the runs that were started or attached; endless, one reader."""
+        while True:
+            yield await self._reports.get()
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        """Send a signal. Raises `NotRunning` if nothing of the run is alive."""
+        if number not in signal.valid_signals():
+            raise InvalidRequest(f"there is no signal {number} on this system")
+        run = await self._reachable(key)
+        if target == "leader" and run.follower.answered:
+            hint = "Send the signal to the whole tree to reach what it left behind."
+            raise NotRunning(f"the command of call {key.call_id} has ended", hint=hint)
+        await self._order(run, {"do": "signal", "number": number, "target": target})
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        """End the whole tree: TERM, the grace, KILL until nothing is left. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
+
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
+        """Write to its input, waiting while it is full. Raises `NotRunning` if it takes none."""
+        run = await self._reachable(key)
+        async with run.writing:
+            path = run.follower.attempt.path(layout.INPUT)
+            await write_fifo(path, data, f"the command of call {key.call_id} takes no input")
+            if eof:
+                await self._order(run, {"do": "eof"})
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
+        """Set the size of its terminal, in character cells. Nothing happens where it has none."""
+        with suppress(NotRunning):
+            run = await self._reachable(key)
+            await self._order(run, {"do": "resize", "rows": rows, "columns": columns})
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        return self._files.read_output(key, stream, offset, limit)
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        return self._files.read_timeline(key, after, limit)
+
+    def _prepare_directory(self) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = self._directory.stat()
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            message = f"the directory of runs {self._directory} is not private to this user"
+            raise BadStateDirectory(message, hint=f"Make it yours alone: chmod 700 {self._directory}")
+        notify = str(self._directory / layout.NOTIFY)
+        with suppress(FileExistsError):
+            os.mkfifo(notify, 0o600)
+        self._notify = os.open(notify, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _note_boot(self) -> None:
+        """Before the first start, so that what is attached until then is judged by the boot in which it was started."""
+        if self._boot_before != self._boot:
+            layout.write_whole(str(self._directory / BOOT), self._boot.encode(), durable=True)
+            self._boot_before = self._boot
+
+    def _follow(self, attempt: Attempt) -> _Run:
+        run = _Run(Follower(attempt, self._files), time.monotonic() + UNCLAIMED_S)
+        self._runs[attempt.key] = run
+        return run
+
+    async def _reachable(self, key: RunKey) -> _Run:
+        """The run, once orders can reach it. Raises `NotRunning`."""
+        run = self._runs.get(key)
+        if run is not None:
+            await run.reachable.wait()
+        if run is None or run.follower.over:
+            raise NotRunning(f"nothing of call {key.call_id} is alive")
+        return run
+
+    async def _order(self, run: _Run, order: dict[str, Any]) -> None:
+        attempt = run.follower.attempt
+        line = json.dumps(order).encode() + b"\n"
+        await write_fifo(attempt.path(layout.CONTROL), line, f"nothing of call {attempt.key.call_id} is alive")
+
+    def _on_hints(self) -> None:
+        try:
+            data = os.read(self._notify, 1 << 16)
+        except BlockingIOError:
+            return
+        *lines, self._hint_rest = (self._hint_rest + data).split(b"\n")
+        for name in dict.fromkeys(line.partition(b" ")[0].decode() for line in lines):
+            call_id, _, attempt = name.rpartition(".")
+            run = self._runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
+            if run is not None:
+                self._tell(run, run.follower.news())
+
+    def _tell(self, run: _Run, news: Iterable[Report]) -> None:
+        for report in news:
+            self._reports.put_nowait(report)
+            if isinstance(report, HasSpawned | HasEnded):
+                run.reachable.set()
+        if run.follower.over:
+            run.reachable.set()
+            self._runs.pop(run.follower.attempt.key, None)
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            if not self._keepers.alive:
+                self._replace_keepers()
+            for number, run in enumerate(list(self._runs.values())):
+                if run.follower.attempt.key in self._runs:
+                    self._check(run)
+                if number % SWEPT_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    def _replace_keepers(self) -> None:
+        deadline = time.monotonic() + UNCLAIMED_AFTER_LOSS_S
+        for run in self._runs.values():
+            run.deadline = min(run.deadline, deadline)
+        with suppress(Unavailable):
+            self._keepers.replace()
+
+    def _check(self, run: _Run, *, revoke_now: bool = False) -> None:
+        """Tell what is new about a run, and find out whether anybody still stands by it."""
+        follower = run.follower
+        try:
+            fate = follower.attempt.fate()
+            if fate == "unclaimed" and (revoke_now or time.monotonic() >= run.deadline):
+                self._tell(run, self._undecided(run))
+                return
+        except OSError:
+            return
+        if fate == "revoked":
+            self._tell(run, follower.never_ran())
+        elif fate == "gone":
+            self._tell(run, follower.keeper_gone(self._boot))
+        else:
+            self._tell(run, follower.news())
+
+    def _undecided(self, run: _Run) -> list[Report]:
+        """Nobody has claimed the attempt: decide that nobody will, and tell what that means."""
+        follower = run.follower
+        if self._boot_of(follower.attempt) not in {self._boot, ""}:
+            return follower.doubtful("the machine restarted when it was being started; it may have run")
+        if not Path(follower.attempt.directory).is_dir():
+            return follower.never_ran()
+        fate = follower.attempt.revoke()
+        if fate == "revoked":
+            return follower.never_ran()
+        return follower.keeper_gone(self._boot) if fate == "gone" else follower.news()
+
+    def _boot_of(self, attempt: Attempt) -> str:
+        """The boot in which a start was asked for, as far as that can be known. Empty: nothing was ever started."""
+        spec = attempt.read(layout.SPEC)
+        if spec is not None:
+            return str(spec["boot"])
+        return self._boot_before

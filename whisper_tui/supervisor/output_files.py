@@ -1,0 +1,173 @@
+"""Reading what runs have printed, straight from their files: by the supervisor, and by clients on this machine."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from whisper_tui.model.run import OutputChunk, OutputSizes, OutputSpan, Stream
+from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.keeper import layout
+
+LARGEST_READ = 8 * 1024 * 1024
+"""Bytes of one answer, whatever the limit asked for."""
+_TRIES = 4
+_CHECKPOINT_ROWS = 4096
+_CHECKPOINTED_RUNS = 64
+
+
+class _Ring(NamedTuple):
+    """Which bytes of a stream are in the ring; offsets into the stream, in bytes."""
+
+    head: int
+    start: int
+    size: int
+    total: int
+
+    @property
+    def oldest(self) -> int:
+        """The first byte that is not being overwritten now."""
+        if self.total - self.start <= self.size - layout.ring_step(self.size):
+            return self.start
+        return self.total - self.size + layout.ring_step(self.size)
+
+    def same_place(self, other: "_Ring") -> bool:
+        """Whether bytes are where they were."""
+        return (self.start, self.size) == (other.start, other.size)
+
+
+def attempt_directory(runs: str, key: RunKey) -> str:
+    """Where the files of one attempt are."""
+    return os.path.join(runs, f"{key.call_id}.{key.attempt}")  # noqa: PTH118 (asked 30 times a second)
+
+
+class OutputFiles:
+    """The output of all runs below a runs directory. Needs no executor and no event loop."""
+
+    def __init__(self, runs_directory: Path) -> None:
+        self._runs = str(runs_directory)
+        self._checkpoints: dict[RunKey, list[tuple[int, int]]] = {}
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end.
+
+        A chunk that starts later than asked follows bytes that were dropped. A run without files has no output.
+        """
+        path = f"{attempt_directory(self._runs, key)}/{stream}"
+        limit = max(0, min(limit, LARGEST_READ))
+        final = self._final_size(key, stream)
+        ring = _read_ring(path)
+        if ring is None:
+            return _read_plain(path, offset, limit, final)
+        for _ in range(_TRIES):
+            chunk = _read_with_ring(path, ring, offset, limit, ended=final is not None)
+            after = _read_ring(path) or ring
+            if after.same_place(ring) and (chunk.start < ring.head or chunk.start >= after.oldest or not chunk.data):
+                return chunk
+            ring = after
+        return OutputChunk(data=b"", start=ring.total, size=ring.total, ended=final is not None)
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        after, limit = max(0, after), max(0, limit)
+        path = f"{attempt_directory(self._runs, key)}/{layout.INDEX}"
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return ()
+        try:
+            block = after // _CHECKPOINT_ROWS
+            starts = list(self._checkpoint(key, fd, block))
+            first = block * _CHECKPOINT_ROWS
+            rows = _read_rows(fd, first, after - first + limit)
+        finally:
+            os.close(fd)
+        spans = []
+        for number, (at, stream, length) in enumerate(rows, first):
+            if number >= after:
+                name: Stream = "err" if stream else "out"
+                spans.append(OutputSpan(at=at, stream=name, start=starts[stream], length=length))
+            starts[stream] += length
+        return tuple(spans)
+
+    def sizes(self, key: RunKey) -> OutputSizes:
+        """Bytes of both streams so far, dropped ones included."""
+        sizes = {stream: self.read_output(key, stream, 0, 0).size for stream in ("out", "err")}
+        return OutputSizes(**sizes)
+
+    def _final_size(self, key: RunKey, stream: Stream) -> int | None:
+        """None while the stream can grow; then its size where its files do not show it, else 0."""
+        path = f"{attempt_directory(self._runs, key)}/{layout.DONE}"
+        version = layout.version_of(path)
+        if version is None:
+            return None
+        try:
+            return int(layout.read_json(path)[stream]) if version[2] else 0
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
+
+    def _checkpoint(self, key: RunKey, fd: int, block: int) -> tuple[int, int]:
+        """Offsets of both streams at the first row of a block of the index."""
+        known = self._checkpoints.pop(key, [(0, 0)])
+        self._checkpoints[key] = known
+        while len(self._checkpoints) > _CHECKPOINTED_RUNS:
+            del self._checkpoints[next(iter(self._checkpoints))]
+        while len(known) <= block:
+            rows = _read_rows(fd, (len(known) - 1) * _CHECKPOINT_ROWS, _CHECKPOINT_ROWS)
+            sums = list(known[-1])
+            for _, stream, length in rows:
+                sums[stream] += length
+            if len(rows) < _CHECKPOINT_ROWS:
+                return sums[0], sums[1]
+            known.append((sums[0], sums[1]))
+        return known[block]
+
+
+def _read_rows(fd: int, first: int, count: int) -> list[tuple[float, int, int]]:
+    size = layout.INDEX_ROW.size
+    data = os.pread(fd, min(count * size, LARGEST_READ // size * size), first * size)
+    whole = len(data) // size * size
+    return list(layout.INDEX_ROW.iter_unpack(data[:whole]))
+
+
+def _read_ring(path: str) -> _Ring | None:
+    try:
+        data = _pread(path + layout.RING_SUFFIX, layout.RING.size, 0)
+    except OSError:
+        return None
+    return _Ring(*layout.RING.unpack(data)) if len(data) == layout.RING.size else None
+
+
+def _read_plain(path: str, offset: int, limit: int, final: int | None) -> OutputChunk:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return OutputChunk(data=b"", start=0, size=final or 0, ended=final is not None)
+    try:
+        stored = os.fstat(fd).st_size
+        start = min(offset if offset >= 0 else max(0, stored + offset), stored)
+        data = os.pread(fd, min(limit, stored - start), start)
+    finally:
+        os.close(fd)
+    return OutputChunk(data=data, start=start, size=max(stored, final or 0), ended=final is not None)
+
+
+def _read_with_ring(path: str, ring: _Ring, offset: int, limit: int, *, ended: bool) -> OutputChunk:
+    start = offset if offset >= 0 else max(0, ring.total + offset)
+    if start < ring.head:
+        data = _pread(path, min(limit, ring.head - start), start)
+        return OutputChunk(data=data, start=start, size=ring.total, ended=ended)
+    start = min(max(start, ring.oldest), ring.total)
+    wanted = min(limit, ring.total - start)
+    position = (start - ring.start) % ring.size
+    data = _pread(path + layout.TAIL_SUFFIX, min(wanted, ring.size - position), position)
+    if len(data) < wanted and position + len(data) == ring.size:
+        data += _pread(path + layout.TAIL_SUFFIX, wanted - len(data), 0)
+    return OutputChunk(data=data, start=start, size=ring.total, ended=ended)
+
+
+def _pread(path: str, count: int, position: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, count, position)
+    finally:
+        os.close(fd)
