@@ -1,13 +1,17 @@
 """Where one instance keeps its files."""
 
-from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
 
-from whisper_tui.model.value import Value
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 
-class Home(Value):
-    """The directories of one instance: one supervisor, one journal, one socket."""
+class Home(NamedTuple):
+    """The directories of one instance: one supervisor, one journal, one socket.
 
-    config: PurePath
-    state: PurePath
-    runtime: PurePath
+    A plain tuple, because the lightest commands need it and must not wait for the model to be imported.
+    """
+
+    config: "PurePath"
+    state: "PurePath"
+    runtime: "PurePath"

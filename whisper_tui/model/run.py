@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import ConfigDict
+
 from whisper_tui.model.value import Value
 
 Stream = Literal["out", "err"]
@@ -56,7 +58,10 @@ class Usage(Value):
 class OutputChunk(Value):
     """A piece of one stream. A start beyond the offset asked for means that bytes between were dropped."""
 
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
     data: bytes
+    """In JSON, base64."""
     start: int
     """Offset of the first byte of `data` in the stream."""
     size: int

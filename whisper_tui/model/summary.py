@@ -1,0 +1,153 @@
+"""Calls as rows of plain JSON, for scripts and for tables."""
+
+import signal
+from typing import Any, assert_never
+
+from whisper_tui.model.call import Session
+from whisper_tui.model.command import Argv, Command
+from whisper_tui.model.decision import Approve, Grant
+from whisper_tui.model.ending import (
+    Denied,
+    Ending,
+    Exited,
+    FailedToStart,
+    Lost,
+    Signalled,
+    TimedOut,
+    Withdrawn,
+)
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
+
+Row = dict[str, Any]
+"""An object that `json.dumps` takes as it is."""
+
+
+def call_row(record: CallRecord, session: Session | None) -> Row:
+    """What `list`, `ps` and `history` say about a call. Keys are always there; what is not known is null or []."""
+    spec, process = record.spec, record.process
+    return {
+        "id": record.id,
+        "state": _state(record),
+        "since": _since(record),
+        "tool": record.call.tool,
+        "description": record.call.description,
+        "command": command_of(spec.command),
+        "cwd": spec.cwd,
+        "asked": {"command": command_of(record.call.spec.command), "cwd": record.call.spec.cwd}
+        if record.edited
+        else None,
+        "session": session.name if session else record.call.session_id,
+        "session_id": record.call.session_id,
+        "submitted_at": record.call.submitted_at,
+        "pid": process.leader.pid if process else None,
+        **_ending_row(record),
+        "background": [
+            {"pid": one.identity.pid, "command": one.command, "alive": one.alive} for one in record.background
+        ],
+    }
+
+
+def call_details(record: CallRecord, session: Session | None) -> Row:
+    """What `show` says about a call: its row, and all that a human decides by."""
+    verdict, resolved, process = record.verdict, record.resolved, record.process
+    ended = record.state if isinstance(record.state, Ended) else None
+    return {
+        **call_row(record, session),
+        "spec": record.spec.model_dump(mode="json"),
+        "seen": record.seen_digest(),
+        "verdict": verdict.model_dump(mode="json") if verdict else None,
+        "resolved": resolved.model_dump(mode="json") if resolved else None,
+        "returned_because": record.state.returned_because if isinstance(record.state, Waiting) else None,
+        "decision": record.decision.kind if record.decision else None,
+        "remembered": isinstance(record.decision, Approve) and record.decision.remember is not None,
+        "decided_by": record.decided_by.model_dump(mode="json") if record.decided_by else None,
+        "decided_at": record.decided_at,
+        "attempt": record.attempt,
+        "pgid": process.pgid if process else None,
+        "keeper_pid": process.keeper_pid if process else None,
+        "started_at": process.started_at if process else None,
+        "signals": list(record.signals),
+        "agent_gave_up": record.agent_gave_up,
+        "output": ended.output.model_dump(mode="json") if ended else None,
+        "usage": ended.usage.model_dump(mode="json") if ended and ended.usage else None,
+        "settled": not record.is_open,
+    }
+
+
+def grant_row(grant: Grant, session: Session | None) -> Row:
+    """What `approvals` says about a remembered approval."""
+    return {
+        "id": grant.id,
+        "command": command_of(grant.spec.command),
+        "cwd": grant.spec.cwd,
+        "session": session.name if session else grant.session_id,
+        "session_id": grant.session_id,
+        "from_call": grant.from_call,
+        "granted_at": grant.granted_at,
+        "uses": grant.uses,
+    }
+
+
+def command_of(command: Command) -> list[str] | str:
+    """An argv as a list of words, a shell's line as its text."""
+    return list(command.words()) if isinstance(command, Argv) else command.text
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM for 15; a number that has no name as SIG and the number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def _state(record: CallRecord) -> str:
+    return "waiting" if isinstance(record.state, Unjudged) else record.state.kind
+
+
+def _since(record: CallRecord) -> float:
+    """When it came into its state, in seconds since the epoch."""
+    match record.state:
+        case Unjudged():
+            return record.call.submitted_at
+        case Waiting() | Queued() | Starting():
+            return record.state.since
+        case Running():
+            return record.state.process.started_at
+        case Ended():
+            return record.state.at
+        case _ as never:
+            assert_never(never)
+
+
+def _ending_row(record: CallRecord) -> Row:
+    row: Row = {"exit_code": None, "signal": None, "signal_name": None, "ending": None, "reason": None}
+    if not isinstance(record.state, Ended):
+        return row
+    ending = record.state.ending
+    row["ending"] = ending.kind
+    row["reason"] = _reason(ending)
+    if isinstance(ending, Exited):
+        row["exit_code"] = ending.code
+    elif isinstance(ending, Signalled):
+        row["signal"], row["signal_name"] = ending.number, signal_name(ending.number)
+    return row
+
+
+def _reason(ending: Ending) -> str | None:
+    """What there is to say about an ending beyond its kind."""
+    match ending:
+        case Exited():
+            return None
+        case Signalled():
+            return "sent through whisper_tui" if ending.by_us else None
+        case TimedOut():
+            return f"its time of {ending.after_s:g} s was over"
+        case FailedToStart():
+            return ending.message
+        case Denied():
+            return ending.reason
+        case Withdrawn() | Lost():
+            return ending.why
+        case _ as never:
+            assert_never(never)

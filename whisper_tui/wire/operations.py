@@ -1,0 +1,180 @@
+"""What can be asked over the socket: one table, derived from the port, that both ends use."""
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import ErrorDetails, from_json
+
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.value import Value
+from whisper_tui.wire.rows import RowSource
+
+Guard = Literal["nobody", "decides", "own call", "own session", "own resume"]
+"""What a supervised command is kept from: nothing, all of it, or touching what it did not bring itself."""
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Arguments(Value):
+    """The arguments of one operation. Bytes travel as base64."""
+
+    model_config = ConfigDict(val_json_bytes="base64", ser_json_bytes="base64")
+
+
+class Envelope(Value):
+    """One request. The type of `args` depends on `op`."""
+
+    id: int
+    op: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that can be asked."""
+
+    name: str
+    arguments: type[Arguments]
+    result: TypeAdapter[Any]
+    """Of a stream, the type of one item."""
+    guard: Guard
+    streams: bool
+    """Whether there are many answers and never a last one."""
+    patient: bool
+    """Whether it may wait for long and is given up with its caller; anything else is always carried out whole."""
+    request: type[BaseModel]
+    """An envelope with these arguments."""
+    answer: type[BaseModel]
+    """An envelope with the result as `ok`, or with an item of the stream as `item`."""
+
+
+def _operation(method: Callable[..., Any], guard: Guard = "nobody", *, patient: bool = False) -> Operation:
+    """The operation that a method of a protocol declares."""
+    name = method.__name__
+    hints = typing.get_type_hints(method)
+    fields: dict[str, Any] = {
+        parameter.name: (
+            hints[parameter.name],
+            ... if parameter.default is inspect.Parameter.empty else parameter.default,
+        )
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.name != "self"
+    }
+    arguments = create_model(f"{name}_arguments", __base__=Arguments, **fields)
+    result, streams = hints["return"], not inspect.iscoroutinefunction(method)
+    given: Any = (
+        (arguments, ...)
+        if any(field.is_required() for field in arguments.model_fields.values())
+        else (
+            arguments,
+            arguments(),
+        )
+    )
+    value = typing.get_args(result)[0] if streams else result
+    member: dict[str, Any] = {"item" if streams else "ok": (value, ...)}
+    return Operation(
+        name=name,
+        arguments=arguments,
+        result=TypeAdapter(value),
+        guard=guard,
+        streams=streams,
+        patient=patient or streams,
+        request=create_model(f"{name}_request", __base__=Envelope, args=given),
+        answer=create_model(f"{name}_answer", __base__=Value, id=(int, ...), **member),
+    )
+
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {
+        operation.name: operation
+        for operation in (
+            _operation(Supervision.open_session, "own resume"),
+            _operation(Supervision.describe_session, "own session"),
+            _operation(Supervision.close_session, "own session"),
+            _operation(Supervision.submit, "own session"),
+            _operation(Supervision.outcome, patient=True),
+            _operation(Supervision.withdraw, "own call"),
+            _operation(Supervision.watch),
+            _operation(Supervision.decide, "decides"),
+            _operation(Supervision.signal, "decides"),
+            _operation(Supervision.write_stdin, "decides", patient=True),
+            _operation(Supervision.resize, "decides"),
+            _operation(Supervision.read_output),
+            _operation(Supervision.read_timeline),
+            _operation(Supervision.record),
+            _operation(Supervision.history),
+            _operation(Supervision.grants),
+            _operation(Supervision.revoke, "decides"),
+            _operation(Supervision.status),
+            _operation(Supervision.shutdown, "decides"),
+            _operation(RowSource.rows),
+        )
+    }
+)
+"""Every operation by its name."""
+
+
+class Cancel(Value):
+    """Gives up a request that is still waiting."""
+
+    cancel: int
+
+
+class BadLine(InvalidRequest):
+    """A line that asks for nothing that can be done. `id`: of the request, where it could be read."""
+
+    def __init__(self, message: str, *, request_id: int | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.request_id = request_id
+
+
+def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
+    """Read one line of a client. Raises `BadLine`."""
+    try:
+        content = from_json(line)
+    except ValueError as error:
+        raise BadLine(f"this line is not JSON: {error}", hint="Send one JSON object a line") from error
+    if not isinstance(content, dict):
+        raise BadLine("a request must be a JSON object", hint='For example {"id": 1, "op": "status"}')
+    if "cancel" in content:
+        return _validated(Cancel, line, None)
+    named = content.get("id")
+    request_id = named if isinstance(named, int) else None
+    operation = OPERATIONS.get(content["op"]) if isinstance(content.get("op"), str) else None
+    if operation is None:
+        asked = (
+            f"there is no operation {content['op']!r}" if "op" in content else "the request names no operation ('op')"
+        )
+        raise BadLine(asked, request_id=request_id, hint=f"There are {', '.join(OPERATIONS)}")
+    request: Any = _validated(operation.request, line, request_id)
+    return operation, request.id, request.args
+
+
+def _validated(model: type[_Model], line: bytes, request_id: int | None) -> _Model:
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        raise BadLine(explain(error), request_id=request_id) from error
+
+
+def explain(error: ValidationError) -> str:
+    """What is wrong, key by key, without repeating values, which may be secret."""
+    return "; ".join(_problem(problem) for problem in error.errors(include_url=False, include_input=False)[:5])
+
+
+def _problem(problem: ErrorDetails) -> str:
+    where = ".".join(map(str, problem["loc"])) or "the request"
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"{where}: unknown key"
+        case "missing":
+            return f"{where}: missing"
+        case _:
+            return f"{where}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"

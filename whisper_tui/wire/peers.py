@@ -1,0 +1,147 @@
+"""Who is at the other end of a connection, and whether it is, or descends from, a supervised command.
+
+A command that an agent proposed must never approve anything. It runs as the same user, so its uid says nothing:
+its ancestors do, because a keeper adopts whatever its command leaves behind, and so does its environment.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from whisper_tui.wire.rendezvous import INSIDE
+
+KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
+"""Part of the command line of every keeper."""
+
+_TRIES = 5
+_DEEPEST = 1000
+
+
+@dataclass(frozen=True)
+class ProcessSeen:
+    """What the system says about one process."""
+
+    pid: int
+    parent: int
+    start: str
+    """When it started, in the system's own form; with the pid, it names the process for ever."""
+    marked: bool = False
+    """Whether its environment is that of a supervised command."""
+    keeper: bool = False
+    """Whether it is a keeper by its command line."""
+    foreign: bool = False
+    """Whether it belongs to another user, so that little is known about it."""
+
+
+Look = Callable[[int], ProcessSeen | None]
+"""Finds a process by its pid. None: it is not there, or what matters cannot be seen."""
+
+
+def ancestry(pid: int, look: Look) -> tuple[ProcessSeen, ...] | None:
+    """The process and its ancestors, the process first. None: they cannot be told.
+
+    A parent that ends while we look hands its children on, so the walk begins again.
+    """
+    for _ in range(_TRIES):
+        line: list[ProcessSeen] = []
+        following = pid
+        while following > 0 and len(line) < _DEEPEST:
+            seen = look(following)
+            if seen is None:
+                break
+            line.append(seen)
+            following = seen.parent
+        if line and following == 0:
+            return tuple(line)
+    return None
+
+
+def why_supervised(line: tuple[ProcessSeen, ...] | None, keepers: Collection[int]) -> str | None:
+    """Why a peer with these ancestors may not decide. None: it may."""
+    if line is None or line[0].foreign:
+        return "the process that asks cannot be looked at"
+    for seen in line:
+        if seen.pid in keepers or seen.keeper:
+            return "it was asked from inside a supervised command"
+        if seen.marked:
+            return f"it was asked from inside a supervised command (its environment has {INSIDE})"
+    return None
+
+
+def look_linux(pid: int) -> ProcessSeen | None:
+    """Read /proc. A process that has ended, even if it is not yet reaped, is not there."""
+    directory = Path("/proc") / str(pid)
+    try:
+        status = (directory / "stat").read_bytes()
+        foreign = directory.stat().st_uid != os.geteuid()
+        command = (directory / "cmdline").read_bytes()
+        environment = _environment(directory)
+    except (FileNotFoundError, ProcessLookupError):
+        return _hidden(pid)
+    except OSError:
+        return None
+    fields = status[status.rindex(b")") + 2 :].split()
+    if fields[0] in {b"Z", b"X"}:
+        return None
+    return ProcessSeen(
+        pid=pid,
+        parent=int(fields[1]),
+        start=fields[19].decode(),
+        marked=any(entry.startswith(f"{INSIDE}=".encode()) for entry in environment.split(b"\0")),
+        keeper=KEEPER_MODULE in command,
+        foreign=foreign,
+    )
+
+
+def _environment(directory: Path) -> bytes:
+    """Empty where the system protects it, as it does with processes of others: their ancestors still tell."""
+    try:
+        return (directory / "environ").read_bytes()
+    except PermissionError:
+        return b""
+
+
+def _hidden(pid: int) -> ProcessSeen | None:
+    """A process of another user on a system that hides those: the line of what can be known ends there."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return ProcessSeen(pid=pid, parent=0, start="", foreign=True)
+    except OSError:
+        return None
+    return None
+
+
+def look_ps(pid: int) -> ProcessSeen | None:
+    """Ask `ps`, where there is no /proc; `-E` adds the environment of own processes to the command line."""
+    columns = ("ppid=", "uid=", "lstart=")
+    told = _ps(pid, *(part for column in columns for part in ("-o", column)))
+    command = _ps(pid, "-E", "-ww", "-o", "command=")
+    return parse_ps(pid, os.geteuid(), told, command)
+
+
+def _ps(pid: int, *options: str) -> bytes:
+    command = ["/bin/ps", "-p", str(pid), *options]
+    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True).stdout.strip()
+
+
+def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | None:
+    """What two answers of `ps` say: parent, user and start; command line and environment."""
+    words = told.split()
+    if len(words) < 3 or not command:
+        return None
+    return ProcessSeen(
+        pid=pid,
+        parent=int(words[0]),
+        start=b" ".join(words[2:]).decode(errors="replace"),
+        marked=f" {INSIDE}=".encode() in command,
+        keeper=KEEPER_MODULE in command,
+        foreign=int(words[1]) != uid,
+    )
+
+
+look: Look = look_linux if sys.platform == "linux" else look_ps
+"""How this system shows a process."""

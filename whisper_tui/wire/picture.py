@@ -1,0 +1,50 @@
+"""The server's own picture of now, folded from the port's events like everybody else's."""
+
+import asyncio
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.port import HistoryQuery, Supervision
+
+
+class Picture:
+    """A board that follows the events. Reading it never waits, except for `caught_up`."""
+
+    def __init__(self, supervision: Supervision) -> None:
+        self.board = Board()
+        self._supervision = supervision
+        self._progress = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begin to follow."""
+        self._task = asyncio.create_task(self._follow())
+
+    async def close(self) -> None:
+        """Stop following."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def caught_up(self) -> Board:
+        """The board once it knows the newest call."""
+        newest = await self._supervision.history(HistoryQuery(limit=1))
+        while newest and newest[0].id not in self.board.calls and self._task is not None and not self._task.done():
+            await self._progress.wait()
+        return self.board
+
+    def keepers(self) -> frozenset[int]:
+        """Pids of the keepers of everything that is alive."""
+        records = (self.board.calls.get(call_id) for call_id in (*self.board.running, *self.board.unsettled))
+        return frozenset(record.process.keeper_pid for record in records if record and record.process)
+
+    async def _follow(self) -> None:
+        try:
+            async for batch in self._supervision.watch():
+                self.board.apply_all(batch)
+                self._tell()
+        finally:
+            self._tell()
+
+    def _tell(self) -> None:
+        told, self._progress = self._progress, asyncio.Event()
+        told.set()

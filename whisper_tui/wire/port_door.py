@@ -1,0 +1,149 @@
+"""The door `port`: everything that the port offers, as requests and answers on one connection."""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+from whisper_tui import __version__
+from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
+from whisper_tui.model.port import Supervision
+from whisper_tui.wire.codec import answer_line, error_line, line_of
+from whisper_tui.wire.operations import Arguments, BadLine, Cancel, Operation, parse_line
+from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.protocol import LONGEST_REQUEST, VERSION
+from whisper_tui.wire.rows import Rows
+from whisper_tui.wire.visitor import Visitor
+
+MOST_IN_FLIGHT = 10_000
+"""Requests of one connection that may wait for their answers at the same time."""
+
+EVENTS_A_LINE = 200
+"""Events of a watch that go into one line at most."""
+
+_log = logging.getLogger(__name__)
+
+
+class Cancelled(Refused):
+    """The request was given up by the one who made it."""
+
+    kind = "cancelled"
+
+
+class PortDoor:
+    """Serves connections, each with as many requests at once as its client likes."""
+
+    def __init__(self, supervision: Supervision, picture: Picture) -> None:
+        self._supervision = supervision
+        self._picture = picture
+        self._rows = Rows(supervision, picture)
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection until it ends."""
+        _check_version(hello)
+        visitor = Visitor(writer.get_extra_info("socket"), self._picture)
+        writer.write(line_of({"ok": True, "version": VERSION, "supervisor": __version__, "pid": os.getpid()}))
+        connection = _Connection(self._supervision, self._rows, visitor, writer)
+        try:
+            await connection.read(reader)
+        finally:
+            await connection.close()
+
+
+class _Connection:
+    def __init__(self, supervision: Supervision, rows: Rows, visitor: Visitor, writer: asyncio.StreamWriter) -> None:
+        self._supervision = supervision
+        self._rows = rows
+        self._visitor = visitor
+        self._writer = writer
+        self._tasks: dict[int, tuple[Operation, asyncio.Task[None]]] = {}
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Take requests. A client that does not read its answers is not read from either."""
+        while True:
+            try:
+                line = await reader.readline()
+            except ValueError:
+                raise InvalidRequest(
+                    f"a line is longer than {LONGEST_REQUEST:,} bytes, so nothing after it can be understood",
+                    hint="Send less at once, on a new connection",
+                ) from None
+            if not line.endswith(b"\n"):
+                return
+            try:
+                self._take(line)
+            except BadLine as error:
+                self._writer.write(error_line(error, error.request_id))
+            await self._writer.drain()
+
+    async def close(self) -> None:
+        """Give up what only waits; what is being carried out is carried out whole."""
+        for operation, task in self._tasks.values():
+            if operation.patient:
+                task.cancel()
+        if self._tasks:
+            await asyncio.wait([task for _, task in self._tasks.values()])
+        await self._visitor.leave()
+
+    def _take(self, line: bytes) -> None:
+        parsed = parse_line(line)
+        if isinstance(parsed, Cancel):
+            operation, task = self._tasks.get(parsed.cancel, (None, None))
+            if operation is not None and task is not None and operation.patient:
+                task.cancel()
+            return
+        operation, request_id, arguments = parsed
+        if request_id in self._tasks:
+            raise BadLine(f"request {request_id} is still being answered", hint="Give every request its own id")
+        if len(self._tasks) >= MOST_IN_FLIGHT:
+            raise BadLine(f"{MOST_IN_FLIGHT:,} requests wait for answers already", request_id=request_id)
+        task = asyncio.create_task(self._answer(operation, request_id, arguments))
+        self._tasks[request_id] = operation, task
+        task.add_done_callback(lambda done: self._finish(request_id, operation, done))
+
+    def _finish(self, request_id: int, operation: Operation, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(request_id, None)
+        error: BaseException | None = Cancelled(f"request {request_id} was given up")
+        if not task.cancelled():
+            error = task.exception()
+        if error is None or isinstance(error, ConnectionError):
+            return
+        if not isinstance(error, WhisperError):
+            _log.error("the operation %s failed", operation.name, exc_info=error)
+            error = Unavailable(
+                f"the supervisor failed at {operation.name!r} ({type(error).__name__})",
+                hint="supervisor.log in the state directory has the details",
+            )
+        self._writer.write(error_line(error, request_id))
+
+    async def _answer(self, operation: Operation, request_id: int, arguments: Arguments) -> None:
+        given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
+        await self._visitor.check(operation, given)
+        source = self._rows if operation.name == "rows" else self._supervision
+        method = getattr(source, operation.name)
+        if operation.streams:
+            await self._stream(operation, request_id, method(**given))
+            return
+        result = await method(**given)
+        self._visitor.remember(operation, result)
+        self._writer.write(answer_line(request_id, "ok", operation.result.dump_json(result)))
+        await self._writer.drain()
+
+    async def _stream(self, operation: Operation, request_id: int, items: AsyncIterator[tuple[Any, ...]]) -> None:
+        """Send items as fast as they are read: the source is asked for more only when the last were taken."""
+        async for item in items:
+            for start in range(0, len(item), EVENTS_A_LINE):
+                part = operation.result.dump_json(item[start : start + EVENTS_A_LINE])
+                self._writer.write(answer_line(request_id, "item", part))
+                await self._writer.drain()
+        raise Unavailable("the supervisor is stopping", hint="Connect again")
+
+
+def _check_version(hello: dict[str, Any]) -> None:
+    if hello.get("version") != VERSION:
+        raise Unavailable(
+            f"this client speaks version {hello.get('version')!r} of the protocol and the supervisor "
+            f"(whisper_tui {__version__}, pid {os.getpid()}) speaks version {VERSION}",
+            hint="Run whisper-tui stop, and the next command starts a supervisor of its own version; commands go on",
+        )

@@ -1,0 +1,147 @@
+"""The supervisor's socket: who connects is checked, says which door it wants, and is handed over to it."""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllowed, Unavailable, WhisperError
+from whisper_tui.model.home import Home
+from whisper_tui.model.port import Supervision
+from whisper_tui.supervisor.state_directory import prepare
+from whisper_tui.wire.codec import error_line
+from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.port_door import PortDoor
+from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
+from whisper_tui.wire.rendezvous import peer_process, socket_address
+
+Door = Callable[[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]], Awaitable[None]]
+"""Takes over a connection after its hello, until the coroutine ends."""
+
+HELLO_S = 30.0
+"""Seconds in which a client has to say what it wants."""
+
+_BACKLOG = 512
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Listens until it is closed."""
+
+    def __init__(self, supervision: Supervision, home: Home, doors: Mapping[str, Door]) -> None:
+        self._home = home
+        self._picture = Picture(supervision)
+        self._doors: dict[str, Door] = {"port": PortDoor(supervision, self._picture), **doors}
+        self._connections: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Begin to listen. Raises `Unavailable`."""
+        prepare(self._home)
+        self._picture.open()
+        self._listening = await asyncio.start_unix_server(
+            self._accept, sock=_bound_socket(self._home), limit=LONGEST_REQUEST
+        )
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._listening is not None:
+            self._listening.close()
+            (Path(self._home.runtime) / SOCKET).unlink(missing_ok=True)
+        for connection in self._connections:
+            connection.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
+        await self._picture.close()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._ended)
+
+    def _ended(self, connection: asyncio.Task[None]) -> None:
+        self._connections.discard(connection)
+        if not connection.cancelled() and (error := connection.exception()) is not None:
+            _log.error("a connection failed", exc_info=error)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            door, hello = await self._receive(reader, writer)
+            await door(reader, writer, hello)
+        except WhisperError as error:
+            writer.write(error_line(error))
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[Door, dict[str, Any]]:
+        _check_user(writer.get_extra_info("socket"))
+        try:
+            async with asyncio.timeout(HELLO_S):
+                line = await reader.readline()
+        except TimeoutError:
+            raise InvalidRequest(f"no hello came within {HELLO_S:g} s") from None
+        except ValueError:
+            raise InvalidRequest(f"the hello is longer than {LONGEST_REQUEST:,} bytes") from None
+        if not line:
+            raise ConnectionResetError
+        hello = _hello(line)
+        door = self._doors.get(hello["door"])
+        if door is None:
+            raise InvalidRequest(f"there is no door {hello['door']!r}", hint=f"There are {', '.join(self._doors)}")
+        return door, hello
+
+
+async def serve(supervision: Supervision, home: Home, doors: Mapping[str, Door]) -> Server:
+    """Listen at the instance's socket. The door `port` is there by itself; the others are given by name."""
+    server = Server(supervision, home, doors)
+    await server.open()
+    return server
+
+
+def _check_user(connection: Any) -> None:
+    _, uid = peer_process(connection)
+    if uid != os.geteuid():
+        raise NotAllowed(f"this supervisor serves uid {os.geteuid()}, and you are uid {uid}")
+
+
+def _hello(line: bytes) -> dict[str, Any]:
+    try:
+        hello = json.loads(line)
+    except (ValueError, RecursionError):
+        hello = None
+    if not isinstance(hello, dict) or not isinstance(hello.get("door"), str):
+        raise InvalidRequest(
+            "the first line of a connection must be a hello", hint='For example {"door": "port", "version": 1}'
+        )
+    return hello
+
+
+def _bound_socket(home: Home) -> socket.socket:
+    """A listening socket that only this user can open. Whoever holds the state directory may replace a stale one."""
+    path = Path(home.runtime) / SOCKET
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise BadStateDirectory(f"{path} is not a socket", hint="Move it away, or choose another --home")
+        path.unlink()
+    except FileNotFoundError:
+        pass
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with socket_address(home.runtime) as address:
+            listening.bind(address)
+        path.chmod(0o600)
+        listening.listen(_BACKLOG)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise Unavailable(
+            f"the socket {path} cannot be made: {error.strerror}", hint="Check free disk space"
+        ) from error
+    return listening

@@ -1,0 +1,74 @@
+"""What the process at the other end of a connection may ask for."""
+
+import asyncio
+import socket
+from typing import Any
+
+from whisper_tui.model.call import Session, SessionHello
+from whisper_tui.model.errors import NotAllowed
+from whisper_tui.wire.operations import Operation
+from whisper_tui.wire.peers import ancestry, look, why_supervised
+from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.rendezvous import peer_process
+
+
+class Visitor:
+    """One connection's peer: looked at when it comes, and again whenever that matters.
+
+    A supervised command could lose its keeper after it has connected, so what was seen first counts for ever.
+    """
+
+    def __init__(self, connection: socket.socket, picture: Picture) -> None:
+        self._pid, _ = peer_process(connection)
+        self._picture = picture
+        self._sessions: set[str] = set()
+        self._calls: set[str] = set()
+        self._start: str | None = None
+        self._first_look = asyncio.create_task(self._look())
+
+    async def leave(self) -> None:
+        """Forget it."""
+        self._first_look.cancel()
+        await asyncio.wait([self._first_look])
+
+    async def check(self, operation: Operation, given: dict[str, Any]) -> None:
+        """Raises `NotAllowed` for what a supervised command may not do."""
+        if operation.guard == "nobody" or self._is_own(operation, given):
+            return
+        problem = await asyncio.shield(self._first_look) or await self._look()
+        if problem is not None:
+            raise NotAllowed(
+                f"{operation.name!r} was refused because {problem}",
+                hint="Only a human, from outside what is supervised, may do this",
+            )
+
+    def remember(self, operation: Operation, result: Any) -> None:
+        """Note what this peer has brought itself."""
+        if operation.name == "open_session" and isinstance(result, Session):
+            self._sessions.add(result.id)
+        elif operation.name == "submit" and isinstance(result, str):
+            self._calls.add(result)
+
+    def _is_own(self, operation: Operation, given: dict[str, Any]) -> bool:
+        match operation.guard:
+            case "own session":
+                request = given.get("request")
+                return (request.session_id if request is not None else given["session_id"]) in self._sessions
+            case "own call":
+                return given["call_id"] in self._calls
+            case "own resume":
+                hello = given["hello"]
+                return isinstance(hello, SessionHello) and hello.resume is None and hello.trust == "untrusted_external"
+            case _:
+                return False
+
+    async def _look(self) -> str | None:
+        """Why this peer may not decide. None: it may."""
+        line = await asyncio.to_thread(ancestry, self._pid, look)
+        problem = why_supervised(line, self._picture.keepers())
+        if problem is None and line is not None:
+            if self._start is None:
+                self._start = line[0].start
+            if self._start != line[0].start:
+                return "the process that connected is gone"
+        return problem
