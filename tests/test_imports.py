@@ -1,0 +1,94 @@
+"""The layers point one way: as declared, and as a fresh interpreter sees them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DRAWING = {"textual", "rich"}
+PROTOCOLS = {"mcp", "httpx", "starlette", "uvicorn"}
+
+LOADS_ALL = """
+import importlib, json, pkgutil, sys
+for name in sys.argv[1:]:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(getattr(package, "__path__", ()), name + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded_by(*names: str, program: str = LOADS_ALL, options: tuple[str, ...] = ()) -> set[str]:
+    """Every module in memory once these packages and all of their modules are imported."""
+    answer = subprocess.run(
+        [sys.executable, *options, "-c", program, *names],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+    )
+    assert answer.returncode == 0, answer.stderr
+    return set(json.loads(answer.stdout))
+
+
+def layers_of(modules: set[str]) -> set[str]:
+    """The layers of whisper_tui among these modules."""
+    return {name.split(".")[1] for name in modules if name.startswith("whisper_tui.")}
+
+
+def test_the_declared_contracts_hold() -> None:
+    checked = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()", "--no-cache"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=ROOT,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("layer", "knows", "never"),
+    [
+        ("model", {"model"}, DRAWING | PROTOCOLS | {"asyncio", "subprocess", "sqlite3"}),
+        ("policy", {"policy", "model"}, DRAWING | PROTOCOLS | {"asyncio", "subprocess", "sqlite3"}),
+        ("supervisor", {"supervisor", "policy", "model"}, DRAWING | PROTOCOLS),
+        ("wire", {"wire", "supervisor", "policy", "model"}, DRAWING | PROTOCOLS),
+        ("tools", {"tools", "model"}, DRAWING | PROTOCOLS),
+        ("demo", {"demo", "tools", "model"}, DRAWING | PROTOCOLS),
+        ("transports", {"transports", "tools", "model"}, DRAWING),
+        ("tui", {"tui", "model"}, PROTOCOLS | {"sqlite3"}),
+    ],
+)
+def test_a_layer_brings_in_only_what_it_may_know(layer: str, knows: set[str], never: set[str]) -> None:
+    loaded = loaded_by(f"whisper_tui.{layer}")
+    assert layers_of(loaded) <= knows
+    assert loaded & never == set()
+
+
+@pytest.mark.parametrize("name", ["whisper_tui.supervisor.keeper", "whisper_tui.transports.relay"])
+def test_what_starts_once_per_command_or_agent_needs_no_installed_package(name: str) -> None:
+    without_site_packages = loaded_by(name, options=("-S",))
+    assert {module.partition(".")[0] for module in without_site_packages} - {"whisper_tui", "__main__"} <= (
+        sys.stdlib_module_names
+    )
+    assert "asyncio" not in without_site_packages
+
+
+def test_asking_for_the_version_loads_neither_the_cockpit_nor_the_model() -> None:
+    program = """
+import contextlib, io, json, sys
+from whisper_tui.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    sys.argv = ["whisper-tui", "--version"]
+    main()
+print(json.dumps(sorted(sys.modules)))
+"""
+    loaded = {name.partition(".")[0] for name in loaded_by(program=program)}
+    assert loaded & (DRAWING | PROTOCOLS | {"pydantic", "asyncio", "sqlite3", "jsonschema"}) == set()

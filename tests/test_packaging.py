@@ -1,0 +1,123 @@
+"""What is shipped: the same files from the checkout, from the source package and from the wheel."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ASKS_WHERE = "import pathlib, whisper_tui; print(pathlib.Path(whisper_tui.__file__).parent)"
+
+
+def python(*words: object, cwd: Path = ROOT, executable: object = sys.executable) -> str:
+    """Run an interpreter and return what it printed. Raises with its complaint if it fails."""
+    answer = subprocess.run(
+        [str(executable), *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout.strip()
+
+
+def build(kind: str, source: Path, into: Path) -> Path:
+    """Build one package of a source tree with the declared build system."""
+    program = "import sys, hatchling.build as b; print(getattr(b, 'build_' + sys.argv[1])(sys.argv[2]))"
+    into.mkdir(parents=True, exist_ok=True)
+    return into / python("-c", program, kind, into, cwd=source).splitlines()[-1]
+
+
+def in_the_checkout() -> set[str]:
+    """Every file that a user's installation needs, named as it is named once installed."""
+    package = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "whisper_tui").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+    }
+    return package | {f"whisper_tui/themes/{path.name}" for path in (ROOT / "themes").glob("*.toml")}
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source package of the checkout."""
+    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the source package as an installer does it."""
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    return build("wheel", source, tmp_path_factory.mktemp("wheel"))
+
+
+def installed_into(place: Path, package: Path) -> Path:
+    """An interpreter that has this package and nothing else."""
+    venv.create(place, with_pip=False)
+    interpreter = place / "bin" / "python"
+    pip = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--python", interpreter)
+    python(*pip, "install", "--no-index", "--no-deps", package)
+    return interpreter
+
+
+def test_the_source_package_holds_what_the_wheel_is_made_of(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    themes = {f"themes/{path.name}" for path in (ROOT / "themes").glob("*.toml")}
+    sources = {name for name in in_the_checkout() if not name.startswith("whisper_tui/themes/")}
+    assert (sources | themes | {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"}) - names == set()
+
+
+def test_the_wheel_holds_exactly_what_the_checkout_holds(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == in_the_checkout()
+
+
+def test_the_themes_and_the_mark_of_types_are_shipped() -> None:
+    files = in_the_checkout()
+    assert "whisper_tui/py.typed" in files
+    assert [name for name in files if name.startswith("whisper_tui/themes/") and name.endswith(".toml")]
+
+
+def test_the_wheel_names_its_licence_and_its_command(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        told = {name.partition(".dist-info/")[2]: name for name in archive.namelist() if ".dist-info/" in name}
+        assert "licenses/LICENSE" in told
+        assert "whisper-tui = whisper_tui.cli:main" in archive.read(told["entry_points.txt"]).decode()
+
+
+def test_a_plain_install_answers_with_its_version(wheel: Path, tmp_path: Path) -> None:
+    interpreter = installed_into(tmp_path / "plain", wheel)
+    place = Path(python("-c", ASKS_WHERE, executable=interpreter, cwd=tmp_path))
+    assert place.is_relative_to(tmp_path / "plain")
+    assert list((place / "themes").glob("*.toml"))
+    told = python(interpreter.parent / "whisper-tui", "--version", executable=interpreter, cwd=tmp_path)
+    assert told.split()[-1] == wheel.name.split("-")[1]
+
+
+def test_an_editable_install_uses_the_checkout(tmp_path: Path) -> None:
+    editable = build("editable", ROOT, tmp_path / "built")
+    interpreter = installed_into(tmp_path / "editable", editable)
+    assert Path(python("-c", ASKS_WHERE, executable=interpreter, cwd=tmp_path)) == ROOT / "whisper_tui"
+
+
+def test_the_version_is_said_in_one_place() -> None:
+    holders = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "whisper_tui").rglob("*.py")
+        if "__version__ =" in path.read_text(encoding="utf-8")
+    ]
+    assert holders == ["whisper_tui/__init__.py"]
+    assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_continuous_integration_runs_the_same_check_as_a_person() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make check" in script.read_text(encoding="utf-8")
