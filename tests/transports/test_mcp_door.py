@@ -240,7 +240,6 @@ async def test_a_cancellation_of_an_answered_or_unknown_request_changes_nothing(
         ('{"hello": "world"}', -32600),
         ("[]", -32600),
         ("17", -32600),
-        ('{"jsonrpc": "2.0", "id": 1, "method": "x", "params": "\\ud800"}', -32600),
     ],
 )
 async def test_a_line_that_is_no_message_is_answered_and_loses_nothing(doorway, desk, line, code):
@@ -253,6 +252,17 @@ async def test_a_line_that_is_no_message_is_answered_and_loses_nothing(doorway, 
         assert (refusal["id"], refusal["error"]["code"]) == (None, code)
         await desk.approve_and_run()
         assert (await agent.receive_answer(1))["result"]["structuredContent"] == RESULT
+
+
+@pytest.mark.parametrize("params", ["[1, 2]", '"\\ud800"', "7"])
+async def test_a_request_with_impossible_params_is_refused_by_its_id(doorway, params):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.send('{"jsonrpc": "2.0", "id": "x1", "method": "tools/call", "params": ' + params + "}")
+        refusal = await agent.receive()
+        assert (refusal["id"], refusal["error"]["code"]) == ("x1", -32600)
+        agent.request(8, "ping", {})
+        assert (await agent.receive())["id"] == 8
 
 
 async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on(doorway, monkeypatch):

@@ -21,42 +21,64 @@ Outbound = MemoryObjectSendStream[SessionMessage]
 
 
 async def serve_lines(server: Server[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Let a server speak with whoever is on the stream, until that side ends it or is gone."""
+    """Let a server speak with whoever is on the stream, until that side ends it or is gone.
+
+    Cancelled, it writes nothing more: requests that wait are not answered with an error, for their agent may come back.
+    """
     inbound, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    voice = _Voice(writer)
+    ended = anyio.Event()
+
+    async def run() -> None:
+        try:
+            await server.run(from_client, outbound, server.create_initialization_options())
+        finally:
+            ended.set()
+
     async with anyio.create_task_group() as group:
         group.start_soon(_read, reader, inbound, outbound.clone())
-        group.start_soon(_write, to_client, writer, group.cancel_scope)
-        await server.run(from_client, outbound, server.create_initialization_options())
+        group.start_soon(voice.speak, to_client, group.cancel_scope)
+        group.start_soon(run)
+        try:
+            await ended.wait()
+        except asyncio.CancelledError:
+            voice.silent = True
+            raise
+
+
+class _Voice:
+    """Writes the server's messages as lines."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self.silent = False
+
+    async def speak(self, messages: MemoryObjectReceiveStream[SessionMessage], everything: anyio.CancelScope) -> None:
+        async with messages:
+            try:
+                async for item in messages:
+                    if self.silent:
+                        return
+                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    self._writer.write(text.encode() + b"\n")
+                    await self._writer.drain()
+            except ConnectionError:
+                everything.cancel()
 
 
 async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound) -> None:
     async with inbound, outbound:
         try:
             async for line in _lines(reader):
-                message = _message(line)
                 try:
-                    if isinstance(message, types.JSONRPCError) and message.id is None:
-                        await outbound.send(SessionMessage(message))
-                    else:
-                        await inbound.send(SessionMessage(message))
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    return
-        except ConnectionError:
+                    message = types.jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
+                except ValidationError:
+                    await outbound.send(SessionMessage(_refusal(line)))
+                else:
+                    await inbound.send(SessionMessage(message))
+        except (ConnectionError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
-
-
-async def _write(
-    to_client: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter, everything: anyio.CancelScope
-) -> None:
-    async with to_client:
-        try:
-            async for item in to_client:
-                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                writer.write(text.encode() + b"\n")
-                await writer.drain()
-        except ConnectionError:
-            everything.cancel()
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
@@ -77,21 +99,18 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
             too_long = True
 
 
-def _message(line: bytes | None) -> types.JSONRPCMessage:
-    """The message of a line, or the error that its sender is answered with, addressed to nobody's request."""
+def _refusal(line: bytes | None) -> types.JSONRPCError:
+    """What the sender of a line that is no message is told; by the request's id, where one can be read."""
     if line is None:
-        return _refusal(types.INVALID_REQUEST, f"The message is longer than {LONGEST_LINE:,} bytes")
+        return _error(types.INVALID_REQUEST, f"The message is longer than {LONGEST_LINE:,} bytes")
     try:
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError as error:
-        try:
-            json.loads(line)
-        except ValueError as why:
-            return _refusal(types.PARSE_ERROR, f"The message is not valid JSON: {why}")
-        return _refusal(
-            types.INVALID_REQUEST, f"The message is not JSON-RPC 2.0: {error.error_count()} fields are wrong"
-        )
+        message = json.loads(line)
+    except ValueError as error:
+        return _error(types.PARSE_ERROR, f"The message is not valid JSON: {error}")
+    request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
+    readable = isinstance(request_id, str | int) and not isinstance(request_id, bool)
+    return _error(types.INVALID_REQUEST, "The message is not JSON-RPC 2.0", request_id if readable else None)
 
 
-def _refusal(code: int, message: str) -> types.JSONRPCError:
-    return types.JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=message))
+def _error(code: int, message: str, request_id: types.RequestId | None = None) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message))

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
 from whisper_tui.transports.relay_memory import Memory, Message, client_name, is_goodbye, parsed
@@ -27,10 +26,7 @@ HELLO_S = 20.0
 """Seconds that a supervisor has to answer the hello."""
 
 LOSSES, LOSSES_WITHIN_S = 5, 60.0
-"""So many lost connections in so many seconds, and the agent is told instead of trying again."""
-
-ATTEMPTS = 3
-"""To reach a supervisor for an agent that waits, before it is told."""
+"""So many lost or failed connections in so many seconds, and the agent is told instead of trying again."""
 
 LOOK_EVERY_S = 1.0
 FAREWELL_S = 1.0
@@ -112,7 +108,7 @@ class Relay:
         with self._linking:
             try:
                 link = self._link if self._link is not None and not self._link.stopped else None
-                link = link or self._connect(self._reach(), client_name(message))
+                link = link or self._begin(client_name(message))
             except (WhisperError, OSError) as error:
                 self._memory.sent(message, line)
                 self._answer_all(error)
@@ -132,6 +128,13 @@ class Relay:
         for taker in self._takers:
             taker.join(max(0.0, deadline - time.monotonic()))
 
+    def _begin(self, client: str | None) -> _Link:
+        """Connect, a second time where the supervisor went away in the middle. Raises `WhisperError`, `OSError`."""
+        try:
+            return self._connect(self._reach(), client)
+        except OSError:
+            return self._connect(self._reach(), client)
+
     def _connect(self, connection: socket.socket, client: str | None = None) -> _Link:
         """Say hello and repeat what a new supervisor must know. Raises `WhisperError`, `OSError`."""
         connection.settimeout(HELLO_S)
@@ -140,7 +143,7 @@ class Relay:
         answer = parsed(next(lines, b"")) or {}
         if not answer.get("ok"):
             connection.close()
-            raise _refusal(answer)
+            raise _refusal(answer.get("error"))
         self._session_id = str(answer["session_id"])
         link = _Link(connection, lines)
         replay, link.swallowed = self._memory.replay()
@@ -190,25 +193,25 @@ class Relay:
 
     def _come_back(self, lost: _Link) -> None:
         """After a crash start a new supervisor if the agent waits; else follow one that somebody else starts."""
+        error: WhisperError | OSError = Unavailable("the supervisor goes away again and again")
         self._losses.append(time.monotonic())
-        failures = 0
         while not self._closing.is_set():
             with self._linking:
                 if self._link is not None and self._link is not lost:
                     return
                 self._link = None
                 must = self._memory.waits and not lost.stopped
+                if must and self._loses_too_often():
+                    self._answer_all(error)
+                    continue
                 try:
-                    if must and self._loses_too_often():
-                        raise Unavailable(f"the supervisor went away {LOSSES} times in {LOSSES_WITHIN_S:.0f} seconds")
                     connection = self._reach() if must else self._look()
                     if connection is not None:
                         self._connect(connection)
                         return
-                except (WhisperError, OSError) as error:
-                    failures += must
-                    if failures == ATTEMPTS:
-                        self._answer_all(error)
+                except (WhisperError, OSError) as failure:
+                    error = failure
+                    self._losses.append(time.monotonic())
             self._closing.wait(LOOK_EVERY_S)
 
     def _loses_too_often(self) -> bool:
@@ -230,10 +233,9 @@ class Relay:
                 left = left[os.write(self._stdout, left) :]
 
 
-def _refusal(answer: dict[str, Any]) -> WhisperError:
-    error = answer.get("error")
+def _refusal(error: object) -> WhisperError | OSError:
     if not isinstance(error, dict):
-        return Unavailable("the supervisor did not answer the greeting", hint="Look into its log, then try again")
+        return ConnectionResetError("the supervisor did not answer the greeting")
     return error_from(str(error.get("kind", "")), str(error.get("message", "")), str(error.get("hint", "")))
 
 
