@@ -82,6 +82,7 @@ class Capture:
     def drain(self, seconds: float) -> None:
         """Move all that was written before this moment, for so many seconds at most."""
         deadline = time.monotonic() + seconds
+        self.resume()
         for source in list(self._sources.values()):
             while not source.paused and time.monotonic() < deadline:
                 if source.fd not in self._sources or self.pump(source.fd):

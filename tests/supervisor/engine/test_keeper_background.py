@@ -1,0 +1,189 @@
+"""What a command leaves behind is found, listed, saved and ended, however it tried to get away."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from tests.supervisor.engine.conftest import Engine, alive, until
+from whisper_tui.model.ending import Exited, Signalled, TimedOut
+from whisper_tui.model.errors import NotRunning
+from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled
+
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a child subreaper")
+
+DOUBLE_FORK = f"""{sys.executable} -I -S -c '
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+'"""
+
+WAYS = {
+    "ampersand": "sleep 600 &",
+    "setsid": "setsid sleep 600 &",
+    "nohup and disown": "nohup sleep 600 >/dev/null 2>&1 & disown",
+    "double fork": DOUBLE_FORK,
+    "clean environment and setsid": "env -i setsid sleep 600 </dev/null >/dev/null 2>&1 &",
+    "deaf": "(trap '' TERM INT HUP; while :; do sleep 0.2; done) &",
+    "job control": "set -m; sleep 600 &",
+}
+
+
+async def test_a_background_child_does_not_hold_the_answer_back(engine: Engine):
+    key = await engine.start("sleep 600 & echo hi")
+    assert await engine.ended(key) == Exited(code=0)
+    kinds = [type(report) for report in engine.of(key)]
+    assert kinds.index(HasBackground) < kinds.index(HasEnded), "the answer already names what was left behind"
+    assert HasSettled not in kinds
+    assert engine.out(key) == b"hi\n"
+    assert not engine.executor.read_output(key, "out", 0, 0).ended
+
+
+@linux_only
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_is_left_behind_is_found_and_dies_with_the_tree(engine: Engine, way: str):
+    key = await engine.start(WAYS[way] + "\necho started")
+    assert await engine.ended(key) == Exited(code=0)
+    found = await engine.background(key, lambda told: any(process.alive for process in told.processes))
+    pids = [process.identity.pid for process in found.processes]
+    assert all(alive(pid) for pid in pids)
+
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+    assert not any(alive(pid) for pid in pids)
+
+
+@linux_only
+async def test_all_ways_at_once_are_found_and_all_die(engine: Engine):
+    key = await engine.start("\n".join(WAYS.values()) + "\necho started")
+    await engine.ended(key)
+    found = await engine.background(
+        key,
+        lambda told: (
+            sum("sleep 600" in process.command or "time.sleep" in process.command for process in told.processes) >= 6
+        ),
+    )
+    pids = [process.identity.pid for process in found.processes]
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+    assert not any(alive(pid) for pid in pids)
+
+
+async def test_a_background_process_is_named_by_its_command_line(engine: Engine):
+    key = await engine.start("sleep 600 & echo $!")
+    await engine.ended(key)
+    found = await engine.background(key, lambda told: any(process.command == "sleep 600" for process in told.processes))
+    process = found.processes[0]
+    assert process.identity.pid == int(engine.out(key))
+    assert process.identity.start_time > 0 and process.identity.boot_id
+    assert process.alive
+
+
+async def test_background_output_goes_on_being_saved(engine: Engine):
+    key = await engine.start("(until test -e go; do sleep 0.02; done; echo late; echo later >&2) & echo early")
+    await engine.ended(key)
+    assert engine.out(key) == b"early\n"
+    (engine.workspace / "go").touch()
+    await engine.settled(key)
+    assert engine.out(key) == b"early\nlate\n"
+    assert engine.err(key) == b"later\n"
+    assert engine.executor.read_output(key, "out", 0, 0).ended
+
+
+async def test_an_ended_background_process_stays_on_the_list_as_ended(engine: Engine):
+    key = await engine.start("(until test -e go; do sleep 0.02; done) & sleep 600 & echo hi")
+    await engine.background(key, lambda told: sum(process.alive for process in told.processes) >= 2)
+    (engine.workspace / "go").touch()
+    told = await engine.background(
+        key, lambda told: any(not row.alive for row in told.processes) and any(row.alive for row in told.processes)
+    )
+    assert any(row.command == "sleep 600" and row.alive for row in told.processes)
+
+
+@linux_only
+async def test_a_daemon_is_seen_while_its_parent_still_runs(engine: Engine):
+    key = await engine.start("(setsid sleep 600 &) ; exec sleep 600")
+    told = await engine.background(key, lambda told: bool(told.processes))
+    assert [process.command for process in told.processes if process.command == "sleep 600"]
+    assert not any(isinstance(report, HasEnded) for report in engine.of(key))
+
+
+@linux_only
+async def test_ending_asks_first_and_then_kills_the_deaf(engine: Engine):
+    key = await engine.start(
+        "trap 'echo asked; exit 9' TERM; (trap '' TERM; echo deaf; while :; do sleep 0.1; done) & "
+        "echo ready; while :; do sleep 0.05; done"
+    )
+    await until(lambda: set(engine.out(key).split()) == {b"ready", b"deaf"})
+    await engine.executor.end(key, 0.5)
+    assert await engine.ended(key) == Exited(code=9)
+    assert b"asked\n" in engine.out(key)
+    await engine.settled(key)
+    assert engine.of(key)[-2] != HasEnded, "the deaf one was still there when the leader was answered"
+
+
+async def test_ending_reaches_a_stopped_process(engine: Engine):
+    key = await engine.start("echo ready; kill -STOP $$; echo continued")
+    await until(lambda: engine.out(key) == b"ready\n")
+    await engine.executor.end(key, 30.0)
+    assert await engine.ended(key) == Signalled(number=signal.SIGTERM, by_us=True)
+
+
+@linux_only
+async def test_a_timeout_ends_the_background_of_the_command_too(engine: Engine):
+    key = await engine.start("setsid sleep 600 & echo $!; sleep 600", timeout_s=1.0)
+    assert await engine.ended(key) == TimedOut(after_s=1.0)
+    await engine.settled(key)
+    assert not alive(int(engine.out(key)))
+
+
+@linux_only
+async def test_what_forks_and_hops_between_sessions_does_not_outrun_the_killing(engine: Engine):
+    hopper = """
+import os, sys, time
+deadline = time.time() + 60
+while time.time() < deadline:
+    pid = os.fork()
+    if pid:
+        os._exit(0)
+    os.setsid()
+    time.sleep(0.0005)
+"""
+    (engine.workspace / "hopper.py").write_text(hopper)
+    key = await engine.start(f"for i in 1 2 3; do {sys.executable} -I -S hopper.py & done; echo go")
+    await engine.ended(key)
+    await engine.background(key, lambda told: bool(told.processes))
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+
+
+async def test_a_signal_to_the_group_spares_other_groups(engine: Engine):
+    key = await engine.start("setsid sleep 600 & echo $! > pid; echo ready; sleep 600")
+    await until(lambda: engine.out(key) == b"ready\n")
+    await engine.executor.signal(key, signal.SIGTERM, "group")
+    assert await engine.ended(key) == Signalled(number=signal.SIGTERM, by_us=True)
+    assert alive(int((engine.workspace / "pid").read_text()))
+
+
+async def test_the_leader_cannot_be_signalled_once_it_has_ended(engine: Engine):
+    key = await engine.start("sleep 600 & echo hi")
+    await engine.ended(key)
+    with pytest.raises(NotRunning):
+        await engine.executor.signal(key, signal.SIGTERM, "leader")
+
+
+@linux_only
+async def test_a_keeper_that_is_asked_to_end_ends_its_command_first(engine: Engine):
+    key = await engine.start("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+    spawned = await engine.spawned(key)
+    await until(lambda: engine.out(key) == b"ready\n")
+    os.kill(spawned.process.keeper_pid, signal.SIGHUP)
+    os.kill(spawned.process.keeper_pid, signal.SIGINT)
+    os.kill(spawned.process.keeper_pid, signal.SIGTERM)
+    assert await engine.ended(key) == Exited(code=0)
+    assert engine.out(key) == b"ready\nbye\n"
