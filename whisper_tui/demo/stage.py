@@ -1,0 +1,237 @@
+"""A supervisor in memory, without processes: it answers the port by playing events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from whisper_tui.demo.cast import Cast, Written
+from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
+from whisper_tui.model.ending import Denied, Signalled, Withdrawn
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning
+from whisper_tui.model.event import (
+    AgentGaveUp,
+    Decided,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    SessionClosed,
+    SessionDescribed,
+    SessionResumed,
+    SignalSent,
+)
+from whisper_tui.model.port import HistoryQuery, SupervisorStatus
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Waiting
+
+BATCH = 1000
+"""Events handed out at once."""
+DEADLY = frozenset({1, 2, 3, 9, 15})
+"""Signals that a command on the stage dies of."""
+
+
+class Stage(Cast):
+    """Implements `Supervision`. An approved command is started at once and runs until somebody finishes it."""
+
+    async def open_session(self, hello: SessionHello) -> Session:
+        """Begin, or resume, an agent's session."""
+        self._check()
+        if hello.resume is not None and hello.resume in self.board.sessions:
+            self.happen(SessionResumed(at=self.clock(), session_id=hello.resume, pid=hello.pid))
+            return self.board.sessions[hello.resume]
+        client = hello.client
+        return self.open(hello.name, hello.root, client.name if client else "", client.version if client else "")
+
+    async def describe_session(self, session_id: str, client: ClientInfo) -> None:
+        """Say which program the agent is, once it has told."""
+        self._check()
+        self.happen(SessionDescribed(at=self.clock(), session_id=session_id, client=client))
+
+    async def close_session(self, session_id: str, why: str) -> None:
+        """End a session."""
+        self._check()
+        self.happen(SessionClosed(at=self.clock(), session_id=session_id, why=why))
+
+    async def submit(self, request: CallRequest) -> str:
+        """Hand in a call; it is always asked."""
+        self._check()
+        return self.ask(request)
+
+    async def outcome(self, call_id: str) -> CallRecord:
+        """Wait until the call has its ending."""
+        arrived = self._watcher()
+        try:
+            while not isinstance(self.known(call_id).state, Ended):
+                arrived.clear()
+                await arrived.wait()
+                self._check()
+        finally:
+            self._watchers.discard(arrived)
+        return self.known(call_id)
+
+    async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
+        """The agent no longer wants it."""
+        self._check()
+        state = self.known(call_id).state
+        if isinstance(state, Waiting | Queued):
+            self.happen(Finished(at=self.clock(), call_id=call_id, ending=Withdrawn(why=why)))
+        elif isinstance(state, Running):
+            self.happen(AgentGaveUp(at=self.clock(), call_id=call_id, why=why))
+            if stop_running:
+                self.finish(call_id, Signalled(number=15, by_us=True))
+
+    async def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
+        """Events in batches, endless."""
+        self._check()
+        position = after or 0
+        arrived = self._watcher()
+        try:
+            while True:
+                arrived.clear()
+                while position < len(self.events):
+                    batch = tuple(self.events[position : position + BATCH])
+                    position += len(batch)
+                    yield batch
+                await arrived.wait()
+                self._check()
+        finally:
+            self._watchers.discard(arrived)
+
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Decide about a waiting call; an approved one starts at once."""
+        self._check()
+        record = self.known(call_id)
+        if not isinstance(record.state, Waiting):
+            raise AlreadyDecided(f"Call {call_id} is decided already")
+        if record.seen_digest() != seen:
+            raise ChangedSinceSeen(f"Call {call_id} has changed since it was shown", hint="Look at it again")
+        self.happen(Decided(at=self.clock(), call_id=call_id, decision=decision, by=by))
+        if isinstance(decision, Deny):
+            self._deny(record, decision, by)
+        else:
+            self._remember(record, decision, by)
+            self.start(call_id)
+
+    async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
+        """Send a signal; the usual ones end whatever gets them."""
+        self._check()
+        record = self.known(call_id)
+        if not isinstance(record.state, Running | Ended) or not record.is_open:
+            raise NotRunning(f"Nothing of call {call_id} is alive")
+        self.happen(SignalSent(at=self.clock(), call_id=call_id, number=number, target=target, by=by))
+        if number not in DEADLY:
+            return
+        if isinstance(record.state, Running):
+            self.finish(call_id, Signalled(number=number, by_us=True))
+        if target == "tree" or isinstance(record.state, Ended):
+            self.settle(call_id)
+
+    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
+        """What is typed is shown, as a terminal would."""
+        self._check()
+        if not self.known(call_id).spec.accepts_input:
+            raise NotRunning(f"Call {call_id} takes no input")
+        self.write(call_id, data)
+
+    async def resize(self, call_id: str, rows: int, columns: int) -> None:
+        """Nothing on the stage cares for the size of its terminal."""
+        self._check()
+
+    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        self._check()
+        data = self.written.get(call_id, Written()).stream(stream)
+        start = max(0, len(data) + offset) if offset < 0 else min(offset, len(data))
+        piece = bytes(data[start : start + limit])
+        return OutputChunk(data=piece, start=start, size=len(data), ended=not self.known(call_id).is_open)
+
+    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """The stage keeps no time index."""
+        self._check()
+        return ()
+
+    async def record(self, call_id: str) -> CallRecord:
+        """A call on the board."""
+        self._check()
+        return self.known(call_id)
+
+    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
+        """Calls that match, newest first."""
+        self._check()
+        found = (record for record in reversed(self.board.calls.values()) if _matches(record, query))
+        return tuple(record for _, record in zip(range(query.limit), found, strict=False))
+
+    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
+        """The remembered approvals that hold."""
+        self._check()
+        grants = self.board.grants.values()
+        return tuple(g for g in grants if g.revoked_at is None and session_id in {None, g.session_id})
+
+    async def revoke(self, grant_id: str, by: Decider) -> None:
+        """Forget a remembered approval."""
+        self._check()
+        if grant_id not in self.board.grants:
+            raise InvalidRequest(f"There is no remembered approval {grant_id}")
+        session_id = self.board.grants[grant_id].session_id
+        self.happen(GrantRevoked(at=self.clock(), session_id=session_id, grant_id=grant_id, by=by))
+
+    async def status(self) -> SupervisorStatus:
+        """How many calls there are of each kind."""
+        self._check()
+        board = self.board
+        return SupervisorStatus(
+            version="stage",
+            pid=1,
+            started_at=self.clock(),
+            workers=1,
+            waiting=len(board.waiting),
+            queued=len(board.queued),
+            running=len(board.running),
+            home="stage",
+        )
+
+    async def shutdown(self, *, end_runs: bool = False) -> None:
+        """A stage has nothing to stop."""
+
+    def _check(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+
+    def _watcher(self) -> asyncio.Event:
+        arrived = asyncio.Event()
+        self._watchers.add(arrived)
+        return arrived
+
+    def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
+        denied = Denied(by=by, reason=decision.reason)
+        self.happen(Finished(at=self.clock(), call_id=record.id, ending=denied))
+        if not decision.stop_session:
+            return
+        for call_id in tuple(self.board.waiting):
+            if self.known(call_id).call.session_id == record.call.session_id:
+                self.happen(
+                    Decided(at=self.clock(), call_id=call_id, decision=decision, by=by),
+                    Finished(at=self.clock(), call_id=call_id, ending=denied),
+                )
+
+    def _remember(self, record: CallRecord, decision: Approve, by: Decider) -> None:
+        if decision.remember is None:
+            return
+        grant = Grant(
+            id=f"g{len(self.board.grants) + 1}",
+            session_id=record.call.session_id,
+            spec=decision.edited or record.call.spec,
+            from_call=record.id,
+            granted_at=self.clock(),
+            by=by,
+        )
+        self.happen(Granted(at=self.clock(), grant=grant))
+
+
+def _matches(record: CallRecord, query: HistoryQuery) -> bool:
+    if query.session_id is not None and record.call.session_id != query.session_id:
+        return False
+    if query.before is not None and int(record.id) >= int(query.before):
+        return False
+    words = f"{record.call.tool} {record.call.description} {' '.join(record.spec.command.words())}"
+    return query.text.casefold() in words.casefold()

@@ -1,0 +1,84 @@
+"""A command as it is shown: an argv in words that can be told apart, a shell text in its own lines."""
+
+import shlex
+from collections.abc import Iterable
+
+from whisper_tui.model.command import Argv, Command
+from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import Risk
+from whisper_tui.tui.spans import Line, Paragraph, Role, Span, said
+from whisper_tui.tui.words import count
+
+
+def command_title(command: Command) -> str:
+    """What kind of command it is, and how much of it there is to read."""
+    if isinstance(command, Argv):
+        return f"{count(len(command.words()), 'word')}, no shell reads them"
+    length = len(command.text)
+    lines = f"{count(command.text.count(chr(10)) + 1, 'line')}, " if "\n" in command.text else ""
+    login = " -l" if command.login else ""
+    return f"{lines}{count(length, 'character')}, read by {visible(command.shell)}{login}"
+
+
+def one_line(command: Command) -> Line:
+    """The beginning of a command, for a row of a list."""
+    text = shlex.join(command.words()[:64]) if isinstance(command, Argv) else command.text[:512]
+    return said(text[:512], "text")
+
+
+def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Paragraph, ...]:
+    """The whole command. Rows that only continue a line have another margin than rows that begin one."""
+    marked = sorted(risk.span for risk in risks if risk.span)
+    if isinstance(command, Argv):
+        return _argv(command, marked)
+    lines = command.text.split("\n")
+    digits = len(str(len(lines))) if len(lines) > 1 else 0
+    found, at = [], 0
+    for number, line in enumerate(lines, 1):
+        spans = _marked(line, at, marked, "command")
+        label = f" {number:>{digits}} " if digits else " "
+        found.append(_block(spans, label))
+        at += len(line) + 1
+    return tuple(found)
+
+
+def _block(spans: Line, label: str = " ") -> Paragraph:
+    margin = (Span(label, "muted"), Span("│ ", "frame"))
+    hanging = (Span(" " * len(label)), Span("┆ ", "frame"))
+    return Paragraph(spans, margin, hanging, at_words=False)
+
+
+def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:
+    """Words as a shell would have to quote them, each on its own ground; a line feed inside a word ends the row."""
+    rows: list[list[Span]] = [[]]
+    at = 0
+    for word in command.words():
+        quoted = shlex.quote(word)
+        pieces = quoted.split("\n")
+        for number, piece in enumerate(pieces):
+            last = number == len(pieces) - 1
+            rows[-1] += _marked(piece if last else piece + "\n", at, marked, "word")
+            at += len(piece) + 1
+            if not last:
+                rows.append([])
+        rows[-1].append(Span(" "))
+    return tuple(_block(tuple(row)) for row in rows)
+
+
+def _marked(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role) -> Line:
+    """The text with the parts that a risk is about in the role of a risk; offsets count from `start`."""
+    spans: list[Span] = []
+    at = 0
+    for span_start, span_end in marked:
+        low, high = max(at, span_start - start), min(len(text), span_end - start)
+        if low >= high:
+            continue
+        spans += _said(text[at:low], role)
+        spans += _said(text[low:high], "risk")
+        at = high
+    return (*spans, *_said(text[at:], role))
+
+
+def _said(text: str, role: Role) -> Line:
+    """Text whose tabs are blanks, as a terminal shows them."""
+    return said(text.replace("\t", "    "), role) if role != "word" else said(text, role)

@@ -1,0 +1,195 @@
+"""A call in full, as paragraphs: what is asked, what will run or ran, and how it stands."""
+
+from whisper_tui.model.call import Session
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.decision import Approve, Decider, Decision
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.tui.words import (
+    age,
+    clock_time,
+    count,
+    decider,
+    duration,
+    ending_sentence,
+    limit,
+    signal_name,
+    size,
+    went_well,
+)
+
+LABEL = 13
+"""Columns of the labels."""
+
+
+def describe(record: CallRecord, session: Session | None, now: float) -> tuple[Paragraph, ...]:
+    """Everything about a call, the most important first. `now` is in seconds since the epoch."""
+    return (
+        *_risks(record),
+        *_description(record),
+        *_command(record),
+        BLANK,
+        *_how_it_stands(record, now),
+        *_limits(record.spec, record),
+        *_origin(record, session, now),
+    )
+
+
+def heading(record: CallRecord, now: float) -> Line:
+    """The call in one line: its number, and where it stands."""
+    return (Span(f"Call {record.id}", "strong"), Span("  "), *standing(record, now))
+
+
+def standing(record: CallRecord, now: float) -> Line:
+    """Where a call stands, with a symbol and in words."""
+    match record.state:
+        case Waiting(since=since):
+            return (Span("◆ waits for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
+        case Queued():
+            return (Span("◇ approved", "running"), Span(", waits for a free worker", "muted"))
+        case Starting():
+            return (Span("▷ starting", "running"),)
+        case Running(process=process):
+            return (Span("▶ running", "running"), Span(f" for {duration(max(0, now - process.started_at))}", "muted"))
+        case Ended(ending=ending, settled=settled):
+            mark = Span("✔ ", "good") if went_well(ending) else Span("✘ ", "bad")
+            word = Span(ending_sentence(ending), mark.role)
+            alive = count(len(record.living_background), "process", "processes")
+            return (mark, word) if settled else (mark, word, Span(f"  ● {alive} left behind", "behind"))
+        case _:
+            return (Span("… not yet judged", "muted"),)
+
+
+def _field(label: str, value: Line, *, at_words: bool = True) -> Paragraph:
+    return Paragraph(value, margin=(Span(f" {label:<{LABEL - 1}}", "label"),), at_words=at_words)
+
+
+def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
+    risks = record.verdict.risks if record.verdict else ()
+    found = [Paragraph(said(f"{risk.sentence}.", "risk"), margin=(Span(" ▲ ", "risk"),)) for risk in risks]
+    return (*found, BLANK) if found else ()
+
+
+def _description(record: CallRecord) -> tuple[Paragraph, ...]:
+    """The agent's own words, marked as such: they may say anything."""
+    text = record.call.description
+    if not text:
+        return (Paragraph((Span("The agent gave no description.", "muted"),), margin=(Span(" "),)), BLANK)
+    lines = text.split("\n")
+    first = Paragraph((*said(lines[0], "strong"),), margin=(Span(" “ ", "muted"),))
+    return (first, *(Paragraph(said(line, "strong"), margin=(Span("   "),)) for line in lines[1:]), BLANK)
+
+
+def _command(record: CallRecord) -> tuple[Paragraph, ...]:
+    risks = record.verdict.risks if record.verdict else ()
+    asked = record.call.spec
+    if not record.edited:
+        return (_caption("Runs" if record.process else "Command", asked), *command_paragraphs(asked.command, risks))
+    return (
+        _caption("Asked", asked),
+        *command_paragraphs(asked.command, risks),
+        BLANK,
+        _caption("Edited: this ran" if record.process else "Edited: this runs", record.spec, "edited"),
+        *command_paragraphs(record.spec.command, ()),
+    )
+
+
+def _caption(word: str, spec: CommandSpec, role: str = "label") -> Paragraph:
+    caption = Span(f" {word}", "edited" if role == "edited" else "label")
+    return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted")))
+
+
+def _how_it_stands(record: CallRecord, now: float) -> tuple[Paragraph, ...]:
+    found: list[Paragraph] = []
+    if isinstance(record.state, Waiting) and record.state.returned_because:
+        found.append(_field("Asked again", said(record.state.returned_because, "risk")))
+    if record.decision is not None and record.decided_by is not None:
+        found.append(_field("Decided", _decided(record, record.decision, record.decided_by)))
+    if record.process is not None:
+        leader = record.process.leader
+        words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
+        found.append(_field("Process", (Span(words),)))
+    if isinstance(record.state, Ended):
+        found += _how_it_ended(record, record.state)
+    for number, process in enumerate(record.background):
+        mark = Span("● alive  ", "behind") if process.alive else Span("○ ended  ", "muted")
+        line = (mark, Span(f"pid {process.identity.pid}  ", "muted"), *said(process.command, "command"))
+        found.append(_field("Left behind" if number == 0 else "", line))
+    if record.signals:
+        found.append(_field("Signals sent", (Span(", ".join(map(signal_name, record.signals))),)))
+    if record.agent_gave_up is not None:
+        found.append(_field("Agent", (Span("no longer waits: ", "risk"), *said(record.agent_gave_up))))
+    return tuple(found)
+
+
+def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
+    who = decider(by)
+    at = f" at {clock_time(record.decided_at)}" if record.decided_at is not None else ""
+    if not isinstance(decision, Approve):
+        return (Span("denied ", "bad"), Span(who + at))
+    edited = (Span(", edited", "edited"),) if record.edited else ()
+    remembered = (Span(", and again whenever it is asked in this session"),) if decision.remember else ()
+    return (Span("approved ", "good"), Span(who + at), *edited, *remembered)
+
+
+def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
+    role: Role = "good" if went_well(state.ending) else "bad"
+    found = [_field("Ending", (Span(ending_sentence(state.ending), role),))]
+    if state.usage is not None:
+        usage = state.usage
+        words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"
+        words += f" · memory {size(usage.max_rss_kib * 1024)}"
+        found.append(_field("Used", (Span(words),)))
+    if record.process is not None:
+        found.append(_field("Output", (Span(f"stdout {size(state.output.out)} · stderr {size(state.output.err)}"),)))
+    return found
+
+
+def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
+    found = [_directory(spec, record), _program(record)]
+    for number, (name, value) in enumerate(sorted(spec.environment.items())):
+        line = (*said(name, "strong"), Span("=", "muted"), *said(value, "command"))
+        found.append(_field("Environment" if number == 0 else "", line, at_words=False))
+    timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
+    found.append(_field("Timeout", (Span(timeout),)))
+    if spec.tty or spec.accepts_input:
+        found.append(
+            _field("Input", (Span("a terminal" if spec.tty else "open: it may be given input while it runs"),))
+        )
+    return tuple(found)
+
+
+def _directory(spec: CommandSpec, record: CallRecord) -> Paragraph:
+    real = record.resolved.cwd if record.resolved and not record.edited else spec.cwd
+    if real is None:
+        return _field("Directory", (*said(spec.cwd), Span("  does not exist", "bad")), at_words=False)
+    asked: Line = () if real == spec.cwd else (Span("  asked as ", "muted"), *said(spec.cwd, "muted"))
+    return _field("Directory", (*said(real), *asked), at_words=False)
+
+
+def _program(record: CallRecord) -> Paragraph:
+    resolved = record.resolved
+    if resolved is None or record.edited:
+        return _field("Program", said(record.spec.command.words()[0]), at_words=False)
+    problem: Line = (Span("  "), *said(resolved.problem, "bad")) if resolved.problem else ()
+    found = said(resolved.program) if resolved.program else (Span("not found", "bad"),)
+    return _field("Program", (*found, *problem), at_words=False)
+
+
+def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Paragraph, ...]:
+    found: list[Paragraph] = []
+    if session is not None:
+        client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
+        pid = f" · pid {session.pid}" if session.pid is not None else ""
+        closed = f" · closed: {session.closed_because}" if session.closed_at is not None else ""
+        found.append(_field("Session", (*said(session.name, "strong"), *said(f" · {client}{pid}{closed}"))))
+        found.append(_field("Workspace", said(session.root), at_words=False))
+    since = age(now - record.call.submitted_at)
+    tool = said(f"{record.call.tool} at {clock_time(record.call.submitted_at)}, {since} ago")
+    found.append(_field("Asked with", tool))
+    if record.verdict is not None:
+        rule = f" (rule {record.verdict.rule})" if record.verdict.rule else ""
+        word = {"ask": "Why asked", "allow": "Why allowed", "refuse": "Why refused"}[record.verdict.kind]
+        found.append(_field(word, said(f"{record.verdict.reason}{rule}")))
+    return tuple(found)

@@ -1,0 +1,92 @@
+"""Folds the events of a supervisor into a board, tells when it has changed, and comes back after a lost connection."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from textual.message import Message
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.event import Event, SessionClosed, SessionDescribed, SessionOpened, SessionResumed
+from whisper_tui.model.port import Supervision
+from whisper_tui.tui.messages import BoardChanged, Connected, ConnectionLost
+
+Reconnect = Callable[[], Awaitable[Supervision]]
+
+SLICE_S = 0.008
+"""How long events are folded before keys and drawing get their turn."""
+RETRIES_S = (0.5, 1.0, 2.0, 5.0)
+"""Pauses between attempts to reconnect; the last one repeats."""
+
+
+class Follower:
+    """Owns the board. `post` takes messages; changes are collected until `take_changes` is called."""
+
+    def __init__(
+        self, supervision: Supervision, post: Callable[[Message], object], reconnect: Reconnect | None
+    ) -> None:
+        self.supervision = supervision
+        self.board = Board()
+        self._post = post
+        self._reconnect = reconnect
+        self._changed: dict[str, None] = {}
+
+    def take_changes(self) -> tuple[str, ...]:
+        """Ids of the calls that changed since this was asked last, in the order of their first change."""
+        changed = tuple(self._changed)
+        self._changed.clear()
+        return changed
+
+    async def run(self) -> None:
+        """Follow until cancelled, or until the connection is lost and cannot be had again."""
+        attempt = 0
+        while True:
+            try:
+                await self._follow()
+                lost = WhisperError("The supervisor has stopped", hint="Commands that run go on under their keepers")
+            except WhisperError as error:
+                lost = error
+            while True:
+                pause = RETRIES_S[min(attempt, len(RETRIES_S) - 1)] if self._reconnect else None
+                self._post(ConnectionLost(lost, pause))
+                if self._reconnect is None or pause is None:
+                    return
+                await asyncio.sleep(pause)
+                attempt += 1
+                try:
+                    self.supervision = await self._reconnect()
+                except WhisperError as error:
+                    lost = error
+                    continue
+                attempt = 0
+                break
+            self.board = Board()
+            self._changed.clear()
+            self._post(Connected(self.supervision))
+
+    async def _follow(self) -> None:
+        async for events in self.supervision.watch(None):
+            await self._fold(events)
+
+    async def _fold(self, events: tuple[Event, ...]) -> None:
+        """Apply a batch in slices, so that ten thousand events at once do not stop the screen."""
+        until = time.perf_counter() + SLICE_S
+        for event in events:
+            self._apply(event)
+            if time.perf_counter() > until:
+                self._post(BoardChanged())
+                await asyncio.sleep(0)
+                until = time.perf_counter() + SLICE_S
+        self._post(BoardChanged())
+
+    def _apply(self, event: Event) -> None:
+        settled = self.board.settled
+        oldest = settled[0] if settled else None
+        self.board.apply(event)
+        if oldest is not None and settled[0] != oldest:
+            self._changed[oldest] = None
+        if isinstance(event, SessionOpened | SessionDescribed | SessionResumed | SessionClosed):
+            return
+        if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
+            self._changed[call_id] = None

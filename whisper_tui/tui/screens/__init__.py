@@ -1,0 +1,1 @@
+"""What fills the terminal: the cockpit and the dialogs over it."""

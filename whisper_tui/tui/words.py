@@ -1,0 +1,129 @@
+"""Times, sizes, signals and endings in the words that a person reads."""
+
+import signal
+import time
+
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.ending import Denied, Ending, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.text import visible
+
+
+def age(seconds: float) -> str:
+    """A rough time in at most four characters, for columns: 42s, 12m, 3h, 5d."""
+    seconds = max(0, int(seconds))
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (86_400, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds // size}{unit}"
+    return f"{seconds // 86_400}d"
+
+
+def duration(seconds: float) -> str:
+    """A time that was measured: 0.12 s, 4.2 s, 1 min 05 s, 2 h 03 min."""
+    if seconds < 1:
+        return f"{max(0.0, seconds):.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+    return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
+
+
+def limit(seconds: float) -> str:
+    """A time that was set, without digits that nobody set: 30 s, 2 min, 1 h 30 min."""
+    if seconds < 60 or seconds % 60:
+        return f"{seconds:g} s"
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return " ".join(part for part in (f"{hours} h" * bool(hours), f"{minutes} min" * bool(minutes)) if part)
+
+
+def size(count: int) -> str:
+    """A number of bytes: 0 B, 812 B, 1.2 kB, 34 MB."""
+    if count < 1000:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("kB", "MB", "GB", "TB"):
+        amount /= 1000
+        if amount < 999.5:
+            return f"{amount:.1f} {unit}" if amount < 99.95 else f"{amount:.0f} {unit}"
+    return f"{amount:.0f} PB"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: 1 call, 2 calls."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def clock_time(at: float) -> str:
+    """The time of day, local."""
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def signal_name(number: int) -> str:
+    """A signal by its name: SIGTERM; by its number where it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def decider(by: Decider) -> str:
+    """Who decided, and through what."""
+    who = visible(by.who)
+    match by.surface:
+        case "rule":
+            return f"by the rule {who}"
+        case "memory":
+            return "by an approval for this session"
+        case "library":
+            return f"by {who} through the library" if who else "through the library"
+        case "demo":
+            return "by the demo"
+        case _:
+            return f"by {who} in the {by.surface}" if who else f"in the {by.surface}"
+
+
+def ending_word(ending: Ending) -> str:
+    """How it ended in one or two words, for a column."""
+    match ending:
+        case Exited(code=code):
+            return f"exit {code}"
+        case Signalled(number=number):
+            return signal_name(number)
+        case TimedOut():
+            return "timed out"
+        case FailedToStart():
+            return "not started"
+        case Denied():
+            return "denied"
+        case Withdrawn():
+            return "withdrawn"
+        case Lost():
+            return "lost"
+
+
+def ending_sentence(ending: Ending) -> str:
+    """How it ended, in full."""
+    match ending:
+        case Exited(code=0):
+            return "Ended with exit code 0"
+        case Exited(code=code):
+            return f"Failed with exit code {code}"
+        case Signalled(number=number, by_us=by_us, core_dumped=core_dumped):
+            source = "sent from here" if by_us else "not sent from here"
+            core = "; it left a core dump" if core_dumped else ""
+            return f"Ended by {signal_name(number)} ({number}), {source}{core}"
+        case TimedOut(after_s=after_s):
+            return f"Timed out after {limit(after_s)} and was ended"
+        case FailedToStart(message=message):
+            return f"Never started: {visible(message)}"
+        case Denied(by=by, reason=reason):
+            return f"Denied {decider(by)}" + (f": {visible(reason)}" if reason else ", without a reason")
+        case Withdrawn(why=why):
+            return f"Withdrawn by the agent: {visible(why)}"
+        case Lost(why=why):
+            return f"Lost: {visible(why)}"
+
+
+def went_well(ending: Ending) -> bool:
+    """Whether there is nothing to look at: it ended by itself, with 0."""
+    return isinstance(ending, Exited) and ending.code == 0
