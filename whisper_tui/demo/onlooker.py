@@ -48,8 +48,13 @@ class Onlooker:
         wanted = text.encode()
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while wanted not in (await self._supervision.read_output(call_id, "out", 0, 65_536)).data:
-                    await asyncio.sleep(LOOK_S)  # noqa: ASYNC110  output is no event: it is asked for
+                while True:
+                    chunk = await self._supervision.read_output(call_id, "out", 0, 65_536)
+                    if wanted in chunk.data:
+                        return
+                    if chunk.ended:
+                        raise StoryBroke(f"call {call_id} ended without writing this: {text}")
+                    await asyncio.sleep(LOOK_S)
         except TimeoutError:
             raise StoryBroke(f"call {call_id} did not write this within {PATIENCE_S:g} s: {text}") from None
 

@@ -87,14 +87,16 @@ class _Stage:
         if isinstance(move, IsNotAsked):
             self._say("human", "is not asked: the same command was approved for the session")
             return
-        record = await self._onlooker.see(call_id, lambda seen: isinstance(seen.state, Waiting), "to wait for a human")
+        record = await self._onlooker.see(call_id, lambda seen: isinstance(seen.state, Waiting | Ended), "to be asked")
+        if not isinstance(record.state, Waiting):
+            raise StoryBroke(f"call {call_id} was over before the human was asked")
         decision, words = decision_of(move, record)
         self._say("human", words)
         await self._supervision.decide(call_id, decision, HUMAN, record.seen_digest())
 
     async def _type(self, scene: Scene, call_id: str) -> None:
         for question, line in scene.typed:
-            await self._onlooker.see(call_id, lambda seen: isinstance(seen.state, Running | Ended), "to run")
+            await self._onlooker.see(call_id, lambda seen: isinstance(seen.state, Running | Ended), "to start")
             await self._onlooker.read(call_id, question)
             self._say("human", f"reads {question.strip()!r} and types {line!r}")
             await self._supervision.write_stdin(call_id, f"{line}\n".encode())

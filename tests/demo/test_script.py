@@ -1,0 +1,92 @@
+"""The demo without a terminal, on a real supervisor with real commands."""
+
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.demo.instance import a_supervisor
+from whisper_tui.demo.onlooker import StoryBroke, looking_on
+from whisper_tui.demo.script import last_lines, run_without_terminal
+from whisper_tui.demo.story import SCENES, Denies
+from whisper_tui.demo.workspace import temporary_workspace
+from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.state import Ended
+from whisper_tui.policy.rules import ExactRule, Rules
+
+
+async def play(rules: Rules | None = None) -> tuple[bool, list[str]]:
+    """Whether the story came out as told, and every line that was printed."""
+    lines: list[str] = []
+    with temporary_workspace(step_s=0) as workspace:
+        async with a_supervisor(workspace, rules=rules or Rules()) as supervisor:
+            return await run_without_terminal(supervisor, workspace, lines.append), lines
+
+
+async def test_the_story_comes_out_as_it_is_told() -> None:
+    good, lines = await play()
+    told = "\n".join(lines)
+    assert good, told
+    assert lines[-1] == "Everything came out as the story says."
+    assert len(re.findall(r"^ ?\d+\. The ", told, re.MULTILINE)) == len(SCENES)
+    for words in (
+        "human  approves it\n",
+        "human  approves it, and the same command for the session",
+        "human  is not asked: the same command was approved for the session",
+        "human  changes it to ./release.sh staging, and approves that",
+        "human  denies it: ",
+        "human  reads 'Name of this release:' and types 'spring'",
+        "sends it SIGTERM",
+        "told   exit code 1; ",
+        "40,000,000 bytes of output",
+    ):
+        assert words in told
+    (reason,) = (scene.move.reason for scene in SCENES if isinstance(scene.move, Denies))
+    assert re.search(rf"told .*{re.escape(reason)}", told)
+
+
+async def test_what_is_printed_holds_nothing_that_a_terminal_obeys() -> None:
+    _, lines = await play()
+    assert all(line.isprintable() for line in lines)
+
+
+async def test_no_process_and_no_file_is_left_behind() -> None:
+    with temporary_workspace(step_s=0) as workspace:
+        async with a_supervisor(workspace) as supervisor:
+            assert await run_without_terminal(supervisor, workspace, lambda _: None)
+            for record in await supervisor.history(HistoryQuery(limit=100)):
+                assert isinstance(record.state, Ended) and record.state.settled
+                assert record.process is None or not psutil.pid_exists(record.process.leader.pid)
+    assert not Path(workspace.place).exists()
+
+
+async def test_a_step_that_does_not_come_out_is_named_and_the_others_go_on() -> None:
+    denied = ExactRule(name="no tests", argv=("./test.sh",), justification="not today")
+    good, lines = await play(Rules(deny=(denied,)))
+    assert not good
+    assert lines[-1] == "Not everything came out as the story says."
+    wrong = [line for line in lines if "WRONG" in line]
+    assert len(wrong) >= 2
+    assert "40,000,000 bytes of output" in "\n".join(lines)
+
+
+async def test_the_onlooker_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_tui.demo.onlooker.PATIENCE_S", 0.05)
+    with temporary_workspace(step_s=0) as workspace:
+        async with a_supervisor(workspace) as supervisor, looking_on(supervisor) as onlooker:
+            with pytest.raises(StoryBroke, match=r"call 99 to end"):
+                await onlooker.see("99", lambda _: True, "to end")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", []),
+        ("one\ntwo\nthree\n", ["two", "three"]),
+        ("\x1b[32mgreen\x1b[0m\r\n\n", ["green"]),
+        ("\r 10%\r 20%\r100%\ndone", ["100%", "done"]),
+    ],
+)
+def test_the_last_lines_are_shown_as_a_printer_shows_them(text: str, lines: list[str]) -> None:
+    assert last_lines(text) == lines
