@@ -69,14 +69,20 @@ async def _connect(supervision: Supervision, workspace: Workspace, agent: Agent)
 
 
 async def play_agent(supervision: Supervision, workspace: Workspace) -> None:
-    """Ask for everything in the story, at the pace of agents. Returns once the last call has its ending."""
+    """Ask for everything in the story, at the pace of agents. Returns once the last call has its ending.
+
+    Raises the first `WhisperError` that an agent meets.
+    """
     players = await connect(supervision, workspace)
     over: dict[str, asyncio.Future[CallRecord | None]] = {
         scene.id: asyncio.get_running_loop().create_future() for scene in SCENES
     }
-    async with asyncio.TaskGroup() as group:
-        for scene in SCENES:
-            group.create_task(_play(players[scene.agent], scene, over), name=f"scene {scene.id}")
+    scenes = [asyncio.create_task(_play(players[scene.agent], scene, over)) for scene in SCENES]
+    try:
+        await asyncio.gather(*scenes)
+    finally:
+        for scene in scenes:
+            scene.cancel()
 
 
 async def _play(player: Player, scene: Scene, over: dict[str, asyncio.Future[CallRecord | None]]) -> None:
