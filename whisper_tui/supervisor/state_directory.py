@@ -50,6 +50,21 @@ def _problem(about: os.stat_result) -> tuple[str, str] | None:
     return None
 
 
+def is_occupied(state: PurePath) -> bool:
+    """Whether a supervisor holds a state directory now."""
+    try:
+        fd = os.open(state / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 class Occupation:
     """The hold of one supervisor on a state directory. It survives nothing but its process."""
 

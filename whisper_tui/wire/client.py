@@ -67,6 +67,11 @@ class RemoteSupervision:
         call_id: str = await self._ask("submit", request=request)
         return call_id
 
+    async def started(self, call_id: str) -> CallRecord:
+        """Wait until the call has a process or its ending."""
+        record: CallRecord = await self._ask("started", call_id=call_id)
+        return record
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
         record: CallRecord = await self._ask("outcome", call_id=call_id)
@@ -105,6 +110,11 @@ class RemoteSupervision:
             return self._files.read_output(key, stream, offset, limit)
         chunk: OutputChunk = await self._ask("read_output", call_id=call_id, stream=stream, offset=offset, limit=limit)
         return chunk
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """The file that holds all of a stream."""
+        path: str | None = await self._ask("output_file", call_id=call_id, stream=stream)
+        return path
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """Rows of the time index, straight from the run's files once there are any."""

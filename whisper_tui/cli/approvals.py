@@ -1,0 +1,50 @@
+"""`approvals` and `revoke`: what is remembered as approved."""
+
+import json
+import sys
+import time
+
+from whisper_tui.cli.deciding import decider
+from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.table import print_table
+from whisper_tui.cli.words import age, command_line
+from whisper_tui.model.text import visible
+from whisper_tui.wire.asking import asking
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommands."""
+    approvals = verbs.add("approvals", "show the remembered approvals that hold", _approvals)
+    approvals.add_argument("--json", action="store_true", help="print one array of objects")
+    revoke = verbs.add("revoke", "forget a remembered approval", _revoke)
+    revoke.add_argument("id", metavar="ID", help="its id, as approvals shows it")
+
+
+def _approvals(options: Options) -> int:
+    with asking(home_of(options)) as supervisor:
+        rows = supervisor.ask("rows", kind="approvals")
+    if options.json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        return 0
+    print_table(
+        ("ID", "AGE", "USES", "SESSION", "COMMAND", "DIRECTORY"),
+        [
+            (
+                row["id"],
+                age(time.time() - row["granted_at"]),
+                str(row["uses"]),
+                visible(row["session"]),
+                command_line(row["command"]),
+                visible(row["cwd"]),
+            )
+            for row in rows
+        ],
+    )
+    return 0
+
+
+def _revoke(options: Options) -> int:
+    with asking(home_of(options)) as supervisor:
+        supervisor.ask("revoke", grant_id=options.id, by=decider())
+    sys.stdout.write(f"Revoked {options.id}\n")
+    return 0

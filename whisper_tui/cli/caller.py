@@ -1,0 +1,79 @@
+"""A session for calls from a shell, which outlives the supervisor's death."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+from whisper_tui.model.call import SessionHello
+from whisper_tui.model.errors import Unavailable, WhisperError
+from whisper_tui.model.home import Home
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tools import AITool, CommandTool, ToolContext, standard_registry
+from whisper_tui.wire.client import RemoteSupervision
+
+RETURNS = 5
+"""How often a lost supervisor is looked for again."""
+
+PAUSE_S = 1.0
+
+
+class Caller:
+    """Use as an asynchronous context manager."""
+
+    def __init__(self, home: Home, name: str, environ: Mapping[str, str]) -> None:
+        self._hello = SessionHello(
+            name=name,
+            root=os.path.realpath(os.curdir),
+            pid=os.getpid(),
+            environment={key: value for key, value in environ.items() if _is_text(key + value)},
+        )
+        self._supervision = RemoteSupervision(home)
+
+    async def __aenter__(self) -> Self:
+        self._session = await self._supervision.open_session(self._hello)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with suppress(WhisperError):
+            await self._supervision.close_session(self._session.id, "the command ended")
+        await self._supervision.close()
+
+    async def call(self, tool_name: str, arguments: object) -> tuple[Any, str | None]:
+        """The tool's result, and what is to be told beyond it. Given up, it withdraws a call that still waits."""
+        registry = standard_registry(ToolContext(self._supervision, self._session))
+        tool: AITool = registry.get_tool_by_name(tool_name)
+        if not isinstance(tool, CommandTool):
+            return await registry.call(tool_name, arguments), None
+        call_id = await self._supervision.submit(tool.request(arguments))
+        try:
+            record = await self._outcome(call_id)
+        except asyncio.CancelledError:
+            with suppress(WhisperError):
+                await self._supervision.withdraw(call_id, "the caller gave up")
+            raise
+        answer = await tool.answer(record)
+        return answer.result, answer.told
+
+    async def _outcome(self, call_id: str) -> CallRecord:
+        """Wait for the ending, also of a supervisor that had to be started again."""
+        await self._say_that_it_waits(call_id)
+        for _ in range(RETURNS):
+            try:
+                return await self._supervision.outcome(call_id)
+            except Unavailable:
+                await asyncio.sleep(PAUSE_S)
+                await self._supervision.open_session(self._hello.model_copy(update={"resume": self._session.id}))
+        return await self._supervision.outcome(call_id)
+
+    async def _say_that_it_waits(self, call_id: str) -> None:
+        record = await self._supervision.record(call_id)
+        if record.state.kind == "waiting" and sys.stderr.isatty():
+            sys.stderr.write(f"whisper-tui: call {call_id} waits for a human: whisper-tui approve {call_id}\n")
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be sent; what is not UTF-8 is left out."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)

@@ -1,0 +1,103 @@
+"""The layers put together: configuration, executor, supervisor, socket and doors."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whisper_tui.config import leave_pointer, load
+from whisper_tui.config.file import Configuration
+from whisper_tui.model.errors import NotAllowed
+from whisper_tui.model.home import Home
+from whisper_tui.model.port import Supervision
+from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.state_directory import Occupation, prepare
+from whisper_tui.wire.peers import ancestry, look, why_supervised
+from whisper_tui.wire.server import Door, serve
+
+if TYPE_CHECKING:
+    from whisper_tui.transports.mcp import McpDoor
+
+_log = logging.getLogger("whisper_tui")
+
+
+def supervise(home: Home, ready: Callable[[], None]) -> None:
+    """Be the supervisor of these directories until told to stop. Raises `WhisperError` if it cannot be."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _check_outside()
+    configuration = load(home)
+    prepare(home)
+    with Occupation(home.state):
+        try:
+            leave_pointer(home, os.environ)
+        except OSError as error:
+            _log.warning("programs without our environment will not find %s: %s", home.state, error)
+        if configuration.rules.broken:
+            _log.warning("the rules cannot be read, so everything is asked: %s", configuration.rules.broken)
+        asyncio.run(_supervise(home, configuration, ready))
+
+
+def _check_outside() -> None:
+    """A supervisor below a supervised command would end with it, and could be led by it."""
+    if (line := ancestry(os.getpid(), look)) is not None and (problem := why_supervised(line, ())) is not None:
+        raise NotAllowed(f"no supervisor was started, because {problem}", hint="Start it outside")
+
+
+async def _supervise(home: Home, configuration: Configuration, ready: Callable[[], None]) -> None:
+    supervisor = Supervisor(
+        home,
+        LocalExecutor(Path(home.state) / "runs"),
+        rules=configuration.rules,
+        settings=configuration.supervisor,
+    )
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, supervisor.stopped.set)
+    await supervisor.open()
+    try:
+        agents = _LateMcpDoor(supervisor)
+        server = await serve(supervisor, home, {"mcp": agents})
+        ready()
+        _log.info("serving %s as pid %d", home.state, os.getpid())
+        agents.prepare()
+        await supervisor.stopped.wait()
+        _log.info("stopping")
+        await server.close()
+    finally:
+        await supervisor.close()
+
+
+class _LateMcpDoor:
+    """The door for agents, which is loaded beside the first work because its SDK takes long to import."""
+
+    def __init__(self, supervision: Supervision) -> None:
+        self._supervision = supervision
+        self._door: asyncio.Task[Door] | None = None
+
+    def prepare(self) -> asyncio.Task[Door]:
+        """Begin to load it."""
+        if self._door is None:
+            self._door = asyncio.create_task(self._load())
+        return self._door
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection."""
+        door = await asyncio.shield(self.prepare())
+        await door(reader, writer, hello)
+
+    async def _load(self) -> Door:
+        door_class = await asyncio.to_thread(_mcp_door_class)
+        door = door_class(self._supervision)
+        await door.prepare()
+        return door
+
+
+def _mcp_door_class() -> "type[McpDoor]":
+    from whisper_tui.transports.mcp import McpDoor
+
+    return McpDoor

@@ -1,0 +1,119 @@
+"""`approve` and `deny`: a human's decision about a waiting call."""
+
+import os
+import pwd
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.words import command_line
+from whisper_tui.model.errors import AlreadyDecided, InvalidRequest
+from whisper_tui.model.text import visible
+from whisper_tui.wire.asking import Asking, asking
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommands."""
+    approve = verbs.add(
+        "approve",
+        "let a waiting call run, as it is or changed",
+        _approve,
+        details="It prints what was approved. The agent is told when the command was changed.",
+    )
+    approve.add_argument("id", metavar="ID", help="number of the call")
+    approve.add_argument(
+        "--session", action="store_true", help="remember it: this exact command in this directory, for the session"
+    )
+    approve.add_argument(
+        "--command", metavar="TEXT", help="run this instead: the shell's text, or a program and its arguments"
+    )
+    approve.add_argument("--cwd", metavar="DIR", help="run it in this directory instead")
+    _add_seen(approve)
+    deny = verbs.add("deny", "refuse a waiting call; the agent is given the reason word for word", _deny)
+    deny.add_argument("id", metavar="ID", help="number of the call")
+    deny.add_argument("--reason", required=True, metavar="TEXT", help="what the agent is told")
+    deny.add_argument("--stop-session", action="store_true", help="deny all else that its session waits for, too")
+    _add_seen(deny)
+
+
+def _add_seen(parser: Any) -> None:
+    parser.add_argument(
+        "--seen", metavar="DIGEST", help="refuse if the call is not as it was when show --json gave this `seen`"
+    )
+
+
+def _approve(options: Options) -> int:
+    with asking(home_of(options)) as supervisor:
+        row = _waiting(supervisor, options.id)
+        edited = _edited(row, options)
+        decision = {
+            "kind": "approve",
+            "edited": edited,
+            "remember": "exact_for_session" if options.session else None,
+        }
+        _decide(supervisor, row, decision, options.seen)
+    spec = edited or row["spec"]
+    changed = ", changed" if edited else ""
+    remembered = "\nThe same command in the same directory is allowed for the session." if options.session else ""
+    command = spec["command"]
+    shown = command_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
+    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {visible(spec['cwd'])}{remembered}\n")
+    return 0
+
+
+def _deny(options: Options) -> int:
+    with asking(home_of(options)) as supervisor:
+        row = _waiting(supervisor, options.id)
+        decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
+        _decide(supervisor, row, decision, options.seen)
+    sys.stdout.write(f"Denied {row['id']}: {command_line(row['command'])}\n")
+    return 0
+
+
+def decider() -> dict[str, str]:
+    """Who decides, through the command line."""
+    try:
+        who = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        who = f"uid {os.getuid()}"
+    return {"surface": "command line", "who": who}
+
+
+def _waiting(supervisor: Asking, call_id: str) -> dict[str, Any]:
+    row: dict[str, Any] = supervisor.ask("rows", kind="show", call_id=call_id)[0]
+    if row["state"] != "waiting":
+        raise AlreadyDecided(
+            f"call {call_id} does not wait for a decision: it is {row['state']}",
+            hint=f"whisper-tui show {call_id} says how it stands",
+        )
+    return row
+
+
+def _decide(supervisor: Asking, row: dict[str, Any], decision: dict[str, Any], seen: str | None) -> None:
+    supervisor.ask("decide", call_id=row["id"], decision=decision, by=decider(), seen=seen or row["seen"])
+
+
+def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
+    """The specification to run instead. None: as asked."""
+    if options.command is None and options.cwd is None:
+        return None
+    spec = dict(row["spec"])
+    if options.cwd is not None:
+        spec["cwd"] = str(Path(options.cwd).absolute())
+    if options.command is not None:
+        spec["command"] = {**spec["command"], **_replacement(spec["command"]["kind"], options.command)}
+    return spec
+
+
+def _replacement(kind: str, text: str) -> dict[str, Any]:
+    if not text.strip():
+        raise InvalidRequest("--command was given an empty text", hint="To refuse the call, use whisper-tui deny")
+    if kind == "shell":
+        return {"text": text}
+    try:
+        program, *args = shlex.split(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--command cannot be split into words: {error}", hint="Check its quotes") from error
+    return {"program": program, "args": args}

@@ -1,0 +1,85 @@
+"""`list`, `ps` and `history`: many calls, one line each."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.table import print_table
+from whisper_tui.cli.words import age, command_line, outcome
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.text import visible
+from whisper_tui.wire.asking import asking
+
+Row = dict[str, Any]
+Lines = Iterator[tuple[str, ...]]
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommands."""
+    listed = verbs.add("list", "show the calls that wait for a human, are queued or run", _list)
+    listed.add_argument("--json", action="store_true", help="print one array of objects")
+    running = verbs.add("ps", "show what runs, and what commands have left behind in the background", _ps)
+    running.add_argument("--json", action="store_true", help="print one array of objects")
+    history = verbs.add("history", "show earlier calls, newest first", _history)
+    history.add_argument("--limit", type=int, default=50, metavar="N", help="at most N calls (default: 50)")
+    history.add_argument("--session", metavar="NAME", help="only calls of the sessions with this name or id")
+    history.add_argument("--text", default="", metavar="TEXT", help="only calls that mention this text")
+    history.add_argument("--json", action="store_true", help="print one array of objects")
+
+
+def _list(options: Options) -> int:
+    return _show(options, ("ID", "STATE", "AGE", "SESSION", "COMMAND", "DESCRIPTION"), _listed, kind="list")
+
+
+def _ps(options: Options) -> int:
+    return _show(options, ("ID", "PID", "STATE", "AGE", "SESSION", "COMMAND"), _processes, kind="ps")
+
+
+def _history(options: Options) -> int:
+    if options.limit < 1:
+        raise InvalidRequest(f"--limit must be at least 1, not {options.limit}")
+    headings = ("ID", "OUTCOME", "AGE", "SESSION", "COMMAND", "DESCRIPTION")
+    chosen = {"limit": options.limit, "session": options.session, "text": options.text}
+    return _show(options, headings, _past, kind="history", **chosen)
+
+
+def _show(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row]], Lines], **query: Any) -> int:
+    with asking(home_of(options)) as supervisor:
+        rows = supervisor.ask("rows", **query)
+    if options.json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+    else:
+        print_table(headings, lines(rows))
+    return 0
+
+
+def _listed(rows: list[Row]) -> Lines:
+    for row in rows:
+        yield row["id"], row["state"], _age(row), visible(row["session"]), _command(row), visible(row["description"])
+
+
+def _processes(rows: list[Row]) -> Lines:
+    for row in rows:
+        if row["state"] != "ended":
+            pid = str(row["pid"] or "")
+            yield row["id"], pid, row["state"], _age(row), visible(row["session"]), _command(row)
+        for process in row["background"]:
+            if process["alive"]:
+                command = visible(process["command"])
+                yield row["id"], str(process["pid"]), "background", _age(row), visible(row["session"]), command
+
+
+def _past(rows: list[Row]) -> Lines:
+    for row in rows:
+        yield row["id"], outcome(row), _age(row), visible(row["session"]), _command(row), visible(row["description"])
+
+
+def _age(row: Row) -> str:
+    return age(time.time() - row["since"])
+
+
+def _command(row: Row) -> str:
+    return command_line(row["command"]) + (" (edited)" if row["asked"] else "")

@@ -1,0 +1,56 @@
+"""How every subcommand declares itself: a name, a sentence, its options and what it does."""
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from whisper_tui import __version__
+from whisper_tui.cli.exit_codes import EPILOG
+from whisper_tui.config import find_home
+from whisper_tui.model.home import Home
+
+Options = argparse.Namespace
+Run = Callable[[Options], int]
+
+_DESCRIPTION = "Supervise every command that AI agents want to run. Without a subcommand it opens the cockpit."
+_RAW = argparse.RawDescriptionHelpFormatter
+
+
+class Verbs:
+    """The parser, to which subcommands are added."""
+
+    def __init__(self, cockpit: Run) -> None:
+        self.parser = argparse.ArgumentParser(
+            prog="whisper-tui", description=_DESCRIPTION, epilog=EPILOG, formatter_class=_RAW
+        )
+        self.parser.add_argument("--version", action="version", version=f"whisper-tui {__version__}")
+        _add_places(self.parser, default=None)
+        self.parser.set_defaults(run=cockpit)
+        self._verbs = self.parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", dest="verb")
+
+    def add(self, name: str, sentence: str, run: Run, *, details: str = "") -> argparse.ArgumentParser:
+        """A new subcommand. `sentence` says what it does; `details` follows it in its own help."""
+        text = f"{sentence[:1].upper()}{sentence[1:]}." + (f" {details}" if details else "")
+        parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_RAW)
+        _add_places(parser, default=argparse.SUPPRESS)
+        parser.set_defaults(run=run)
+        return parser
+
+
+def _add_places(parser: argparse.ArgumentParser, default: object) -> None:
+    parser.add_argument(
+        "--home",
+        metavar="DIR",
+        default=default,
+        help="keep configuration, state and socket below DIR (also: WHISPER_TUI_HOME)",
+    )
+    parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
+
+
+def home_of(options: Options) -> Home:
+    """The directories that the options and the environment choose. Raises `BadConfiguration`."""
+    if options.directories:
+        config, state, runtime = map(Path, options.directories)
+        return Home(config=config, state=state, runtime=runtime)
+    return find_home(options.home, os.environ)

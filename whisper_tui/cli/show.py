@@ -1,0 +1,86 @@
+"""`show`: all that is known about one call."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.words import age, command_line, outcome
+from whisper_tui.model.text import visible
+from whisper_tui.wire.asking import asking
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add("show", "show all that is known about one call", _show)
+    parser.add_argument("id", metavar="ID", help="number of the call")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def _show(options: Options) -> int:
+    with asking(home_of(options)) as supervisor:
+        (row,) = supervisor.ask("rows", kind="show", call_id=options.id)
+    if options.json:
+        sys.stdout.write(json.dumps(row, indent=2) + "\n")
+        return 0
+    for name, value in _facts(row):
+        shown = visible(value, keep_lines=True).replace("\n", "\n" + " " * 14)
+        sys.stdout.write(f"{name:<12}  {shown}\n")
+    return 0
+
+
+def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "call", f"{row['id']}, {outcome(row)}, for {age(time.time() - row['since'])}"
+    if row["reason"]:
+        yield "because", row["reason"]
+    yield "tool", row["tool"]
+    yield "session", f"{row['session']} ({row['session_id']})"
+    if row["description"]:
+        yield "description", row["description"]
+    yield "command", _command(row["command"])
+    yield "directory", row["cwd"]
+    if row["asked"]:
+        yield "asked for", _command(row["asked"]["command"])
+        yield "in", row["asked"]["cwd"]
+    yield from _limits(row["spec"])
+    yield from _judgement(row)
+    yield from _run(row)
+
+
+def _command(command: list[str] | str) -> str:
+    """A shell's text keeps its lines."""
+    return command if isinstance(command, str) else command_line(command)
+
+
+def _limits(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in sorted(spec["environment"].items()):
+        yield "variable", f"{name}={value}"
+    if spec["timeout_s"] is not None:
+        yield "time limit", f"{spec['timeout_s']:g} s"
+    if spec["tty"]:
+        yield "terminal", "yes"
+
+
+def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if row["resolved"] and row["resolved"]["program"]:
+        yield "program", row["resolved"]["program"]
+    if row["verdict"]:
+        yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
+        for risk in row["verdict"]["risks"]:
+            yield "risk", risk["sentence"]
+    if row["returned_because"]:
+        yield "asked again", row["returned_because"]
+    if row["decision"]:
+        by = row["decided_by"] or {"surface": "", "who": ""}
+        yield "decided", f"{row['decision']} by {by['who']} ({by['surface']})"
+
+
+def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if row["pid"] is not None:
+        yield "process", f"pid {row['pid']}, group {row['pgid']}, keeper {row['keeper_pid']}"
+    for process in row["background"]:
+        yield "left behind", f"pid {process['pid']}{'' if process['alive'] else ' (ended)'}: {process['command']}"
+    if row["output"]:
+        yield "output", f"{row['output']['out']:,} bytes, and {row['output']['err']:,} of errors"

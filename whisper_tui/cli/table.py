@@ -1,0 +1,58 @@
+"""Aligned columns that fit the terminal."""
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+GAP = "  "
+NARROWEST = 8
+"""Columns of a terminal to which a column is cut at most."""
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows under headings; on a terminal the widest columns are cut, with …, until a row fits its width."""
+    lines = [tuple(headings), *(tuple(row) for row in rows)]
+    widths = [max(width_of(line[column]) for line in lines) for column in range(len(headings))]
+    if sys.stdout.isatty():
+        fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns)
+    for line in lines:
+        sys.stdout.write(GAP.join(map(cell, line, widths)).rstrip() + "\n")
+
+
+def fit(widths: list[int], available: int) -> None:
+    """Narrow the widest columns, in place, until all fit or none can be narrower."""
+    while sum(widths) + len(GAP) * (len(widths) - 1) > available:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= NARROWEST:
+            return
+        widths[widest] -= 1
+
+
+def cell(text: str, width: int) -> str:
+    """The text in exactly so many columns of a terminal."""
+    return cut(text, width) + " " * max(0, width - width_of(cut(text, width)))
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many columns; where something is left out, it ends with …"""
+    if width_of(text) <= width:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += _width(character)
+        if used > width:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def width_of(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

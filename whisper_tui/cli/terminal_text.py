@@ -1,0 +1,33 @@
+"""Output of commands for a terminal: colours are kept, and whatever else would control the terminal is left out."""
+
+import codecs
+import re
+
+_CONTROLS = re.compile(
+    r"(?P<colour>\x1b\[[0-9;:]*m)"
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # other control sequences
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\)"  # strings: titles, clipboard, pictures
+    r"|\x1b[ -/]*[0-~]"  # short escapes
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
+    re.DOTALL,
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_](?:(?!\x07|\x1b\\).)*|[ -/]*)$", re.DOTALL)
+
+LONGEST_ESCAPE = 65_536
+"""Characters of an unfinished escape that are waited for; a longer one is let go."""
+
+
+class TerminalText:
+    """Filters a stream piece by piece; an escape cut by the end of a piece is finished by the next one."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._held = ""
+
+    def feed(self, data: bytes) -> bytes:
+        """What may be shown of the next piece."""
+        text = self._held + self._decoder.decode(data)
+        unfinished = _UNFINISHED.search(text, max(0, len(text) - LONGEST_ESCAPE))
+        self._held = unfinished.group() if unfinished else ""
+        ready = text[: unfinished.start()] if unfinished else text
+        return _CONTROLS.sub(lambda found: found.group("colour") or "", ready).encode()

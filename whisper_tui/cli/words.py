@@ -1,0 +1,34 @@
+"""Facts about calls as short words for a terminal; text from agents is made visible."""
+
+import shlex
+from typing import Any
+
+from whisper_tui.model.text import visible
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def age(seconds: float) -> str:
+    """Like 3s, 2m, 5h or 4d, rounded down."""
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{int(seconds // length)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def command_line(command: list[str] | str) -> str:
+    """An argv as one would type it, or the shell's text, on one line."""
+    return visible(shlex.join(command) if isinstance(command, list) else command)
+
+
+def outcome(row: dict[str, Any]) -> str:
+    """How a call ended, or the state that it is in."""
+    match row["ending"]:
+        case None:
+            return str(row["state"])
+        case "exited":
+            return f"exit {row['exit_code']}"
+        case "signalled":
+            return str(row["signal_name"])
+        case kind:
+            return str(kind).replace("_", " ")
