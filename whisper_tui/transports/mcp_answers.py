@@ -22,7 +22,7 @@ the human thinks."""
 
 
 def declared(tool: AITool) -> types.Tool:
-    """A tool as it is listed. It has no output schema: see docs/decisions/0101-edits-are-told-in-text.md."""
+    """A tool as it is listed. It has no output schema: see docs/decisions/0020-edits-are-told-in-text.md."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -50,7 +50,9 @@ def answered(answer: Answer, call_id: str) -> types.CallToolResult:
 
 def failed(error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
     """The answer to a call that has no result. The text says so itself: some clients drop the error mark."""
-    text = error.sentence() if isinstance(error, ToolFailure) else f"Error: {error.sentence()}. Nothing ran."
+    text = (
+        error.sentence() if isinstance(error, ToolFailure) else f"Error: {error.sentence().rstrip('.')}. Nothing ran."
+    )
     meta = {CALL_ID: call_id} if call_id is not None else None
     return types.CallToolResult(content=[_text(text)], is_error=True, meta=meta)
 

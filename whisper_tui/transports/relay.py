@@ -137,18 +137,21 @@ class Relay:
 
     def _connect(self, connection: socket.socket, client: str | None = None) -> _Link:
         """Say hello and repeat what a new supervisor must know. Raises `WhisperError`, `OSError`."""
-        connection.settimeout(HELLO_S)
-        lines = _lines(lambda: connection.recv(1 << 18))
-        connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
-        answer = parsed(next(lines, b"")) or {}
-        if not answer.get("ok"):
+        try:
+            connection.settimeout(HELLO_S)
+            lines = _lines(lambda: connection.recv(1 << 18))
+            connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
+            answer = parsed(next(lines, b"")) or {}
+            if not answer.get("ok"):
+                raise _refusal(answer.get("error"))
+            self._session_id = str(answer["session_id"])
+            link = _Link(connection, lines)
+            replay, link.swallowed = self._memory.replay()
+            connection.settimeout(None)
+            connection.sendall(b"".join(line + b"\n" for line in replay))
+        except (WhisperError, OSError):
             connection.close()
-            raise _refusal(answer.get("error"))
-        self._session_id = str(answer["session_id"])
-        link = _Link(connection, lines)
-        replay, link.swallowed = self._memory.replay()
-        connection.settimeout(None)
-        connection.sendall(b"".join(line + b"\n" for line in replay))
+            raise
         self._link = link
         taker = threading.Thread(target=self._take, args=(link,), daemon=True)
         self._takers = [thread for thread in self._takers if thread.is_alive()] + [taker]
@@ -161,7 +164,7 @@ class Relay:
             "name": self._name or (f"{base} ({client})" if client else base),
             "root": self._root,
             "pid": os.getppid(),
-            "environment": {name: value for name, value in os.environ.items() if _is_text(value)},
+            "environment": {name: value for name, value in os.environ.items() if _is_text(name + value)},
             "resume": self._session_id,
         }
         return {"door": "mcp", "version": VERSION, "session": session}
@@ -252,6 +255,6 @@ def _lines(read: Callable[[], bytes]) -> Iterator[bytes]:
                 yield line
 
 
-def _is_text(value: str) -> bool:
-    """Whether a variable's value can be sent; one with bytes that are not UTF-8 is left out."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)
+def _is_text(variable: str) -> bool:
+    """Whether a variable can be sent; one with bytes that are not UTF-8 is left out."""
+    return not any("\ud800" <= character <= "\udfff" for character in variable)

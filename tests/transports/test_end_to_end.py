@@ -1,0 +1,246 @@
+"""From the official client, over the relay that agents launch, to real commands: decided from the command line."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+PATIENCE_S = 60
+FOUR_KEYS = ["stdout", "stderr", "return_code", "timed_out"]
+THREE = {"command": "sh", "args": ["-c", "echo out; echo err >&2; exit 3"]}
+
+
+class Place:
+    """One instance of whisper_tui in directories of its own, and a workspace."""
+
+    def __init__(self, directory: Path) -> None:
+        self.home = directory / "home"
+        self.workspace = directory / "workspace"
+        self.workspace.mkdir()
+
+    async def run(self, verb: str, *arguments: str) -> str:
+        """Run a subcommand. Returns what it printed."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "whisper_tui", verb, "--home", str(self.home), *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        return out.decode()
+
+    async def rows(self, verb: str, *arguments: str) -> Any:
+        return json.loads(await self.run(verb, "--json", *arguments))
+
+    async def call(self, holds: Callable[[dict[str, Any]], bool], verb: str = "list") -> dict[str, Any]:
+        """Wait for a row that a listing shows."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                for row in await self.rows(verb):
+                    if holds(row):
+                        return row
+                await asyncio.sleep(0.05)
+
+    async def waiting(self) -> str:
+        """Wait for a call that waits. Returns its id."""
+        return (await self.call(lambda row: row["state"] == "waiting"))["id"]
+
+    @asynccontextmanager
+    async def agent(self, **settings: Any) -> AsyncIterator[Client]:
+        """The official client, which launches the relay as an agent does."""
+        arguments = ["-m", "whisper_tui", "mcp", "--home", str(self.home), "--root", str(self.workspace)]
+        relay = StdioServerParameters(command=sys.executable, args=arguments)
+        async with Client(stdio_client(relay), **settings) as client:
+            yield client
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    subprocess.run(
+        [sys.executable, "-m", "whisper_tui", "stop", "--end-runs", "--home", str(made.home)],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+async def answer(call: asyncio.Task[Any]) -> Any:
+    return await asyncio.wait_for(call, PATIENCE_S)
+
+
+def asked(client: Client, tool: str, arguments: dict[str, Any], **settings: Any) -> asyncio.Task[Any]:
+    return asyncio.create_task(client.call_tool(tool, arguments, **settings))
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_call_is_listed_while_it_waits_and_answered_with_the_four_keys_once_approved(place, mode):
+    async with place.agent(mode=mode) as client:
+        call = asked(client, "execute_command", THREE)
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert row["tool"] == "execute_command"
+        assert row["command"] == ["sh", "-c", "echo out; echo err >&2; exit 3"]
+        assert row["cwd"] == str(place.workspace)
+        assert not call.done()
+        await place.run("approve", row["id"])
+        result = await answer(call)
+    assert list(result.structured_content) == FOUR_KEYS
+    assert result.structured_content == {"stdout": "out\n", "stderr": "err\n", "return_code": 3, "timed_out": False}
+    assert json.loads(result.content[0].text) == result.structured_content
+
+
+async def test_the_reason_of_a_denial_reaches_the_client_word_for_word(place):
+    reason = "No: use `make test` instead – and ask “Ada” <first>."  # noqa: RUF001
+    async with place.agent() as client:
+        call = asked(client, "execute_command", THREE)
+        await place.run("deny", await place.waiting(), "--reason", reason)
+        result = await answer(call)
+    assert result.is_error
+    assert reason in result.content[0].text
+
+
+async def test_an_edited_command_is_what_runs_and_the_client_is_told(place):
+    async with place.agent() as client:
+        call = asked(client, "execute_command", THREE)
+        await place.run("approve", await place.waiting(), "--command", "echo 'edited  by' me")
+        result = await answer(call)
+    told, body = (part.text for part in result.content)
+    assert told == "The human changed the command before it ran. What ran: echo 'edited  by' me."
+    assert list(json.loads(body)) == FOUR_KEYS
+    assert json.loads(body)["stdout"] == "edited  by me\n"
+
+
+async def test_progress_tells_the_client_that_a_human_is_waited_for(place):
+    heard = asyncio.Event()
+
+    async def note(_progress: float, _total: float | None, message: str | None) -> None:
+        if message == "waiting for a human (0 ahead)":
+            heard.set()
+
+    async with place.agent() as client:
+        call = asked(client, "execute_command", THREE, progress_callback=note)
+        call_id = await place.waiting()
+        await asyncio.wait_for(heard.wait(), PATIENCE_S)
+        await place.run("deny", call_id, "--reason", "enough")
+        await answer(call)
+
+
+async def test_a_cancelled_request_withdraws_the_waiting_call(place):
+    async with place.agent() as client:
+        call = asked(client, "execute_command", THREE)
+        call_id = await place.waiting()
+        call.cancel()
+        row = await place.call(lambda row: row["id"] == call_id and row["state"] == "ended", "history")
+    assert row["ending"] == "withdrawn"
+    assert row["exit_code"] is None
+
+
+async def test_a_background_child_does_not_hold_the_answer_back_and_is_named(place):
+    async with place.agent() as client:
+        call = asked(client, "run_shell_command", {"command": "sleep 300 & echo hi", "description": "Leave one behind"})
+        call_id = await place.waiting()
+        await place.run("approve", call_id)
+        result = (await answer(call)).structured_content
+        (pid,) = result["backgroundPids"]
+        assert (result["stdout"], result["exitCode"], result["signal"]) == ("hi\n", 0, None)
+        os.kill(pid, 0)
+        row = await place.call(lambda row: row["id"] == call_id, "ps")
+        assert [process["pid"] for process in row["background"]] == [pid]
+        await place.run("signal", call_id, "KILL")
+        await place.call(lambda row: row["id"] == call_id and not any(p["alive"] for p in row["background"]), "history")
+
+
+async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_call_waits(place):
+    async with place.agent() as client:
+        call = asked(client, "execute_command", THREE)
+        call_id = await place.waiting()
+        os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
+        assert await place.waiting() == call_id
+        await place.run("approve", call_id)
+        result = await answer(call)
+        assert result.structured_content["stdout"] == "out\n"
+        assert len(await place.rows("history")) == 1
+
+
+async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_command_runs(place):
+    async with place.agent(mode="legacy") as client:
+        gate = place.workspace / "gate"
+        script = f"echo before; while [ ! -e {gate} ]; do sleep 0.1; done; echo after"
+        call = asked(client, "execute_command", {"command": "sh", "args": ["-c", script], "timeout": 120})
+        call_id = await place.waiting()
+        await place.run("approve", call_id)
+        await place.call(lambda row: row["id"] == call_id and row["state"] == "running")
+        os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
+        gate.touch()
+        result = await answer(call)
+        assert result.structured_content == {
+            "stdout": "before\nafter\n",
+            "stderr": "",
+            "return_code": 0,
+            "timed_out": False,
+        }
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["execute_command", "run_shell_command"]
+
+
+async def test_a_stopped_supervisor_leaves_the_call_waiting_until_there_is_one_again(place):
+    async with place.agent() as client:
+        call = asked(client, "execute_command", THREE)
+        call_id = await place.waiting()
+        await place.run("stop")
+        assert not call.done()
+        await place.run("approve", call_id)
+        assert (await answer(call)).structured_content["return_code"] == 3
+
+
+async def test_wrong_arguments_are_answered_at_once_and_nothing_is_listed(place):
+    async with place.agent() as client:
+        result = await client.call_tool("execute_command", {"command": "ls", "timeout": True})
+        assert result.is_error
+        assert "'timeout'" in result.content[0].text
+        assert await place.rows("list") == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, None])
+async def test_what_waits_goes_on_waiting_when_the_agent_is_gone(place, end):
+    agent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "whisper_tui", "mcp", "--home", str(place.home), "--root", str(place.workspace)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    info = {"name": "lines", "version": "1"}
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+    messages = (
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "execute_command", "arguments": THREE},
+        },
+    )
+    agent.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+    call_id = await place.waiting()
+    if end is None:
+        agent.stdin.close()
+    else:
+        agent.send_signal(end)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await agent.wait() == (-9 if end == signal.SIGKILL else 0)
+    assert (await place.rows("show", call_id))["state"] == "waiting"
+    await place.run("approve", call_id)
+    row = await place.call(lambda row: row["id"] == call_id and row["state"] == "ended", "history")
+    assert row["exit_code"] == 3
