@@ -36,6 +36,10 @@ class HandExecutor:
         self.signals: list[tuple[RunKey, int, SignalTarget]] = []
         self.ended: list[RunKey] = []
         self.refuse_starts = False
+        self.written: dict[tuple[RunKey, Stream], bytes] = {}
+        self.files: dict[tuple[RunKey, Stream], str] = {}
+        self.timeline: dict[RunKey, list[OutputSpan]] = {}
+        self.typed: list[tuple[RunKey, bytes, bool]] = []
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
 
     async def open(self) -> None: ...
@@ -60,15 +64,27 @@ class HandExecutor:
     async def end(self, key: RunKey, grace_s: float) -> None:
         self.ended.append(key)
 
-    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None: ...
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
+        self.typed.append((key, data, eof))
 
     async def resize(self, key: RunKey, rows: int, columns: int) -> None: ...
 
     def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        return OutputChunk(data=b"", start=0, size=0, ended=False)
+        data = self.written.get((key, stream), b"")
+        return OutputChunk(data=data[offset : offset + limit], start=offset, size=len(data), ended=False)
+
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        return self.files.get((key, stream))
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        return ()
+        return tuple(self.timeline.get(key, ())[after : after + limit])
+
+    def write(self, key: RunKey, data: bytes, stream: Stream = "out", at: float = 1.0) -> None:
+        """Let a run print something."""
+        start = len(self.written.get((key, stream), b""))
+        self.written[key, stream] = self.written.get((key, stream), b"") + data
+        span = OutputSpan(at=at, stream=stream, start=start, length=len(data))
+        self.timeline.setdefault(key, []).append(span)
 
     def spawn(self, key: RunKey, pid: int = 4242) -> None:
         leader = ProcessIdentity(pid=pid, start_time=1, boot_id="boot")
@@ -82,9 +98,14 @@ class HandExecutor:
         self._reports.put_nowait(HasBackground(key, (process,)))
 
     def finish(self, key: RunKey, ending: Ending | None = None, *, settle: bool = True) -> None:
-        self._reports.put_nowait(HasEnded(key, ending or Exited(code=0), OutputSizes(out=3, err=0)))
+        self._reports.put_nowait(HasEnded(key, ending or Exited(code=0), self._sizes(key)))
         if settle:
             self.settle(key)
+
+    def _sizes(self, key: RunKey) -> OutputSizes:
+        if key not in self.timeline:
+            return OutputSizes(out=3, err=0)
+        return OutputSizes(out=len(self.written.get((key, "out"), b"")), err=len(self.written.get((key, "err"), b"")))
 
     def settle(self, key: RunKey) -> None:
         self._reports.put_nowait(HasSettled(key))

@@ -57,11 +57,18 @@ class Stage(Cast):
         self._check()
         return self.ask(request)
 
+    async def started(self, call_id: str) -> CallRecord:
+        """Wait until the call runs or has its ending."""
+        return await self._reached(call_id, (Running, Ended))
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
+        return await self._reached(call_id, (Ended,))
+
+    async def _reached(self, call_id: str, states: tuple[type, ...]) -> CallRecord:
         arrived = self._watcher()
         try:
-            while not isinstance(self.known(call_id).state, Ended):
+            while not isinstance(self.known(call_id).state, states):
                 arrived.clear()
                 await arrived.wait()
                 self._check()
@@ -144,6 +151,11 @@ class Stage(Cast):
         start = max(0, len(data) + offset) if offset < 0 else min(offset, len(data))
         piece = bytes(data[start : start + limit])
         return OutputChunk(data=piece, start=start, size=len(data), ended=not self.known(call_id).is_open)
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """The stage keeps no files."""
+        self._check()
+        return None
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """The stage keeps no time index."""

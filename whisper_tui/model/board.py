@@ -158,7 +158,7 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
         case SignalSent():
             return _with(record, record.state, signals=(*record.signals, event.number))
         case AgentGaveUp():
-            return _with(record, record.state, agent_gave_up=event.why)
+            return _with(record, record.state, agent_gave_up=event.why, stopping=event.stopping)
         case Finished():
             return _with(record, _ended(record, event))
         case Settled():

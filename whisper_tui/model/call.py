@@ -61,6 +61,10 @@ class CallRequest(Value):
     """The agent's own words about the command."""
     key: str | None = None
     """Makes submitting idempotent: the same key in the same session is the same call."""
+    twin: str | None = None
+    """What two calls of a session have in common that are the same to the agent. None: it has no twins."""
+    join_twin: bool = False
+    """Whether an open call with the same twin takes the place of this one, so that nobody is asked again."""
 
 
 class ToolCall(Value):
@@ -74,5 +78,7 @@ class ToolCall(Value):
     spec: CommandSpec
     description: str = ""
     key: str | None = None
+    twin: str | None = None
+    join_twin: bool = False
     submitted_at: float
     """Seconds since the epoch."""

@@ -116,11 +116,13 @@ class SignalSent(Fact):
 
 
 class AgentGaveUp(Fact):
-    """The agent no longer waits for a call that goes on."""
+    """The agent no longer waits for a call that has started."""
 
     kind: Literal["agent_gave_up"] = "agent_gave_up"
     call_id: str
     why: str
+    stopping: bool = False
+    """Whether the run is being ended because of it."""
 
 
 class Finished(Fact):

@@ -20,6 +20,8 @@ class HistoryQuery(Value):
     session_id: str | None = None
     text: str = ""
     """Only calls whose command, description or tool holds this text. Empty: any."""
+    open_only: bool = False
+    """Only calls of which something can still happen."""
 
 
 class SupervisorStatus(Value):
@@ -52,7 +54,11 @@ class Supervision(Protocol):
         ...
 
     async def submit(self, request: CallRequest) -> str:
-        """Hand in a call. Returns its id once it is journaled."""
+        """Hand in a call. Returns its id once it is journaled, or the id of the call that it joins."""
+        ...
+
+    async def started(self, call_id: str) -> CallRecord:
+        """Wait until the call has a process or its ending. May take as long as a human takes."""
         ...
 
     async def outcome(self, call_id: str) -> CallRecord:
@@ -85,6 +91,10 @@ class Supervision(Protocol):
 
     async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
         """At most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
+        ...
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
         ...
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:

@@ -88,6 +88,8 @@ class CallRecord(Value):
     """Numbers of the signals sent through whisper_tui, oldest first."""
     agent_gave_up: str | None = None
     """Why the agent no longer waits for the answer. None: it does."""
+    stopping: bool = False
+    """Whether the agent has asked for the run to be ended."""
 
     @property
     def id(self) -> str:

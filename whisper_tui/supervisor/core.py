@@ -10,7 +10,7 @@ from whisper_tui import __version__
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider, Decision, Grant
 from whisper_tui.model.errors import NotRunning
-from whisper_tui.model.event import AgentGaveUp, Event, Finished, SignalSent
+from whisper_tui.model.event import AgentGaveUp, Event, Finished, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
@@ -108,12 +108,16 @@ class Supervisor:
         self._sessions.living(request.session_id)
         return self._desk.submit(request)
 
+    async def started(self, call_id: str) -> CallRecord:
+        """Wait until the call has a process or its ending."""
+        while not isinstance((record := self._ledger.call(call_id)).state, Running | Ended):
+            await self._progress(call_id)
+        return record
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
         while not isinstance((record := self._ledger.call(call_id)).state, Ended):
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.setdefault(call_id, []).append(waiter)
-            await waiter
+            await self._progress(call_id)
         return record
 
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
@@ -123,9 +127,10 @@ class Supervisor:
             case Unjudged() | Waiting() | Queued():
                 self._desk.withdraw(record, why)
             case Starting() | Running():
-                if record.agent_gave_up is None:
-                    self._ledger.record(AgentGaveUp(at=self._clock(), call_id=call_id, why=why))
-                if stop_running or self._settings.when_agent_cancels == "stop":
+                stopping = stop_running or self._settings.when_agent_cancels == "stop"
+                if record.agent_gave_up is None or (stopping and not record.stopping):
+                    self._ledger.record(AgentGaveUp(at=self._clock(), call_id=call_id, why=why, stopping=stopping))
+                if stopping:
                     await self._pool.end(record)
             case Ended():
                 pass
@@ -165,6 +170,11 @@ class Supervisor:
         if record.attempt is None:
             return OutputChunk(data=b"", start=0, size=0, ended=isinstance(record.state, Ended))
         return self._executor.read_output(_key(record), stream, offset, limit)
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """The file that holds all of a stream."""
+        record = self._ledger.call(call_id)
+        return None if record.attempt is None else self._executor.output_file(_key(record), stream)
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """Rows of the time index."""
@@ -213,11 +223,18 @@ class Supervisor:
             await self._pool.end_all(within_s=END_S)
         self.stopped.set()
 
+    async def _progress(self, call_id: str) -> None:
+        """Wait until a call has got a process or its ending."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(call_id, []).append(waiter)
+        await waiter
+
     def _notice(self, event: Event) -> None:
-        if isinstance(event, Finished):
+        if isinstance(event, Spawned | Finished):
             for waiter in self._waiters.pop(event.call_id, ()):
                 if not waiter.done():
                     waiter.set_result(None)
+        if isinstance(event, Finished):
             self._sessions.tidy(self._ledger.board.calls[event.call_id].call.session_id)
 
 

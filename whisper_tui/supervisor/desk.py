@@ -19,6 +19,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.twins import Twins
 
 
 class Desk:
@@ -28,13 +29,19 @@ class Desk:
         self._ledger = ledger
         self._judge = judge
         self._clock = clock
+        self._twins = Twins(ledger)
 
     def submit(self, request: CallRequest) -> str:
-        """Journal a call together with its verdict. The same key in the same session is the same call."""
+        """Journal a call together with its verdict. The same key in the same session is the same call.
+
+        So is an open call with the same twin, where the request wants to join it.
+        """
         if request.key is not None:
             known = self._ledger.journal.call_with_key(request.session_id, request.key)
             if known is not None:
                 return known
+        if request.join_twin and (twin := self._twins.open_twin(request)) is not None:
+            return twin
         call = ToolCall(
             id=str(self._ledger.journal.last_call + 1),
             submitted_at=self._clock(),

@@ -127,6 +127,10 @@ class Executor(Protocol):
         """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
         ...
 
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        ...
+
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         ...

@@ -141,6 +141,8 @@ class Journal:
         if query.session_id is not None:
             conditions.append("session_id = ?")
             values.append(query.session_id)
+        if query.open_only:
+            conditions.append("open = 1")
         if query.text:
             conditions.append("instr(words, ?)")
             values.append(query.text.casefold())

@@ -158,6 +158,10 @@ class LocalExecutor:
         """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
         return self._files.read_output(key, stream, offset, limit)
 
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        return self._files.whole_file(key, stream)
+
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)

@@ -66,6 +66,13 @@ class OutputFiles:
             ring = after
         return OutputChunk(data=b"", start=ring.total, size=ring.total, ended=final is not None)
 
+    def whole_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: there is none, or bytes were dropped."""
+        path = f"{attempt_directory(self._runs, key)}/{stream}"
+        if _read_ring(path) is not None or not Path(path).is_file() or self._final_size(key, stream):
+            return None
+        return str(Path(path).absolute())
+
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         after, limit = max(0, after), max(0, limit)
