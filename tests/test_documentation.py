@@ -1,0 +1,167 @@
+"""The pages keep their word: links lead somewhere, commands exist, programs run, settings and risks are described."""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from whisper_tui.config.file import CockpitSettings, Configuration
+from whisper_tui.policy.risks import ALWAYS_ASKED
+from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.supervisor.settings import SupervisorSettings
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of one language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link into a page can name: its headings, as they are linked."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        aim = (page.parent / path).resolve() if path else page
+        assert aim.exists(), f"{name_of(page)} links to {target}"
+        assert not anchor or anchor in anchors(aim), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_that_a_page_names_is_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+    named |= set(re.findall(r"`make ([a-z]+)`", page.read_text(encoding="utf-8")))
+    assert named <= targets
+
+
+def test_the_first_two_commands_of_the_readme_run_the_demo_and_the_tests() -> None:
+    commands = [line.split("#")[0].strip() for line in blocks(README, "sh")[0].splitlines()]
+    assert commands == ["make run", "make test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_line_that_a_page_shows_is_one_that_the_program_takes(page: Path) -> None:
+    from whisper_tui.cli.main import parser
+
+    for block in blocks(page, "sh"):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["whisper-tui"] and "--help" not in words:
+                assert isinstance(parser().parser.parse_args(words[1:]), argparse.Namespace), line
+
+
+@pytest.mark.parametrize(
+    ("language", "page"),
+    [("json", "claude-code.md"), ("toml", "codex.md"), ("json", "gemini-cli.md")],
+    ids=lambda value: value,
+)
+def test_the_readme_connects_agents_as_their_pages_do(language: str, page: str) -> None:
+    assert blocks(ROOT / "docs" / "agents" / page, language)[0] in blocks(README, language)
+
+
+@pytest.mark.parametrize(
+    "settings", [SupervisorSettings, CockpitSettings, ExactRule, Rules], ids=lambda kind: kind.__name__
+)
+def test_every_setting_is_described(settings: type[BaseModel]) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert [name for name in settings.model_fields if name != "broken" and not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_the_example_of_a_configuration_is_a_valid_one() -> None:
+    (example,) = blocks(ROOT / "docs" / "configuration.md", "toml")
+    configuration = Configuration.model_validate(tomllib.loads(example))
+    assert configuration.rules.allow and configuration.rules.deny
+
+
+def test_every_risk_that_is_always_asked_is_described_and_no_other() -> None:
+    page = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == ALWAYS_ASKED
+
+
+def run(program: str, home: Path, cwd: Path) -> str:
+    """Run a program of a page in a directory of its own, and return what it prints."""
+    environment = {**os.environ, "WHISPER_TUI_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def whisper(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run one subcommand on an instance of its own."""
+    command = [sys.executable, "-m", "whisper_tui", *words, "--home", str(home)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def approve_first_call(home: Path) -> None:
+    """What a human does about the program of the readme, as soon as there is something to approve."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if '"waiting"' in whisper(home, "list", "--json").stdout:
+            whisper(home, "approve", "1")
+            return
+        time.sleep(0.1)
+
+
+def test_the_program_in_the_readme_waits_for_a_human_and_prints_the_result(tmp_path: Path) -> None:
+    (program,) = blocks(README, "python")
+    human = threading.Thread(target=approve_first_call, args=(tmp_path / "home",))
+    human.start()
+    try:
+        printed = run(program, tmp_path / "home", tmp_path)
+    finally:
+        human.join()
+        whisper(tmp_path / "home", "stop", "--end-runs")
+    assert "'stdout': 'hello\\n'" in printed
+    assert "'name': 'execute_command'" in printed
+
+
+def test_the_programs_about_the_library_do_what_they_are_shown_for(tmp_path: Path) -> None:
+    supervised, own_tool = blocks(ROOT / "docs" / "library.md", "python")
+    printed = run(supervised, tmp_path / "home", tmp_path)
+    assert "'stdout': 'hello\\n'" in printed
+    assert "Reason: nothing is removed here" in printed
+    assert run(own_tool, tmp_path / "home", tmp_path) == "{'lines': 2}\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_says_nothing_about_the_place_where_it_was_written(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"/home/|/root/|/tmp/|C:\\\\", text)
+
+
+def test_decisions_are_numbered_once() -> None:
+    numbers = [page.name[:4] for page in (ROOT / "docs" / "decisions").glob("*.md")]
+    assert all(number.isdecimal() for number in numbers)
+    assert len(set(numbers)) == len(numbers)
