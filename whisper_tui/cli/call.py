@@ -1,6 +1,5 @@
 """`call`: submit a tool call from a shell, wait for it, and print its result."""
 
-import asyncio
 import json
 import os
 import sys
@@ -34,6 +33,8 @@ def _call(options: Options) -> int:
             f"the arguments are not JSON: {error}", hint="""For example '{"command": "ls", "args": ["-l"]}'"""
         ) from error
     home = home_of(options)
+    import asyncio
+
     result, told = asyncio.run(_result(home, options, arguments))
     if told:
         sys.stderr.write(f"whisper-tui: {told}\n")

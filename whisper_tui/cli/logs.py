@@ -1,6 +1,5 @@
 """`logs`: what a command has printed, as it came, and as it comes."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from whisper_tui.cli.parsing import Options, Verbs, home_of
@@ -26,6 +25,8 @@ def add(verbs: Verbs) -> None:
 
 
 def _logs(options: Options) -> int:
+    import asyncio
+
     asyncio.run(_print(home_of(options), options))
     return 0
 

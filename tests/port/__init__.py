@@ -1,0 +1,1 @@
+"""One suite for the port: the supervisor in process, and the same through its socket."""

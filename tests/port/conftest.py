@@ -1,0 +1,99 @@
+"""The port over real commands, once in process and once through the socket."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_tui.model.call import CallRequest, Session, SessionHello
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Decider, Decision
+from whisper_tui.model.home import Home
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.state import CallRecord
+from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.server import serve
+
+HUMAN = Decider(surface="library", who="tester")
+
+
+class Desk:
+    """Short words for what the tests do through a port."""
+
+    def __init__(self, port: Supervision, session: Session) -> None:
+        self.port = port
+        self.session = session
+
+    async def submit(self, *words: str, text: str | None = None, key: str | None = None, **spec: Any) -> str:
+        command = Shell(text=text) if text is not None else Argv(program=words[0], args=words[1:])
+        request = CallRequest(
+            session_id=self.session.id,
+            tool="execute_command",
+            arguments={"words": list(words)},
+            spec=CommandSpec(command=command, cwd=self.session.root, **spec),
+            description="a test",
+            key=key,
+        )
+        return await self.port.submit(request)
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        await self.port.decide(call_id, decision, HUMAN, (await self.port.record(call_id)).seen_digest())
+
+    async def run(self, *words: str, text: str | None = None, **spec: Any) -> CallRecord:
+        call_id = await self.submit(*words, text=text, **spec)
+        await self.decide(call_id, Approve())
+        return await self.port.outcome(call_id)
+
+    async def until(self, call_id: str, kind: str) -> CallRecord:
+        async with asyncio.timeout(30):
+            while (record := await self.port.record(call_id)).state.kind != kind:
+                await asyncio.sleep(0.01)
+        return record
+
+    async def output(self, call_id: str, stream: Any = "out") -> bytes:
+        """All of a stream, once it has ended."""
+        data = b""
+        async with asyncio.timeout(30):
+            while True:
+                chunk = await self.port.read_output(call_id, stream, len(data), 1 << 20)
+                data += chunk.data
+                if chunk.ended and len(data) >= chunk.size:
+                    return data
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+
+
+@pytest.fixture
+async def supervisor(home: Home) -> AsyncIterator[Supervisor]:
+    made = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
+    await made.open()
+    yield made
+    await made.shutdown(end_runs=True)
+    await made.close()
+
+
+@pytest.fixture(params=["in process", "through the socket"])
+async def port(request: pytest.FixtureRequest, supervisor: Supervisor, home: Home) -> AsyncIterator[Supervision]:
+    if request.param == "in process":
+        yield supervisor
+        return
+    server = await serve(supervisor, home, {})
+    client = await RemoteSupervision.connect(home, start=False)
+    yield client
+    await client.close()
+    await server.close()
+
+
+@pytest.fixture
+async def desk(port: Supervision, tmp_path: Path) -> Desk:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return Desk(port, await port.open_session(SessionHello(name="agent", root=str(root))))
