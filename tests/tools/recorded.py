@@ -51,6 +51,9 @@ class Recorded:
         end = min(offset + limit, gap_start) if offset < gap_start else offset + limit
         return OutputChunk(data=data[offset:end], start=offset, size=len(data), ended=True)
 
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        return None if stream in self.gaps else f"/runs/{call_id}/{stream}"
+
 
 def ended(
     ending: Ending, *, edited: CommandSpec | None = None, by: Decider = HUMAN, left: tuple[BackgroundProcess, ...] = ()

@@ -35,9 +35,15 @@ async def test_only_what_had_been_captured_when_the_leader_ended_is_shown():
 async def test_a_long_stream_keeps_its_head_and_its_tail_and_says_where_the_rest_is():
     text = await captured(Recorded(err=b"H" * 500 + b"-" * 9_000 + b"T" * 500), limit=1000, stream="err")
     assert text == (
-        "H" * 500
-        + "\n[whisper_tui: 9,000 bytes are left out here; `whisper-tui logs 1 --stream err` prints all of it]\n"
-        + "T" * 500
+        "H" * 500 + "\n[whisper_tui: 9,000 bytes are left out here; all of it is in /runs/1/err]\n" + "T" * 500
+    )
+
+
+async def test_where_no_file_holds_all_of_it_the_command_that_prints_the_rest_is_named():
+    supervision = Recorded(out=b"x" * 10_000)
+    supervision.gaps["out"] = (4_000, 5_000)
+    assert "9,000 bytes are left out here; `whisper-tui logs 1 --stream out` prints what was kept]" in (
+        await captured(supervision, limit=1000)
     )
 
 

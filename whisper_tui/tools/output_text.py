@@ -27,11 +27,13 @@ async def captured_text(supervision: Supervision, record: CallRecord, stream: St
     half = limit // 2
     head = await reader.text(0, half, ends_midway=True)
     tail = await reader.text(size - half, size, starts_midway=True)
-    return head + _marker(f"{size - 2 * half:,} bytes are left out here; {_where(record.id, stream)}") + tail
+    left_out = f"{size - 2 * half:,} bytes are left out here"
+    return head + _marker(f"{left_out}; {await _where(supervision, record.id, stream)}") + tail
 
 
-def _where(call_id: str, stream: Stream) -> str:
-    return f"`whisper-tui logs {call_id} --stream {stream}` prints all of it"
+async def _where(supervision: Supervision, call_id: str, stream: Stream) -> str:
+    path = await supervision.output_file(call_id, stream)
+    return f"all of it is in {path}" if path else f"`whisper-tui logs {call_id} --stream {stream}` prints what was kept"
 
 
 def _marker(text: str) -> str:
