@@ -1,10 +1,12 @@
 """The demo put together: a workspace and a supervisor of its own, and either a cockpit or a printed script."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from whisper_tui.cli.deciding import decider
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.demo.agent import play_agent
 from whisper_tui.demo.script import run_without_terminal
@@ -12,22 +14,44 @@ from whisper_tui.demo.workspace import Workspace, temporary_workspace
 from whisper_tui.model.home import Home
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.supervisor.state_directory import Occupation, prepare
+from whisper_tui.supervisor.state_directory import prepare
 
-STEP_S, HASTY_STEP_S = 0.4, 0.05
+STEP_S, HASTY_STEP_S = 0.2, 0.01
 """Seconds between two lines of the demo's scripts, for somebody who looks on and for a log."""
+ENDED = 128
+"""Added to the number of the signal that ended the demo, as shells do."""
 
 
 def run_demo() -> int:
-    """Play the demo on the terminal, or print it where there is none. Returns the exit code."""
+    """Play the demo on the terminal, or print it where there is none. Returns the exit code.
+
+    Nothing of it stays, neither a process nor a file, also when a signal ends it.
+    """
     watched = sys.stdin.isatty() and sys.stdout.isatty()
+    ended_by: list[int] = []
     with temporary_workspace(step_s=STEP_S if watched else HASTY_STEP_S) as workspace:
-        return asyncio.run(_watch(workspace) if watched else _print(workspace))
+        try:
+            return asyncio.run(_play(workspace, ended_by, watched=watched))
+        except asyncio.CancelledError:
+            return ENDED + ended_by[0]
 
 
-async def _print(workspace: Workspace) -> int:
+async def _play(workspace: Workspace, ended_by: list[int], *, watched: bool) -> int:
+    playing = asyncio.current_task()
+
+    def end(number: int) -> None:
+        ended_by.append(number)
+        if playing is not None and len(ended_by) == 1:
+            playing.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
     async with _supervisor(workspace) as supervisor:
-        good = await run_without_terminal(supervisor, workspace, _say)
+        return await (_watch if watched else _print)(supervisor, workspace)
+
+
+async def _print(supervisor: Supervisor, workspace: Workspace) -> int:
+    good = await run_without_terminal(supervisor, workspace, _say)
     return DONE if good else REFUSED
 
 
@@ -36,18 +60,19 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-async def _watch(workspace: Workspace) -> int:
+async def _watch(supervisor: Supervisor, workspace: Workspace) -> int:
     from whisper_tui.tui.app import CockpitApp
 
-    async with _supervisor(workspace) as supervisor:
-        agent = asyncio.create_task(play_agent(supervisor, workspace))
-        app = CockpitApp(supervisor)
-        try:
-            await app.run_async()
-        finally:
-            agent.cancel()
-            await asyncio.wait([agent])
-        return app.return_code or DONE
+    agents = asyncio.create_task(play_agent(supervisor, workspace), name="the demo's agents")
+    app = CockpitApp(supervisor, user=decider()["who"])
+    try:
+        await app.run_async()
+    finally:
+        agents.cancel()
+        await asyncio.wait([agents])
+    if not agents.cancelled() and (problem := agents.exception()) is not None:
+        raise problem
+    return app.return_code or DONE
 
 
 @asynccontextmanager
@@ -56,11 +81,10 @@ async def _supervisor(workspace: Workspace) -> AsyncIterator[Supervisor]:
     root = workspace.instance
     home = Home(config=root / "config", state=root / "state", runtime=root / "run")
     prepare(home)
-    with Occupation(home.state):
-        supervisor = Supervisor(home, LocalExecutor(root / "state" / "runs"))
-        await supervisor.open()
-        try:
-            yield supervisor
-        finally:
-            await supervisor.shutdown(end_runs=True)
-            await supervisor.close()
+    supervisor = Supervisor(home, LocalExecutor(root / "state" / "runs"))
+    await supervisor.open()
+    try:
+        yield supervisor
+    finally:
+        await supervisor.shutdown(end_runs=True)
+        await supervisor.close()
