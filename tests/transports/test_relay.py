@@ -309,6 +309,16 @@ async def test_a_signal_ends_the_connection_and_the_relay(supervisor, number):
     assert (code, out, err) == (0, b"", b"")
 
 
+async def test_an_agent_that_no_longer_reads_ends_the_relay(supervisor):
+    async with conversation(supervisor) as (agent, connection):
+        agent.process._transport.get_pipe_transport(1).close()
+        async with asyncio.timeout(30):
+            while agent.process.returncode is None:
+                connection.send(answer(1, "x" * 100_000))
+                await asyncio.sleep(0.02)
+    assert agent.process.returncode == 0
+
+
 async def test_a_supervisor_that_does_not_answer_the_end_does_not_hold_the_relay(supervisor):
     async with conversation(supervisor) as (agent, _connection):
         agent.process.stdin.close()

@@ -172,16 +172,17 @@ class Relay:
     def _take(self, link: _Link) -> None:
         """Pass on what comes from the supervisor until the connection ends; then see that the agent is served."""
         try:
-            for line in link.lines:
-                self._pass_on(link, line)
+            try:
+                for line in link.lines:
+                    self._pass_on(link, line)
+            except ConnectionResetError:
+                pass
+            link.connection.close()
+            if not self._closing.is_set():
+                self._come_back(link)
         except BrokenPipeError:
+            # Nobody reads what the agent is told: it is gone, and the thread that listens to it must end.
             os.kill(os.getpid(), signal.SIGTERM)
-            return
-        except OSError:
-            pass
-        link.connection.close()
-        if not self._closing.is_set():
-            self._come_back(link)
 
     def _pass_on(self, link: _Link, line: bytes) -> None:
         message = parsed(line)
