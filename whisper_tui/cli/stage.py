@@ -47,7 +47,8 @@ async def _play(workspace: Workspace, ended_by: list[int], *, watched: bool) -> 
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, end, number)
     async with _supervisor(workspace) as supervisor:
-        return await (_watch if watched else _print)(supervisor, workspace)
+        code = await (_watch if watched else _print)(supervisor, workspace)
+    return ENDED + ended_by[0] if ended_by else code
 
 
 async def _print(supervisor: Supervisor, workspace: Workspace) -> int:
