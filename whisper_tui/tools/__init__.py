@@ -1,14 +1,16 @@
 """What agents see: tools with exact schemas and results."""
 
 from whisper_tui.tools.ai_tool import AITool
+from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import ArgumentError
-from whisper_tui.tools.command_tool import Answer, CommandTool
+from whisper_tui.tools.command_tool import CommandTool
 from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.execute_command import ExecuteCommandTool
 from whisper_tui.tools.failure import DuplicateTool, ToolFailure, UnknownTool
 from whisper_tui.tools.registry import ToolRegistry
 from whisper_tui.tools.run_shell_command import RunShellCommandTool
 from whisper_tui.tools.standard import standard_registry
+from whisper_tui.tools.supervised_tool import SupervisedTool
 from whisper_tui.tools.told import told
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "DuplicateTool",
     "ExecuteCommandTool",
     "RunShellCommandTool",
+    "SupervisedTool",
     "ToolContext",
     "ToolFailure",
     "ToolRegistry",

@@ -1,7 +1,10 @@
 """What a tool for an AI model is: a name, a schema, words for the model, and something to do."""
 
+import json
 from abc import ABC, abstractmethod
 from typing import Any
+
+from whisper_tui.model.errors import WhisperError
 
 
 class AITool(ABC):
@@ -29,6 +32,18 @@ class AITool(ABC):
     @abstractmethod
     async def execute(self, **kwargs: Any) -> Any:
         """Do it, and return something that can be written as JSON. A synchronous `execute` is run in a thread."""
+
+    def text(self, result: Any) -> str:
+        """A result for a model that reads text: a string as it is, anything else as JSON."""
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+    def is_error(self, result: Any) -> bool:
+        """Whether a result tells of a failure."""
+        return False
+
+    def error_result(self, error: WhisperError) -> Any | None:
+        """A failure as a result in the tool's own shape. None: the tool has none, and the error is raised."""
+        return None
 
     @property
     def category(self) -> str | None:

@@ -1,44 +1,27 @@
 """A tool whose calls are commands: it asks the supervisor, waits, and renders what became of them."""
 
 import asyncio
-import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.tools.ai_tool import AITool
+from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import check_arguments
-from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.failure import ToolFailure, failure_of
 from whisper_tui.tools.output_text import captured_text
+from whisper_tui.tools.supervised_tool import SupervisedTool
 from whisper_tui.tools.told import told
 
 Ran = Exited | Signalled | TimedOut | FailedToStart
 """The endings that have a result."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What an agent is given for a call that has a result."""
-
-    result: dict[str, Any]
-    """Exactly the keys of the tool's contract."""
-    text: str
-    """The same facts for a model that reads text."""
-    told: str | None
-    """What the agent must know beyond the result; see `told`."""
-
-
-class CommandTool(AITool):
+class CommandTool(SupervisedTool):
     """One face of a run: arguments to a command on the way in, the record to a result on the way out."""
-
-    def __init__(self, context: ToolContext) -> None:
-        self._context = context
 
     @abstractmethod
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
@@ -47,10 +30,6 @@ class CommandTool(AITool):
     @abstractmethod
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
         """The result in the tool's own shape."""
-
-    def text(self, result: Mapping[str, Any]) -> str:
-        """The result for a model that reads text."""
-        return json.dumps(result, ensure_ascii=False)
 
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
         """Check the arguments and make a request of them. Raises `ArgumentError`; nothing is submitted."""
@@ -79,7 +58,6 @@ class CommandTool(AITool):
         result = self.result(record, ending, stdout, stderr)
         return Answer(result=result, text=self.text(result), told=told(record))
 
-    async def execute(self, **kwargs: Any) -> dict[str, Any]:
-        """Submit, wait for as long as a human takes, and return the result."""
-        call_id = await self._context.supervision.submit(self.request(kwargs))
-        return (await self.answer(await self._context.supervision.outcome(call_id))).result
+    async def follow(self, request: CallRequest, call_id: str) -> Answer:
+        """Wait for the ending, for as long as a human takes, and answer."""
+        return await self.answer(await self._context.supervision.outcome(call_id))

@@ -1,9 +1,15 @@
 """What a tool works with: the way to the supervisor, the session it belongs to, and its limits."""
 
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.port import Supervision
+
+KNOWN_SHELLS = frozenset({"bash", "zsh", "sh"})
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
 """Bytes of each stream that an answer holds at most."""
@@ -17,3 +23,13 @@ class ToolContext:
     session: Session
     output_limit: int = OUTPUT_LIMIT
     """Bytes of each stream in an answer; of a longer one the first and the last half."""
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch, as the supervisor counts them."""
+    shell: str = field(default_factory=lambda: shell_of(os.environ))
+    """The shell for calls that name none."""
+
+
+def shell_of(environment: Mapping[str, str]) -> str:
+    """The user's own shell where it is one that reads what a model writes; else `sh`."""
+    name = PurePath(environment.get("SHELL", "")).name
+    return name if name in KNOWN_SHELLS else "sh"

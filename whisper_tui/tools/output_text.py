@@ -21,7 +21,7 @@ async def captured_text(supervision: Supervision, record: CallRecord, stream: St
     if not isinstance(record.state, Ended) or record.state.attempt is None:
         return ""
     size = record.state.output.out if stream == "out" else record.state.output.err
-    reader = _Reader(supervision, record.id, stream)
+    reader = StreamText(supervision, record.id, stream)
     if size <= limit:
         return await reader.text(0, size)
     half = limit // 2
@@ -40,7 +40,7 @@ def _marker(text: str) -> str:
     return f"\n[whisper_tui: {text}]\n"
 
 
-class _Reader:
+class StreamText:
     """Reads ranges of one stream as text."""
 
     def __init__(self, supervision: Supervision, call_id: str, stream: Stream) -> None:
@@ -62,14 +62,14 @@ class _Reader:
                 decoder.reset()
                 offset, after_cut = reached, True
             if data:
-                parts.append(decoder.decode(_whole_start(data) if after_cut else data))
+                parts.append(decoder.decode(whole_start(data) if after_cut else data))
                 offset, after_cut = offset + len(data), False
         if not ends_midway:
             parts.append(decoder.decode(b"", final=True))
         return "".join(parts)
 
 
-def _whole_start(data: bytes) -> bytes:
+def whole_start(data: bytes) -> bytes:
     """The data without the continuation bytes of a character whose first byte is not in it."""
     skipped = 0
     while skipped < min(3, len(data)) and data[skipped] & _LEADING == _CONTINUATION:

@@ -33,6 +33,8 @@ def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
+    if isinstance(schema.get("type"), list):
+        return " or ".join(schema["type"])
     if schema.get("type") == "array":
         return f"array of {schema.get('items', {}).get('type', 'anything')}s"
     return str(schema.get("type", "anything"))

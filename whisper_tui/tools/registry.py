@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.arguments import check_arguments
+from whisper_tui.tools.arguments import ArgumentError, check_arguments
 from whisper_tui.tools.failure import DuplicateTool, UnknownTool
 
 
@@ -78,13 +78,27 @@ class ToolRegistry:
         ]
 
     async def call(self, name: str, arguments: object) -> Any:
-        """Run a tool. Raises `UnknownTool`, `ArgumentError` before anything is started, and what the tool raises."""
+        """Run a tool. Raises `UnknownTool`, `ArgumentError` before anything is started, and what the tool raises.
+
+        A tool with a shape of its own for failures returns wrong arguments in that shape.
+        """
         tool = self.get_tool_by_name(name)
-        checked = check_arguments(tool.name, tool.parameters_schema, arguments)
-        if inspect.iscoroutinefunction(tool.execute):
-            return await tool.execute(**checked)
-        result = await asyncio.to_thread(tool.execute, **checked)
-        return await result if inspect.isawaitable(result) else result
+        try:
+            checked = check_arguments(tool.name, tool.parameters_schema, arguments)
+        except ArgumentError as error:
+            shaped = tool.error_result(error)
+            if shaped is None:
+                raise
+            return shaped
+        return await run_tool(tool, checked)
+
+
+async def run_tool(tool: AITool, arguments: dict[str, Any]) -> Any:
+    """Execute a tool with checked arguments; a synchronous `execute` runs in a thread of its own."""
+    if inspect.iscoroutinefunction(tool.execute):
+        return await tool.execute(**arguments)
+    result = await asyncio.to_thread(tool.execute, **arguments)
+    return await result if inspect.isawaitable(result) else result
 
 
 def _has_tags(tool: AITool, wanted: frozenset[str], match: Literal["all", "any"]) -> bool:

@@ -125,7 +125,7 @@ class RunShellCommandTool(CommandTool):
             "backgroundPids": [process.identity.pid for process in record.living_background],
         }
 
-    def text(self, result: Mapping[str, Any]) -> str:
+    def text(self, result: Any) -> str:
         """Only the parts that exist."""
         error = result["error"] or result["stderr"]
         parts = [f"Output: {result['stdout']}"] if result["stdout"] else []

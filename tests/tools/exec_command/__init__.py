@@ -1,0 +1,1 @@
+"""Tests of ExecCommand and its task tools."""

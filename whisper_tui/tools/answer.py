@@ -1,0 +1,18 @@
+"""What an agent is given for a call."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a call, as data and as text."""
+
+    result: Any
+    """Exactly what the tool's contract says."""
+    text: str
+    """The same facts for a model that reads text."""
+    told: str | None
+    """What the agent must know beyond the result; see `told`."""
+    failed: bool = False
+    """Whether the result tells of a failure."""

@@ -1,0 +1,15 @@
+"""`ExecCommand` and the tools about its tasks."""
+
+from whisper_tui.tools.exec_command.rendering import render_for_model
+from whisper_tui.tools.exec_command.task import task_state
+from whisper_tui.tools.exec_command.task_tools import TaskListTool, TaskOutputTool, TaskStatusTool
+from whisper_tui.tools.exec_command.tool import ExecCommandTool
+
+__all__ = [
+    "ExecCommandTool",
+    "TaskListTool",
+    "TaskOutputTool",
+    "TaskStatusTool",
+    "render_for_model",
+    "task_state",
+]

@@ -1,0 +1,269 @@
+"""Looking at tasks: `TaskList`, `TaskStatus` and `TaskOutput`."""
+
+import asyncio
+from abc import abstractmethod
+from typing import Any
+
+from whisper_tui.model.errors import UnknownCall, WhisperError
+from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.run import Stream
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.tools.arguments import ArgumentError, check_arguments
+from whisper_tui.tools.context import ToolContext
+from whisper_tui.tools.exec_command.arguments import DEFAULT_TOKENS, MOST_MS
+from whisper_tui.tools.exec_command.arrival import Arrival
+from whisper_tui.tools.exec_command.envelope import Envelope, EnvelopedTool, success
+from whisper_tui.tools.exec_command.failure import ExecFailure
+from whisper_tui.tools.exec_command.preview import NAMES
+from whisper_tui.tools.exec_command.task import (
+    EXEC_COMMAND,
+    exit_status,
+    task_command,
+    task_handle,
+    task_state,
+    task_summary,
+)
+from whisper_tui.tools.prompt_text import prompt_block
+
+TASK_ID: dict[str, Any] = {"type": "string", "description": "The task, as ExecCommand named it."}
+PAGE = 200
+"""Tasks asked for at once."""
+
+
+async def find_task(context: ToolContext, task_id: str) -> CallRecord:
+    """A task of this session. Raises `ExecFailure`; the tasks of others are not found either."""
+    hint = "TaskList names the tasks that are active"
+    try:
+        record = await context.supervision.record(task_id)
+    except UnknownCall as error:
+        raise ExecFailure("task_not_found", f"there is no task {task_id}", hint=hint) from error
+    if record.call.session_id != context.session.id or record.call.tool != EXEC_COMMAND:
+        raise ExecFailure("task_not_found", f"there is no task {task_id}", hint=hint)
+    return record
+
+
+def snapshot(record: CallRecord) -> dict[str, Any]:
+    """What there is to know about a task, apart from its output."""
+    return {
+        **task_handle(record),
+        "summary": task_summary(record),
+        "command": task_command(record),
+        "pid": record.process.leader.pid if record.process else None,
+        "exit_status": exit_status(record),
+        "background_pids": [process.identity.pid for process in record.living_background],
+    }
+
+
+def snapshot_lines(task: dict[str, Any]) -> list[str]:
+    """A snapshot as a model reads it."""
+    command = task["command"]
+    lines = [
+        f"Task: {task['task_id']}",
+        f"Status: {task['status'].capitalize()}",
+        f"Task summary: {task['summary']}",
+        f"Command: {command['cmd']}",
+        f"workdir={command['workdir']}",
+    ]
+    if command["shell"] is not None:
+        lines.append(f"shell={command['shell']}")
+    if task["background_pids"]:
+        lines.append(f"Background PIDs: {', '.join(map(str, task['background_pids']))}")
+    return lines
+
+
+def _seconds(milliseconds: int) -> float:
+    if milliseconds > MOST_MS:
+        raise ArgumentError(f"The argument 'timeout_ms' must be at most {MOST_MS}; a larger integer was given")
+    return milliseconds / 1000
+
+
+class TaskTool(EnvelopedTool):
+    """A tool about the tasks of its session."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+
+    @property
+    def category(self) -> str:
+        """The kind of tool."""
+        return "System Execution"
+
+    @property
+    def tags(self) -> list[str]:
+        """Words to find the tool by."""
+        return ["task", "background", "system"]
+
+    async def execute(self, **kwargs: Any) -> Envelope:
+        """Check the arguments, do it, and return an envelope."""
+        try:
+            return await self.answer(check_arguments(self.name, self.parameters_schema, kwargs))
+        except WhisperError as error:
+            return self.error_result(error)
+
+    @abstractmethod
+    async def answer(self, arguments: dict[str, Any]) -> Envelope:
+        """The envelope for checked arguments. Raises `WhisperError`."""
+
+
+class TaskListTool(TaskTool):
+    """Names the tasks that are active."""
+
+    name = "TaskList"
+    description = "List the active command tasks of this session, newest first."
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {},
+        "required": [],
+        "additionalProperties": False,
+    }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool to see which of your commands wait, run or are being ended.",
+            expected_output='An envelope whose result holds "tasks", newest first.',
+            examples=(("see what runs", "no arguments"),),
+        )
+
+    async def answer(self, arguments: dict[str, Any]) -> Envelope:
+        """All active tasks."""
+        tasks: list[dict[str, Any]] = []
+        before: str | None = None
+        while True:
+            query = HistoryQuery(limit=PAGE, before=before, session_id=self._context.session.id, open_only=True)
+            records = await self._context.supervision.history(query)
+            active = (r for r in records if r.call.tool == EXEC_COMMAND and not isinstance(r.state, Ended))
+            tasks += [snapshot(record) for record in active]
+            if len(records) < PAGE:
+                break
+            before = records[-1].id
+        return success(self.name, {"tasks": tasks}, f"{len(tasks)} active")
+
+    def render_result(self, result: dict[str, Any]) -> str:
+        """One block a task."""
+        blocks = ["\n".join(snapshot_lines(task)) for task in result["tasks"]]
+        return "\n\n".join(blocks) or "No active tasks"
+
+
+class TaskStatusTool(TaskTool):
+    """Says where one task stands."""
+
+    name = "TaskStatus"
+    description = "Say where a command task stands: its state, its command, its process and its exit status."
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {"task_id": TASK_ID},
+        "required": ["task_id"],
+        "additionalProperties": False,
+    }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool to see whether a task still runs, without waiting and without its output.",
+            expected_output='An envelope whose result holds "task" with its "status": queued, running, cancelling, '
+            "completed, failed, cancelled, interrupted or lost.",
+            examples=(("see how task 12 is", '`task_id="12"`'),),
+        )
+
+    async def answer(self, arguments: dict[str, Any]) -> Envelope:
+        """The task as it is now."""
+        record = await find_task(self._context, arguments["task_id"])
+        return success(self.name, {"task": snapshot(record)}, f"task {record.id} is {task_state(record)}")
+
+    def render_result(self, result: dict[str, Any]) -> str:
+        """One block."""
+        return "\n".join(snapshot_lines(result["task"]))
+
+
+class TaskOutputTool(TaskTool):
+    """Gives the output of a task, and can wait for its end."""
+
+    name = "TaskOutput"
+    description = (
+        "Get the output of a command task so far, in the order in which it arrived on both streams. With `block` it "
+        "first waits for the end of the task."
+    )
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {
+            "task_id": TASK_ID,
+            "block": {"type": "boolean", "default": True, "description": "Whether to wait for the end of the task."},
+            "timeout_ms": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 30_000,
+                "description": "How long to wait at most, in milliseconds.",
+            },
+            "offset": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 0,
+                "description": "Where to begin: the `next_offset` of an earlier answer, so that nothing is read twice.",
+            },
+        },
+        "required": ["task_id"],
+        "additionalProperties": False,
+    }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool to read what a task has printed, and to wait for its end.",
+            expected_output='An envelope whose result holds "retrieval_status" (success: the task is over; timeout: it '
+            'is not, after waiting; not_ready: it is not, and was not waited for), the "task", its "output" and '
+            '"next_offset".',
+            examples=(
+                ("wait up to a minute for task 12", '`task_id="12"`, `timeout_ms=60000`'),
+                ("read on without waiting", '`task_id="12"`, `block=false`, `offset=4096`'),
+            ),
+        )
+
+    async def answer(self, arguments: dict[str, Any]) -> Envelope:
+        """The output so far, after waiting where that is asked for."""
+        record = await find_task(self._context, arguments["task_id"])
+        block = arguments.get("block", True)
+        if block and not isinstance(record.state, Ended):
+            record = await self._wait(record.id, _seconds(arguments.get("timeout_ms", 30_000)))
+        over = isinstance(record.state, Ended)
+        look = Arrival(self._context.supervision, record, now=self._context.clock())
+        arrived = await look.since(arguments.get("offset", 0), 4 * DEFAULT_TOKENS)
+        result = {
+            "retrieval_status": "success" if over else "timeout" if block else "not_ready",
+            "task": snapshot(record),
+            "output": arrived.text,
+            "next_offset": arrived.next_offset,
+            "truncated": arrived.cut,
+            **({"artifacts": await self._artifacts(record)} if arrived.cut else {}),
+        }
+        return success(self.name, result, f"task {record.id} is {task_state(record)}")
+
+    async def _wait(self, call_id: str, seconds: float) -> CallRecord:
+        outcome = asyncio.ensure_future(self._context.supervision.outcome(call_id))
+        try:
+            done, _ = await asyncio.wait({outcome}, timeout=seconds)
+            return await outcome if done else await self._context.supervision.record(call_id)
+        finally:
+            outcome.cancel()
+
+    async def _artifacts(self, record: CallRecord) -> list[dict[str, Any]]:
+        streams: tuple[Stream, ...] = ("out", "err")
+        paths = {stream: await self._context.supervision.output_file(record.id, stream) for stream in streams}
+        return [{"path": path, "stream": NAMES[stream]} for stream, path in paths.items() if path is not None]
+
+    def render_result(self, result: dict[str, Any]) -> str:
+        """The task, the output and where to go on."""
+        lines = [
+            *snapshot_lines(result["task"]),
+            f"Retrieval: {result['retrieval_status']}",
+            f"Next offset: {result['next_offset']}",
+            "",
+            "Output:",
+            result["output"] if result["output"].strip() else "(none)",
+        ]
+        if result.get("artifacts"):
+            lines += ["", "Artifacts:", *(artifact["path"] for artifact in result["artifacts"])]
+        return "\n".join(lines)
