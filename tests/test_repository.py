@@ -1,0 +1,57 @@
+"""The commands of the checkout: what `make` offers, what is checked, and how figures get into their page."""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def make(*words: str) -> str:
+    """What make prints."""
+    return subprocess.run(
+        ["make", "--no-print-directory", *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def run_all() -> ModuleType:
+    """The program behind `make bench`."""
+    spec = importlib.util.spec_from_file_location("run_all", BENCHMARKS / "run_all.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_make_alone_lists_every_target_with_a_word_about_it() -> None:
+    listed = dict(re.findall(r"^make (\w+)\t(.+)$", make(), re.MULTILINE))
+    assert set(listed) == {"run", "test", "check", "screenshots", "bench", "clean", "help"}
+    assert make("help") == make()
+
+
+def test_a_check_is_format_lint_types_layers_and_the_tests() -> None:
+    steps = make("--dry-run", "check")
+    for step in ("ruff format --check", "ruff check", "mypy", "lint-imports", "pytest"):
+        assert step in steps
+
+
+def test_figures_replace_the_earlier_ones_and_leave_the_rest_alone(run_all: ModuleType) -> None:
+    page = "# Title\n\n<!-- speed -->\nold\n<!-- end of speed -->\n\nLast words.\n"
+    fresh = run_all.written(page, "speed", "| a \\1 |\n")
+    assert fresh == "# Title\n\n<!-- speed -->\n| a \\1 |\n<!-- end of speed -->\n\nLast words.\n"
+    assert run_all.written(fresh, "speed", "| a \\1 |") == fresh
+
+
+def test_figures_of_a_new_benchmark_are_added_at_the_end(run_all: ModuleType) -> None:
+    assert run_all.written("# Title\n", "speed", "1") == "# Title\n\n<!-- speed -->\n1\n<!-- end of speed -->\n"
+
+
+def test_every_benchmark_is_described(run_all: ModuleType) -> None:
+    page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+    assert [script.name for script in run_all.scripts() if f"`{script.name}`" not in page] == []
