@@ -4,7 +4,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import ClientInfo, Session, ToolCall
 from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
-from whisper_tui.model.ending import Ending, Exited
+from whisper_tui.model.ending import Denied, Ending, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import (
     AgentGaveUp,
     BackgroundSeen,
@@ -30,6 +30,7 @@ from whisper_tui.model.verdict import Resolved, Risk, Verdict
 
 HUMAN = Decider(surface="cockpit", who="ada")
 ROOT = "/srv/project"
+DENY = Deny(reason="use the staging server instead", stop_session=True)
 ASK = Verdict(kind="ask", reason="no rule and no remembered approval is about this command")
 ALLOW = Verdict(kind="allow", reason="the rule 'status' allows this command", rule="status")
 
@@ -59,6 +60,8 @@ def a_call(call_id: str = "1", spec: CommandSpec | None = None, session_id: str 
         arguments={"command": "git", "args": ["status"]},
         spec=spec or a_spec(),
         description="See what changed",
+        key="k1",
+        twin="t1",
         submitted_at=2.0,
     )
 
@@ -142,8 +145,20 @@ def whole_life(call_id: str = "1") -> tuple[Event, ...]:
     )
 
 
+ENDINGS: tuple[Ending, ...] = (
+    Exited(code=3),
+    Signalled(number=11, by_us=False, core_dumped=True),
+    TimedOut(after_s=60.0),
+    FailedToStart(problem="program_not_found", subject="gti", message="Command not found: gti"),
+    Denied(by=HUMAN, reason="use the staging server instead"),
+    Withdrawn(why="the agent took it back"),
+    Lost(why="the machine was restarted while it ran"),
+)
+"""One of every kind."""
+
+
 def one_of_each() -> tuple[Event, ...]:
-    """One event of every kind, with every optional part filled, in an order that a board accepts."""
+    """Every kind of event and of ending, with every optional part filled, in an order that a board accepts."""
     risky = Verdict(
         kind="ask", reason="It may run another command", risks=(Risk(id="substitution", sentence="Look.", span=(0, 2)),)
     )
@@ -160,11 +175,17 @@ def one_of_each() -> tuple[Event, ...]:
         spawned(),
         BackgroundSeen(at=5.5, call_id="1", processes=(left_behind(), left_behind(5001, alive=False))),
         SignalSent(at=5.6, call_id="1", number=15, target="tree", by=HUMAN),
-        AgentGaveUp(at=5.7, call_id="1", why="it was cancelled"),
+        AgentGaveUp(at=5.7, call_id="1", why="it was cancelled", stopping=True),
         finished(),
         settled(),
         GrantUsed(at=7.1, session_id="s1", grant_id="g1", call_id="1"),
         GrantRevoked(at=7.2, session_id="s1", grant_id="g1", by=HUMAN),
+        *(
+            event
+            for call_id, ending in enumerate(ENDINGS, start=2)
+            for event in (submitted(str(call_id)), finished(str(call_id), ending))
+        ),
+        decided("2", DENY),
         SessionClosed(at=7.3, session_id="s1", why="it left"),
     )
 
@@ -180,6 +201,3 @@ def a_board(*events: Event) -> Board:
     board.apply(opened())
     board.apply_all(events)
     return board
-
-
-DENY = Deny(reason="use the staging server instead")

@@ -9,10 +9,13 @@ from pydantic import ValidationError
 
 from tests.model.build import a_shell, numbered, one_of_each, submitted
 from whisper_tui.model.board import Board
+from whisper_tui.model.ending import Ending
 from whisper_tui.model.event import EVENT, EVENTS, CallEvent, Event, GrantEvent, SessionEvent
 
 JOURNALS = Path(__file__).parent.parent / "journals"
 KINDS = {arm.model_fields["kind"].default for union in (CallEvent, SessionEvent, GrantEvent) for arm in get_args(union)}
+
+ENDINGS = {arm.model_fields["kind"].default for arm in get_args(get_args(Ending)[0])}
 
 
 def test_there_is_an_example_of_every_kind_of_event() -> None:
@@ -80,6 +83,7 @@ def _without(written: object, read: object) -> object:
     return {} if written == read else written
 
 
-def test_there_is_an_old_journal_with_every_kind_of_event() -> None:
-    lines = (JOURNALS / "v1.jsonl").read_text(encoding="utf-8").splitlines()
-    assert {json.loads(line)["kind"] for line in lines} == KINDS
+def test_there_is_an_old_journal_with_every_kind_of_event_and_of_ending() -> None:
+    facts = [json.loads(line) for line in (JOURNALS / "v1.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {fact["kind"] for fact in facts} == KINDS
+    assert {fact["ending"]["kind"] for fact in facts if "ending" in fact} == ENDINGS
