@@ -9,6 +9,7 @@ import pytest
 from tests.supervisor.conftest import Bench
 from tests.supervisor.hand_executor import HandExecutor
 from tests.transports.doorway import Doorway
+from tests.transports.relay_ends import PlayedSupervisor
 from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.model.state import CallRecord
 from whisper_tui.supervisor.executor import RunKey
@@ -68,3 +69,9 @@ class Desk:
 @pytest.fixture
 def desk(bench: Bench) -> Desk:
     return Desk(bench)
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> PlayedSupervisor:
+    """A supervisor whose part the test plays for a relay."""
+    return PlayedSupervisor(tmp_path / "s")

@@ -139,3 +139,7 @@ async def _transport(agent: Lines) -> AsyncIterator[tuple[Any, Any]]:
         group.start_soon(write)
         yield from_server, to_server
         group.cancel_scope.cancel()
+
+
+ECHO = {"command": "echo", "args": ["hi"]}
+RESULT = {"stdout": "hi\n", "stderr": "", "return_code": 0, "timed_out": False}

@@ -1,0 +1,80 @@
+"""Sessions behind the MCP door: they begin, come back, and end with their connection."""
+
+import asyncio
+
+from tests.transports.doorway import ECHO, RESULT
+from whisper_tui.transports.goodbye import METHOD as GOODBYE_METHOD
+
+
+async def test_the_session_learns_which_client_it_is(doorway, bench):
+    async with doorway.client(name="codex-mcp-client", mode="legacy") as client:
+        await client.list_tools()
+        (session,) = bench.supervisor._ledger.board.sessions.values()
+        assert (session.client.name, session.client.version) == ("codex-mcp-client", "1.0")
+
+
+async def test_a_command_longer_than_any_pipe_arrives_whole(doorway, desk, bench):
+    text = "echo " + "ä" * 1_000_000
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "run_shell_command", {"command": text})
+        await desk.waiting()
+    assert (await bench.record("1")).call.spec.command.text == text
+
+
+async def test_a_session_ends_with_its_connection_and_its_waiting_call_goes_on_waiting(doorway, desk, bench):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        await desk.waiting()
+    sessions = bench.supervisor._ledger.board.sessions
+    async with asyncio.timeout(30):
+        while sessions["s1"].closed_at is None:
+            await asyncio.sleep(0.01)
+    assert sessions["s1"].closed_because == "the agent disconnected"
+    assert (await bench.record("1")).state.kind == "waiting"
+
+
+async def test_an_agent_that_comes_back_and_asks_again_gets_the_answer_of_the_same_call(doorway, desk, bench):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        await desk.waiting()
+        session_id = agent.greeting["session_id"]
+        async with doorway.lines(doorway.hello(resume=session_id)) as again:
+            assert again.greeting["session_id"] == session_id
+            await again.initialize()
+            again.call(1, "execute_command", ECHO)
+            await desk.approve_and_run()
+            assert (await again.receive_answer(1))["result"]["structuredContent"] == RESULT
+    assert list(bench.supervisor._ledger.board.calls) == ["1"]
+
+
+async def test_the_old_connection_does_not_end_the_session_that_a_new_one_took_over(doorway, bench):
+    async with doorway.lines() as old, doorway.lines(doorway.hello(resume=old.greeting["session_id"])) as new:
+        await new.initialize()
+        old.writer.close()
+        new.request(2, "ping", {})
+        await new.receive_answer(2)
+        assert bench.supervisor._ledger.board.sessions["s1"].closed_at is None
+
+
+async def test_a_reused_request_id_is_a_new_call(doorway, desk, bench):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        for call_id in ("1", "2"):
+            agent.call(5, "execute_command", ECHO)
+            await desk.approve_and_run(call_id)
+            assert "result" in await agent.receive_answer(5)
+    assert set(bench.supervisor._ledger.board.calls) == {"1", "2"}
+
+
+async def test_a_supervisor_that_stops_says_goodbye_answers_nothing_and_keeps_the_session(doorway, desk, bench):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        await desk.waiting()
+        await doorway.stop()
+        assert (await agent.receive())["method"] == GOODBYE_METHOD
+        assert await agent.reader.read() == b""
+    assert bench.supervisor._ledger.board.sessions["s1"].closed_at is None
