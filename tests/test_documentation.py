@@ -15,9 +15,11 @@ import pytest
 from pydantic import BaseModel
 
 from whisper_tui.config.file import CockpitSettings, Configuration
+from whisper_tui.model.call import Session
 from whisper_tui.policy.risks import ALWAYS_ASKED
 from whisper_tui.policy.rules import ExactRule, Rules
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.tools import ToolContext, standard_registry
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -89,6 +91,12 @@ def test_the_readme_connects_agents_as_their_pages_do(language: str, page: str) 
 def test_every_setting_is_described(settings: type[BaseModel]) -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert [name for name in settings.model_fields if name != "broken" and not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_the_readme_names_every_tool_that_an_agent_is_offered() -> None:
+    session = Session(id="s1", name="an agent", root="/", opened_at=0.0)
+    offered = standard_registry(ToolContext(object(), session)).get_all_tools()
+    assert [tool.name for tool in offered if f"`{tool.name}`" not in README.read_text(encoding="utf-8")] == []
 
 
 def test_the_example_of_a_configuration_is_a_valid_one() -> None:

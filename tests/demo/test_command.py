@@ -1,10 +1,17 @@
 """`whisper-tui demo` as a program: it does its work anywhere, and leaves no process and no file behind."""
 
+import fcntl
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 import psutil
@@ -90,3 +97,40 @@ def test_when_nobody_reads_any_more_it_ends_quietly(environment: dict[str, str],
         demo.wait(timeout=60)
     assert (demo.returncode, complaints) == (141, "")
     nothing_is_left(tmp_path)
+
+
+def test_in_a_terminal_it_opens_the_cockpit_with_calls_that_wait(environment: dict[str, str], tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
+    demo = subprocess.Popen(
+        COMMAND,
+        env={**environment, "TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    with os.fdopen(ours, "rb+", buffering=0) as terminal:
+        read_screen_until(terminal, b"./build.sh")
+        terminal.write(b"q")
+        read_screen_until(terminal, b"\x1b[?1049l")
+        while demo.poll() is None:
+            drain(terminal)
+    assert demo.returncode == 0
+    nothing_is_left(tmp_path)
+
+
+def read_screen_until(terminal: FileIO, wanted: bytes) -> None:
+    """Read what is drawn until it holds some bytes; the limit of the test bounds it."""
+    drawn = b""
+    while wanted not in drawn:
+        drawn += terminal.read(65_536) or b""
+
+
+def drain(terminal: FileIO) -> None:
+    """Take what is drawn for a moment, so that a program that draws does not wait for a reader."""
+    readable, _, _ = select.select([terminal], [], [], 0.1)
+    if readable:
+        with suppress(OSError):
+            terminal.read(65_536)
