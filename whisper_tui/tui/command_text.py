@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable
 
-from whisper_tui.model.command import Argv, Command
+from whisper_tui.model.command import Argv, Command, Function
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.tui.spans import Line, Paragraph, Role, Span, said
@@ -14,6 +14,8 @@ def command_title(command: Command) -> str:
     """What kind of command it is, and how much of it there is to read."""
     if isinstance(command, Argv):
         return f"{count(len(command.words()), 'word')}, no shell reads them"
+    if isinstance(command, Function):
+        return f"a tool of the agent's side, with {count(len(command.arguments), 'argument')}"
     length = len(command.text)
     lines = f"{count(command.text.count(chr(10)) + 1, 'line')}, " if "\n" in command.text else ""
     login = " -l" if command.login else ""
@@ -45,7 +47,7 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
 def _block(spans: Line, label: str = " ") -> Paragraph:
     margin = (Span(label, "muted"), Span("│ ", "frame"))
     hanging = (Span(" " * len(label)), Span("┆ ", "frame"))
-    return Paragraph(spans, margin, hanging, at_words=False)
+    return Paragraph(spans, margin, hanging, card=True, at_words=False)
 
 
 def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:

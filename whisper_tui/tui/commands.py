@@ -37,7 +37,7 @@ class Command:
         """The key as it is written for people."""
         names = {"slash": "/", "question_mark": "?", "escape": "Esc", "tab": "Tab", "shift+tab": "Shift+Tab"}
         words = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
-        parts = self.key.split(",")
+        parts = self.key.replace("shift+up", "Shift+↑").replace("shift+down", "Shift+↓").split(",")
         return " ".join((names | words | {"home": "Home", "end": "End"}).get(part, part) for part in parts)
 
 
@@ -74,6 +74,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("next-waiting", "n", "Next waiting", "Go to the next call that waits for a decision.", "Move"),
     Command("focus-next", "tab", "Next pane", "Give the focus to the next pane.", "Move"),
     Command("focus-previous", "shift+tab", "Previous pane", "Give the focus to the pane before.", "Move"),
+    Command("scroll-up", "shift+up", "Call up", "Scroll the call in full one line up.", "Move"),
+    Command("scroll-down", "shift+down", "Call down", "Scroll the call in full one line down.", "Move"),
     Command("top", "g", "Top", "Show the beginning of the pane that has the focus.", "Move"),
     Command("bottom", "G", "End", "Show the end of the pane that has the focus.", "Move"),
     Command(
@@ -142,7 +144,6 @@ PANE_KEYS = [
     "| `PgUp` `PgDn` | one page |",
     "| `Home` `End` | the beginning, the end; the end of output is followed again |",
     "| `←` `→` | sideways in long lines of output |",
-    "| `Shift+↑` `Shift+↓` | scroll the call while the list keeps the focus |",
     "",
     "## Mouse",
     "",

@@ -4,6 +4,7 @@ from whisper_tui.model.call import Session
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.model.verdict import Resolved
 from whisper_tui.tui.command_text import command_paragraphs, command_title
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import (
@@ -13,6 +14,7 @@ from whisper_tui.tui.words import (
     decider,
     duration,
     ending_sentence,
+    ending_word,
     limit,
     signal_name,
     size,
@@ -25,12 +27,14 @@ LABEL = 13
 
 def describe(record: CallRecord, session: Session | None, now: float) -> tuple[Paragraph, ...]:
     """Everything about a call, the most important first. `now` is in seconds since the epoch."""
+    stands = _how_it_stands(record)
     return (
+        *((*stands, BLANK) if stands else ()),
         *_risks(record),
         *_description(record),
         *_command(record),
         BLANK,
-        *_how_it_stands(record, now),
+        *_decision(record),
         *_limits(record.spec, record),
         *_origin(record, session, now),
     )
@@ -54,7 +58,7 @@ def standing(record: CallRecord, now: float) -> Line:
             return (Span("▶ running", "running"), Span(f" for {duration(max(0, now - process.started_at))}", "muted"))
         case Ended(ending=ending, settled=settled):
             mark = Span("✔ ", "good") if went_well(ending) else Span("✘ ", "bad")
-            word = Span(ending_sentence(ending), mark.role)
+            word = Span(ending_word(ending), mark.role)
             alive = count(len(record.living_background), "process", "processes")
             return (mark, word) if settled else (mark, word, Span(f"  ● {alive} left behind", "behind"))
         case _:
@@ -74,6 +78,8 @@ def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
 def _description(record: CallRecord) -> tuple[Paragraph, ...]:
     """The agent's own words, marked as such: they may say anything."""
     text = record.call.description
+    if not text and not isinstance(record.state, Waiting):
+        return ()
     if not text:
         return (Paragraph((Span("The agent gave no description.", "muted"),), margin=(Span(" "),)), BLANK)
     lines = text.split("\n")
@@ -85,27 +91,32 @@ def _command(record: CallRecord) -> tuple[Paragraph, ...]:
     risks = record.verdict.risks if record.verdict else ()
     asked = record.call.spec
     if not record.edited:
-        return (_caption("Runs" if record.process else "Command", asked), *command_paragraphs(asked.command, risks))
+        return (_caption(_verb(record, "Command"), asked), *command_paragraphs(asked.command, risks))
     return (
         _caption("Asked", asked),
         *command_paragraphs(asked.command, risks),
         BLANK,
-        _caption("Edited: this ran" if record.process else "Edited: this runs", record.spec, "edited"),
+        _caption(f"{_verb(record, 'Will run')}, as edited", record.spec, "edited"),
         *command_paragraphs(record.spec.command, ()),
     )
 
 
+def _verb(record: CallRecord, before: str) -> str:
+    if record.process is None:
+        return before
+    return "Ran" if isinstance(record.state, Ended) else "Runs"
+
+
 def _caption(word: str, spec: CommandSpec, role: str = "label") -> Paragraph:
-    caption = Span(f" {word}", "edited" if role == "edited" else "label")
-    return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted")))
+    caption = Span(word, "edited" if role == "edited" else "label")
+    return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),))
 
 
-def _how_it_stands(record: CallRecord, now: float) -> tuple[Paragraph, ...]:
+def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
+    """What happened to it: before the command, because it is what a person looks for once it runs."""
     found: list[Paragraph] = []
     if isinstance(record.state, Waiting) and record.state.returned_because:
         found.append(_field("Asked again", said(record.state.returned_because, "risk")))
-    if record.decision is not None and record.decided_by is not None:
-        found.append(_field("Decided", _decided(record, record.decision, record.decided_by)))
     if record.process is not None:
         leader = record.process.leader
         words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
@@ -121,6 +132,12 @@ def _how_it_stands(record: CallRecord, now: float) -> tuple[Paragraph, ...]:
     if record.agent_gave_up is not None:
         found.append(_field("Agent", (Span("no longer waits: ", "risk"), *said(record.agent_gave_up))))
     return tuple(found)
+
+
+def _decision(record: CallRecord) -> tuple[Paragraph, ...]:
+    if record.decision is None or record.decided_by is None:
+        return ()
+    return (_field("Decided", _decided(record, record.decision, record.decided_by)),)
 
 
 def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
@@ -141,8 +158,6 @@ def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
         words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"
         words += f" · memory {size(usage.max_rss_kib * 1024)}"
         found.append(_field("Used", (Span(words),)))
-    if record.process is not None:
-        found.append(_field("Output", (Span(f"stdout {size(state.output.out)} · stderr {size(state.output.err)}"),)))
     return found
 
 
@@ -160,8 +175,14 @@ def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
     return tuple(found)
 
 
+def _resolved(record: CallRecord) -> Resolved | None:
+    """What the words mean, as far as it is known for what runs: an edited command is resolved when it starts."""
+    return record.resolved if not record.edited or record.attempt is not None else None
+
+
 def _directory(spec: CommandSpec, record: CallRecord) -> Paragraph:
-    real = record.resolved.cwd if record.resolved and not record.edited else spec.cwd
+    resolved = _resolved(record)
+    real = resolved.cwd if resolved is not None else spec.cwd
     if real is None:
         return _field("Directory", (*said(spec.cwd), Span("  does not exist", "bad")), at_words=False)
     asked: Line = () if real == spec.cwd else (Span("  asked as ", "muted"), *said(spec.cwd, "muted"))
@@ -169,8 +190,8 @@ def _directory(spec: CommandSpec, record: CallRecord) -> Paragraph:
 
 
 def _program(record: CallRecord) -> Paragraph:
-    resolved = record.resolved
-    if resolved is None or record.edited:
+    resolved = _resolved(record)
+    if resolved is None:
         return _field("Program", said(record.spec.command.words()[0]), at_words=False)
     problem: Line = (Span("  "), *said(resolved.problem, "bad")) if resolved.problem else ()
     found = said(resolved.program) if resolved.program else (Span("not found", "bad"),)
@@ -191,5 +212,7 @@ def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Pa
     if record.verdict is not None:
         rule = f" (rule {record.verdict.rule})" if record.verdict.rule else ""
         word = {"ask": "Why asked", "allow": "Why allowed", "refuse": "Why refused"}[record.verdict.kind]
-        found.append(_field(word, said(f"{record.verdict.reason}{rule}")))
+        known = any(risk.sentence == record.verdict.reason for risk in record.verdict.risks)
+        reason = "because of the risk above" if known else record.verdict.reason
+        found.append(_field(word, said(f"{reason}{rule}")))
     return tuple(found)

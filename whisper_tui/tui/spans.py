@@ -36,6 +36,8 @@ class Paragraph:
     """Before the first row."""
     hanging: Line | None = None
     """Before the rows that follow. None: blanks as wide as the margin."""
+    card: bool = False
+    """Whether it stands on a ground of its own."""
     at_words: bool = True
     """Whether rows end between words where they can. Commands do not: a row end must not look like a blank."""
 

@@ -38,7 +38,7 @@ class OutputView:
     @property
     def complete(self) -> bool:
         """Whether nothing can change any more."""
-        return self.ended and self.window.end >= self.size and self.following
+        return self.ended and (self.window.end >= self.size or not self.following)
 
     @property
     def dropped_before_top(self) -> bool:

@@ -1,0 +1,135 @@
+"""The demo's story on a stage, stopped at moments worth a picture."""
+
+from dataclasses import dataclass
+
+from whisper_tui.demo.cast import StageClock
+from whisper_tui.demo.stage import Stage
+from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, Scene
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Decider, Deny
+from whisper_tui.model.ending import Denied, Exited
+from whisper_tui.model.event import Decided, Finished
+from whisper_tui.model.run import Usage
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+
+ROOT = "/home/me/garden"
+ME = Decider(surface="cockpit", who="me")
+BY_ID = {scene.id: scene for scene in SCENES}
+
+
+def spec_of(scene: Scene) -> CommandSpec:
+    """What a scene's call would run."""
+    arguments = scene.arguments
+    if scene.tool == "run_shell_command":
+        return CommandSpec(command=Shell(text=arguments["command"]), cwd=ROOT)
+    command = Argv(program=arguments["command"], args=tuple(arguments.get("args", ())))
+    timeout = arguments.get("timeout")
+    tty = scene.tool == "run_in_terminal"
+    return CommandSpec(command=command, cwd=ROOT, timeout_s=timeout, tty=tty, accepts_input=tty)
+
+
+@dataclass
+class Play:
+    """A stage on which scenes of the story are played, with a time that only moves when it is told to."""
+
+    stage: Stage
+    clock: StageClock
+
+    @classmethod
+    def begin(cls) -> "Play":
+        """Two agents are connected."""
+        clock = StageClock()
+        stage = Stage(clock)
+        stage.open(BUILDER, ROOT, "claude-code", "2.1.329")
+        stage.open(RELEASER, ROOT, "codex", "0.169.0")
+        return cls(stage, clock)
+
+    def ask(self, scene_id: str, *risks: Risk) -> str:
+        """An agent asks for the command of a scene."""
+        scene = BY_ID[scene_id]
+        spec = spec_of(scene)
+        words = spec.command.words()
+        program = f"{ROOT}/{words[0][2:]}" if words[0].startswith("./") else f"/usr/bin/{words[0]}"
+        request = CallRequest(
+            session_id="s1" if scene.agent == BUILDER else "s2",
+            tool=scene.tool,
+            arguments=scene.arguments,
+            spec=spec,
+            description=scene.arguments.get("description", ""),
+        )
+        reason = risks[0].sentence if risks else "no rule and no remembered approval is about this command"
+        verdict = Verdict(kind="ask", reason=reason, risks=risks)
+        return self.stage.ask(request, verdict, Resolved(program=program, cwd=ROOT))
+
+    def approve(self, call_id: str, edited: CommandSpec | None = None) -> None:
+        """The human approves, and it starts."""
+        decision = Approve(edited=edited)
+        self.stage.happen(Decided(at=self.clock(), call_id=call_id, decision=decision, by=ME))
+        self.stage.start(call_id)
+
+    def deny(self, call_id: str, reason: str) -> None:
+        """The human denies."""
+        self.stage.happen(
+            Decided(at=self.clock(), call_id=call_id, decision=Deny(reason=reason), by=ME),
+            Finished(at=self.clock(), call_id=call_id, ending=Denied(by=ME, reason=reason)),
+        )
+
+    def print(self, call_id: str, scene_id: str) -> None:
+        """The command writes what the story says."""
+        printed = BY_ID[scene_id].printed
+        self.stage.write(call_id, printed.out.encode())
+        self.stage.write(call_id, printed.err.encode(), "err")
+
+    def end(self, call_id: str, code: int = 0, wall_s: float = 1.3) -> None:
+        """The command ends."""
+        usage = Usage(wall_s=wall_s, user_s=wall_s / 3, system_s=wall_s / 20, max_rss_kib=3584)
+        self.stage.finish(call_id, Exited(code=code), usage)
+
+
+def workday() -> Play:
+    """Some calls are over, one runs, one has left a server behind, three wait."""
+    play = Play.begin()
+    build = play.ask("build")
+    play.clock.advance(4)
+    play.approve(build)
+    play.print(build, "build")
+    play.clock.advance(1.3)
+    play.end(build)
+    play.clock.advance(40)
+    test = play.ask("test")
+    play.approve(test)
+    play.print(test, "test")
+    play.end(test, 1, 0.6)
+    release = play.ask("release")
+    play.clock.advance(9)
+    edited = spec_of(BY_ID["release"]).model_copy(update={"command": Argv(program="./release.sh", args=("staging",))})
+    play.approve(release, edited)
+    play.print(release, "release")
+    play.end(release, 0, 2.1)
+    preview = play.ask("preview")
+    play.approve(preview)
+    play.print(preview, "preview")
+    play.stage.leave_behind(preview, "/bin/sh ./serve.sh")
+    play.end(preview, 0, 0.02)
+    denied = play.ask("clean-by-name")
+    play.deny(denied, "Keep what was built until the release is out.")
+    crawl = play.ask("crawl")
+    play.approve(crawl)
+    play.print(crawl, "crawl")
+    play.stage.write(crawl, b"\x1b[33mwarning:\x1b[0m /plants/ferns.html redirects twice\n", "err")
+    play.clock.advance(33)
+    play.ask(
+        "clean",
+        Risk(
+            id="substitution",
+            sentence="It may run a command inside a substitution before the command itself",
+            span=(18, 24),
+        ),
+    )
+    play.clock.advance(21)
+    play.ask("fix")
+    play.clock.advance(8)
+    play.ask("tag")
+    play.clock.advance(4)
+    return play

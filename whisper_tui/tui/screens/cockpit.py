@@ -1,0 +1,244 @@
+"""The one screen: calls on the left, the selected call in full, its output; it routes, others draw and decide."""
+
+from collections.abc import Callable
+from inspect import isawaitable
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.text import visible
+from whisper_tui.tui.commands import BY_ID, COMMANDS, available
+from whisper_tui.tui.deciding import Deciding
+from whisper_tui.tui.follow import Follower, Reconnect
+from whisper_tui.tui.messages import (
+    BoardChanged,
+    CallSelected,
+    CommandWanted,
+    Connected,
+    ConnectionLost,
+    FilterChanged,
+    FilterLeft,
+)
+from whisper_tui.tui.output.pens import Pens
+from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.signalling import Signalling
+from whisper_tui.tui.viewing import Viewing
+from whisper_tui.tui.widgets.banner import Banner
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.call_panel import CallPanel
+from whisper_tui.tui.widgets.filter_bar import FilterBar
+from whisper_tui.tui.widgets.output_area import OutputArea
+from whisper_tui.tui.widgets.status_bar import StatusBar
+
+CALL_SHARE = 0.42
+"""The part of the height that a call may take from its output."""
+
+
+class CockpitScreen(Screen[None]):
+    """Holds what is selected and passes on what changed."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    BINDINGS = [command.binding() for command in COMMANDS]  # noqa: RUF012
+    AUTO_FOCUS = "#calls"
+
+    def __init__(
+        self,
+        supervision: Supervision,
+        *,
+        user: str,
+        clock: Callable[[], float],
+        reconnect: Reconnect | None,
+        pens: Pens,
+    ) -> None:
+        super().__init__()
+        self.clock = clock
+        self.me = Decider(surface="cockpit", who=user)
+        """Who decides here."""
+        self._pens = pens
+        self._connected = True
+        self._follower = Follower(supervision, self.post_message, reconnect)
+        self._roster = Roster(self._follower.board)
+        self._deciding = Deciding(self)
+        commands = (self._deciding.commands(), Signalling(self).commands(), Viewing(self).commands())
+        self.does: dict[str, Callable[[], object]] = {id_: do for part in commands for id_, do in part.items()}
+        """What each command does, by its id."""
+
+    def compose(self) -> ComposeResult:
+        """Status, list, call, output, keys."""
+        yield StatusBar(id="status")
+        yield Banner(id="banner")
+        with Horizontal(id="cockpit"):
+            with Vertical(id="left"):
+                yield FilterBar(id="filter")
+                yield CallList(self.clock, id="calls")
+            with Vertical(id="right"):
+                yield CallPanel(id="call")
+                yield OutputArea(self._pens, id="output")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Follow the events, and let ages grow."""
+        self.query_one(OutputArea).display = False
+        self.query_one(CallList).show(self._roster)
+        self.run_worker(self._follower.run(), name="follow", group="follow")
+        self.set_interval(1.0, self._tick)
+        self._refresh_status()
+
+    @property
+    def supervision(self) -> Supervision:
+        """Whom to ask; another one after a reconnection."""
+        return self._follower.supervision
+
+    @property
+    def board(self) -> Board:
+        """Everything as it is now."""
+        return self._follower.board
+
+    @property
+    def roster(self) -> Roster:
+        """The calls as they are listed."""
+        return self._roster
+
+    @property
+    def shown(self) -> CallRecord | None:
+        """The call as it is on the screen; decisions are about this and nothing newer."""
+        return self.query_one(CallPanel).record
+
+    def session_name(self, record: CallRecord) -> str:
+        """The name of the session that a call belongs to, fit to be shown."""
+        session = self.board.sessions.get(record.call.session_id)
+        return visible(session.name if session else record.call.session_id)
+
+    def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
+        """Say something in passing."""
+        self.notify(visible(text), severity=severity, markup=False, timeout=4)
+
+    def leave(self, call_id: str) -> None:
+        """This call is decided: go on to the next one that waits; if there is none, stay and watch it."""
+        calls = self.query_one(CallList)
+        if calls.selected != call_id:
+            return
+        calls.select(call_id, by_hand=True)
+        place = self._roster.place_of(call_id)
+        if place is not None and place.section == "waiting":
+            below = self._roster.step(call_id, 1) if place.row + 1 < self._roster.count("waiting") else None
+            following = below or (self._roster.step(call_id, -1) if place.row else None)
+        else:
+            following = self._roster.next_waiting(place)
+        if following is not None and following != call_id:
+            calls.select(following, by_hand=False)
+
+    def refresh_call(self) -> None:
+        """Show the selected call as the board knows it now."""
+        call_id = self.query_one(CallList).selected
+        record = self.board.calls.get(call_id) if call_id is not None else None
+        session = self.board.sessions.get(record.call.session_id) if record is not None else None
+        before = self.shown
+        self.query_one(CallPanel).show(record, session, self.clock())
+        output = self.query_one(OutputArea)
+        output.show(self.supervision, record)
+        self._share_height()
+        if _kind(before) != _kind(record):
+            self.refresh_bindings()
+
+    def on_resize(self) -> None:
+        """The call and its output share what there is."""
+        self._share_height()
+
+    def _share_height(self) -> None:
+        room = round(self.size.height * CALL_SHARE) if self.query_one(OutputArea).display else None
+        self.query_one(CallPanel).leave_room(room)
+
+    async def action_command(self, command_id: str) -> None:
+        """Do what a key, a button or the palette asks for."""
+        if not available(BY_ID[command_id], self.shown):
+            return
+        result = self.does[command_id]()
+        if isawaitable(result):
+            await result
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Commands that mean nothing now are not in the footer, and their keys do nothing."""
+        if action != "command" or not self.is_mounted:
+            return True
+        return available(BY_ID[str(parameters[0])], self.shown)
+
+    @on(BoardChanged)
+    def _board_changed(self) -> None:
+        changed = self._follower.take_changes()
+        self._roster.update(changed)
+        calls = self.query_one(CallList)
+        calls.changed()
+        if calls.selected in changed or self.shown is None:
+            self.refresh_call()
+        self._refresh_status()
+
+    @on(CallSelected)
+    def _call_selected(self, message: CallSelected) -> None:
+        self._deciding.moved(by_hand=message.by_hand)
+        self.refresh_call()
+
+    @on(CommandWanted)
+    async def _command_wanted(self, message: CommandWanted) -> None:
+        await self.action_command(message.command_id)
+
+    @on(ConnectionLost)
+    def _connection_lost(self, message: ConnectionLost) -> None:
+        self._connected = False
+        self.query_one(Banner).lost(message.error, message.retry_in_s)
+        self._refresh_status()
+
+    @on(Connected)
+    def _connected_again(self) -> None:
+        self._connected = True
+        self.query_one(Banner).back()
+        selected = self.query_one(CallList).selected
+        self._roster = Roster(self._follower.board)
+        self._roster.narrow(self.query_one(FilterBar).value)
+        self.query_one(OutputArea).forget()
+        self.query_one(CallList).show(self._roster, selected)
+        self.refresh_call()
+        self._refresh_status()
+
+    @on(FilterChanged)
+    def _filter_changed(self, message: FilterChanged) -> None:
+        self._roster.narrow(message.text)
+        calls = self.query_one(CallList)
+        if calls.selected is None or self._roster.place_of(calls.selected) is None:
+            calls.select(self._roster.first(), by_hand=False)
+        calls.changed()
+
+    @on(FilterLeft)
+    def _filter_left(self) -> None:
+        self.query_one(CallList).focus()
+
+    def recolour(self, pens: Pens) -> None:
+        """Draw output in the colours of another theme."""
+        self.query_one(OutputArea).recolour(pens)
+
+    def _tick(self) -> None:
+        """A second has passed: ages are another."""
+        if self.app.screen is not self:
+            return
+        self.query_one(CallList).refresh()
+        if (record := self.shown) is not None and record.is_open:
+            self.refresh_call()
+
+    def _refresh_status(self) -> None:
+        status = self.query_one(StatusBar)
+        status.counts(self._roster.totals, connected=self._connected, who=visible(self.me.who))
+        self.title = Content(f"{self._roster.totals['waiting']} waiting").plain
+
+
+def _kind(record: CallRecord | None) -> tuple[str, bool] | None:
+    """What decides which commands mean anything."""
+    return (record.state.kind, record.is_open) if record is not None else None

@@ -1,0 +1,69 @@
+"""Asks why a call is denied."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from whisper_tui.model.decision import Deny
+from whisper_tui.tui.screens.dialog import Dialog
+from whisper_tui.tui.words import count
+
+NO_REASON = "Press Enter again to deny it without a reason."
+
+
+class DenyScreen(Dialog[Deny]):
+    """One line of text; an empty one has to be confirmed, because a reason is what helps the agent most."""
+
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Deny", "deny"),)
+
+    def __init__(self, call_id: str, session: str, others: int, *, stop_session: bool) -> None:
+        super().__init__()
+        self._call_id = call_id
+        self._session = session
+        self._others = others
+        self._stop_session = stop_session
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        """A field and what happens to the text."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Deny call {self._call_id}")
+            if self._stop_session:
+                others = count(self._others, "other waiting call")
+                text = f"{others} of the session {self._session} will be denied with it."
+                yield Static(Content(text), classes="dialog-problem")
+            yield Static(Content("The agent is given your reason word for word."), classes="dialog-note")
+            yield Input(placeholder="What should it do instead?", id="reason")
+            yield Static("", classes="dialog-problem", id="warning")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Type at once."""
+        self.query_one("#warning").display = False
+        reason = self.query_one(Input)
+        reason.cursor_blink = False
+        reason.focus()
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self._warned = False
+        self.query_one("#warning").display = False
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_deny()
+
+    def action_deny(self) -> None:
+        """Deny with the text; without one, only when asked twice."""
+        reason = self.query_one(Input).value.strip()
+        if not reason and not self._warned:
+            self._warned = True
+            warning = self.query_one("#warning", Static)
+            warning.update(Content(NO_REASON))
+            warning.display = True
+            return
+        self.dismiss(Deny(reason=reason, stop_session=self._stop_session))

@@ -1,0 +1,134 @@
+"""Changes a command before it is approved; what was asked stays visible beside what will run."""
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, Label, Static, TextArea
+
+from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.decision import Approve, Scope
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.drafts import Draft, checked, draft_of, hidden_count
+from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
+from whisper_tui.tui.spans import BLANK, Paragraph, Role, Span, said
+from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+from whisper_tui.tui.words import count, limit
+
+
+class EditScreen(Dialog[Approve]):
+    """Fields on the left; asked and what will run on the right, or below where it is narrow."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["dialog.tcss", "edit.tcss"]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "approve", "Approve this", priority=True),
+        Binding("ctrl+r", "approve_session", "Approve for the session", priority=True),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Ctrl+S", "Approve this", "approve"),
+        ("Ctrl+R", "For session", "approve_session"),
+    )
+
+    def __init__(self, record: CallRecord) -> None:
+        super().__init__()
+        self._record = record
+        self._asked = record.call.spec
+        returned = getattr(record.state, "edited_before", None)
+        self._start: CommandSpec = returned or self._asked
+
+    def compose(self) -> ComposeResult:
+        """The fields, and the two commands."""
+        draft = draft_of(self._start)
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Edit call {self._record.id} before it runs")
+            with Horizontal(id="edit-body"):
+                with VerticalScroll(id="edit-fields", can_focus=False):
+                    yield from self._fields(draft)
+                with Vertical(id="edit-result"):
+                    yield ParagraphsView(id="edit-asked")
+                    yield ParagraphsView(id="edit-runs")
+            yield Static("", id="edit-problems", classes="dialog-problem")
+            yield from self.buttons()
+
+    def _fields(self, draft: Draft) -> ComposeResult:
+        if isinstance(self._asked.command, Argv):
+            yield Label("Program")
+            yield Input(draft.program, id="program", compact=True)
+            yield Label("Arguments, quoted as for a shell; no shell reads them")
+        else:
+            yield Label("Shell text")
+        yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+        yield Label("Directory")
+        yield Input(draft.cwd, id="cwd", compact=True)
+        yield Label("Timeout in seconds, empty for none")
+        yield Input(draft.timeout, id="timeout", compact=True)
+
+    def on_mount(self) -> None:
+        """Type in the command at once."""
+        for field in self.query(Input):
+            field.cursor_blink = False
+        area = self.query_one(TextArea)
+        area.cursor_blink = False
+        area.focus()
+        area.move_cursor(area.document.end)
+        self.query_one("#edit-asked", ParagraphsView).show(_shown("Asked", self._asked, "label"), from_top=True)
+        self._check()
+
+    def draft(self) -> Draft:
+        """The fields as they are typed."""
+        program = self.query_one("#program", Input).value if isinstance(self._asked.command, Argv) else ""
+        return Draft(
+            program=program,
+            text=self.query_one(TextArea).text,
+            cwd=self.query_one("#cwd", Input).value,
+            timeout=self.query_one("#timeout", Input).value,
+        )
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    def _check(self) -> CommandSpec | None:
+        """Show what the fields mean. Returns the specification, or None as long as something is wrong."""
+        result = checked(self.draft(), self._asked)
+        runs = self.query_one("#edit-runs", ParagraphsView)
+        if result.spec is None:
+            runs.show((Paragraph((Span(" Will run: nothing yet", "bad"),)),), from_top=False)
+        else:
+            same = result.spec == self._asked
+            title = "Will run: as asked" if same else "Will run: edited"
+            runs.show(_shown(title, result.spec, "label" if same else "edited"), from_top=False)
+        notes = list(result.problems)
+        if hidden := hidden_count(self._start):
+            notes.append(f"{count(hidden, 'character')} that cannot be seen was left out of the fields.")
+        self.query_one("#edit-problems", Static).update(Content(" ".join(notes)))
+        return result.spec
+
+    def action_approve(self) -> None:
+        """Approve what will run."""
+        self._approve(None)
+
+    def action_approve_session(self) -> None:
+        """Approve what will run, and the same again in this session."""
+        self._approve("exact_for_session")
+
+    def _approve(self, remember: Scope | None) -> None:
+        spec = self._check()
+        if spec is None:
+            self.app.bell()
+            return
+        self.dismiss(Approve(edited=None if spec == self._asked else spec, remember=remember))
+
+
+def _shown(title: str, spec: CommandSpec, role: Role) -> tuple[Paragraph, ...]:
+    timeout = limit(spec.timeout_s) if spec.timeout_s is not None else "none"
+    return (
+        Paragraph((Span(title, role), Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),)),
+        *command_paragraphs(spec.command, ()),
+        BLANK,
+        Paragraph(said(spec.cwd), margin=(Span(" Directory  ", "label"),), at_words=False),
+        Paragraph((Span(timeout),), margin=(Span(" Timeout    ", "label"),)),
+    )

@@ -1,0 +1,151 @@
+"""All calls in sections: a list that draws only the rows on the screen, however many there are."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from whisper_tui.model.board import Board
+from whisper_tui.tui.list_row import empty_line, heading_line, row_line
+from whisper_tui.tui.messages import CallSelected
+from whisper_tui.tui.roster import Place, Roster
+from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span
+from whisper_tui.tui.widgets.drawn import drawn
+from whisper_tui.tui.widgets.list_layout import ROW_LINES, ListLayout
+
+
+class CallList(ScrollView, can_focus=True, inherit_bindings=False):
+    """The queue and everything after it. Exactly one call is selected as long as there is any."""
+
+    COMPONENT_CLASSES = ROLE_CLASSES | {"role--row", "role--row-idle"}
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "end_of(-1)", "First call", show=False),
+        Binding("end", "end_of(1)", "Last call", show=False),
+    ]
+
+    def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.clock = clock
+        self.roster = Roster(Board())
+        self.selected: str | None = None
+        self._layout_now = ListLayout(self.roster)
+        self._line: int | None = None
+        self._untouched = True
+        """Whether nobody has chosen a call yet: then the topmost one is selected."""
+
+    def show(self, roster: Roster, selected: str | None = None) -> None:
+        """List other calls; `selected` stays selected if it is among them, without a word."""
+        self.roster = roster
+        self.selected = selected
+        self._line = None
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.changed()
+
+    def changed(self) -> None:
+        """The roster has changed: draw it, keeping the selected call under the eye, and select one if none is."""
+        self._layout_now = ListLayout(self.roster)
+        height = self._layout_now.height
+        if height != self.virtual_size.height:
+            self.virtual_size = Size(0, height)
+        if self._untouched or self.selected is None or self.selected not in self.roster.board.calls:
+            self.select(self.roster.first(), by_hand=False)
+            self._untouched = True
+        self._keep_under_the_eye()
+        self.refresh()
+
+    def select(self, call_id: str | None, *, by_hand: bool) -> None:
+        """Select a call and bring it into view."""
+        self._untouched = False
+        if call_id == self.selected:
+            return
+        self.selected = call_id
+        self._line = self._line_of_selected()
+        self._bring_into_view()
+        self.refresh()
+        self.post_message(CallSelected(call_id, by_hand))
+
+    def step(self, by: int) -> None:
+        """Select the call so many rows below, or above."""
+        if (call_id := self.roster.step(self.selected, by)) is not None:
+            self.select(call_id, by_hand=True)
+            self._bring_into_view()
+
+    def action_page(self, direction: int) -> None:
+        """Go about one screen up or down."""
+        place = self.roster.place_of(self.selected) if self.selected else None
+        lines = ROW_LINES[place.section] if place else 1
+        self.step(direction * max(1, self.size.height // lines - 1))
+
+    def action_end_of(self, direction: int) -> None:
+        """Go to the first or to the last call."""
+        self.step(direction * 1_000_000_000)
+
+    def _line_of_selected(self) -> int | None:
+        place = self.roster.place_of(self.selected) if self.selected is not None else None
+        return self._layout_now.line_of(place) if place is not None else None
+
+    def _keep_under_the_eye(self) -> None:
+        """Rows that come and go above the selected one must not move it."""
+        before, self._line = self._line, self._line_of_selected()
+        if before is None or self._line is None or before == self._line:
+            return
+        on_screen = 0 <= before - self.scroll_offset.y < self.size.height
+        if on_screen and abs(self._line - before) <= self.size.height:
+            self.scroll_to(y=self.scroll_offset.y + self._line - before, animate=False, immediate=True)
+
+    def _bring_into_view(self) -> None:
+        if self._line is None or self.selected is None or not self.size.height:
+            return
+        place = self.roster.place_of(self.selected)
+        first = self._line - 1 if place is not None and place.row == 0 else self._line
+        height = self._line - first + (ROW_LINES[place.section] if place else 1)
+        self.scroll_to_region(Region(0, first, 1, height), animate=False, force=True, immediate=True)
+
+    def on_resize(self) -> None:
+        """Keep the selected call in view."""
+        self._bring_into_view()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select what is clicked."""
+        found = self._layout_now.at(event.y + self.scroll_offset.y)
+        if found is not None and found.place is not None:
+            self.select(self.roster.id_at(found.place), by_hand=True)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the list."""
+        width = self.size.width
+        found = self._layout_now.at(y + self.scroll_offset.y)
+        if found is None:
+            return Strip.blank(width, self.rich_style)
+        if found.heading:
+            shown, total = self.roster.count(found.section), self.roster.totals[found.section]
+            return drawn(self, heading_line(found.section, shown, total, width), width)
+        if found.place is None:
+            return drawn(self, empty_line(bool(self.roster.filter)), width)
+        return self._row(found.place, found.part, width)
+
+    def _row(self, place: Place, part: int, width: int) -> Strip:
+        call_id = self.roster.id_at(place)
+        record = self.roster.board.calls.get(call_id) if call_id is not None else None
+        if record is None:
+            return Strip.blank(width, self.rich_style)
+        session = self.roster.board.sessions.get(record.call.session_id)
+        line = row_line(record, session, part, width - 1, self.clock())
+        if call_id == self.selected:
+            return drawn(self, (Span("▌"), *line), width, self._selected_style())
+        return drawn(self, self._plain(line), width)
+
+    def _plain(self, line: Line) -> Line:
+        return (Span(" "), *line)
+
+    def _selected_style(self) -> Style:
+        name = "role--row" if self.has_focus else "role--row-idle"
+        return self.get_component_rich_style(name) + Style(bold=True)

@@ -1,0 +1,66 @@
+"""The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it."""
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from whisper_tui.model.call import Session
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.describe import describe, heading
+from whisper_tui.tui.spans import Line, Span
+from whisper_tui.tui.widgets.action_bar import ActionBar
+from whisper_tui.tui.widgets.line_view import LineView
+from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+from whisper_tui.tui.words import count
+
+LEAST_ROWS = 4
+"""Rows that a call gets however small the terminal is."""
+NOTHING: Line = (Span(" No call yet", "strong"),)
+
+
+class CallPanel(Vertical):
+    """Shows one record at a time."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.record: CallRecord | None = None
+        """What is on the screen; what is decided is decided about this."""
+        self._heading: Line = NOTHING
+        self._hidden: Line = ()
+        self._rows = 0
+        self._room: int | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, text, buttons."""
+        yield LineView(id="call-heading")
+        yield ParagraphsView(id="call-detail")
+        yield ActionBar(id="call-actions")
+
+    def show(self, record: CallRecord | None, session: Session | None, now: float) -> None:
+        """Show a call as it is now. None: there is no call."""
+        another = record is None or self.record is None or record.id != self.record.id
+        self.record = record
+        paragraphs = describe(record, session, now) if record is not None else ()
+        self._heading = (Span(" "), *heading(record, now)) if record is not None else NOTHING
+        self.query_one(ParagraphsView).show(paragraphs, from_top=another)
+        self.query_one(ActionBar).show(record)
+        self._draw_heading()
+
+    def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:
+        """Say how much is not on the screen."""
+        message.stop()
+        parts = [f"▲ {count(message.above, 'line')}"] if message.above else []
+        parts += [f"▼ {count(message.below, 'more line')}"] if message.below else []
+        self._hidden = (Span("  ".join(parts) + " ", "running"),) if parts else ()
+        self._rows = message.rows
+        self._draw_heading()
+        self.leave_room(self._room)
+
+    def leave_room(self, room: int | None) -> None:
+        """Be no higher than the text needs, and than `room` rows. None: be as high as there is room."""
+        self._room = room
+        buttons = 1 if self.query_one(ActionBar).display else 0
+        height = None if room is None else max(LEAST_ROWS, min(self._rows + 1 + buttons, room))
+        self.styles.height = "1fr" if height is None else height
+
+    def _draw_heading(self) -> None:
+        self.query_one("#call-heading", LineView).show(self._heading, self._hidden)

@@ -1,0 +1,20 @@
+"""Lines of spans as strips of a widget, in the colours of the theme."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from whisper_tui.tui.spans import Line, fitted, width_of
+
+
+def drawn(widget: Widget, line: Line, width: int, over: Style | None = None, ground: Style | None = None) -> Strip:
+    """A line in exactly `width` columns; `over` replaces the colours of its roles, `ground` lies under them."""
+    if width_of(line) > width:
+        line = fitted(line, width)
+    base = widget.rich_style + ground if ground is not None else widget.rich_style
+    segments = [
+        Segment(span.text, over or base + widget.get_component_rich_style(f"role--{span.role}", partial=True))
+        for span in line
+    ]
+    return Strip(segments).adjust_cell_length(width, over or base)

@@ -1,0 +1,26 @@
+"""The first line: what there is to do, and whether the supervisor is there."""
+
+from whisper_tui.tui.roster import Section
+from whisper_tui.tui.spans import Line, Role, Span
+from whisper_tui.tui.widgets.line_view import LineView
+
+_WORDS: tuple[tuple[Section, str, str, Role], ...] = (
+    ("waiting", "◆", "waiting", "waiting"),
+    ("queued", "◇", "in the queue", "running"),
+    ("running", "▶", "running", "running"),
+    ("behind", "●", "in the background", "behind"),
+)
+
+
+class StatusBar(LineView):
+    """Counts of open calls on the left, the connection on the right."""
+
+    def counts(self, totals: dict[Section, int], *, connected: bool, who: str) -> None:
+        """Draw other numbers."""
+        line: list[Span] = [Span(" whisper_tui ", "strong")]
+        for section, mark, word, role in _WORDS:
+            number = totals[section]
+            if number or section == "waiting":
+                line += [Span("  "), Span(f"{mark} {number:,} {word}", role if number else "muted")]
+        state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
+        self.show(tuple(line), (Span(f"{who}  ", "muted"), *state, Span(" ")))
