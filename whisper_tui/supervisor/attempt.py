@@ -24,8 +24,6 @@ class Attempt:
         """Lay out all that a keeper needs. Raises `OSError`, and leaves nothing behind, if that cannot be done."""
         layout.make_directory(self.directory)
         try:
-            layout.write_json(self.path(layout.ENVIRONMENT), order.environment)
-            os.mkfifo(self.path(layout.CONTROL), 0o600)
             if order.spec.accepts_input or order.spec.tty:
                 os.mkfifo(self.path(layout.INPUT), 0o600)
             layout.write_json(self.path(layout.SPEC), _spec(order, boot))

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import whisper_tui
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.supervisor.keeper.job import pack
 
 LOG = "keepers.log"
 """Beside the attempts: what a keeper says when it fails."""
+SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
+LONGEST_MESSAGE = 2000 if SOCKET == socket.SOCK_DGRAM else 65_536
+"""Bytes that go through the socket in one piece on every such system."""
 _LEAVE_S = 2.0
 _PROGRAM = """
 import sys
@@ -33,9 +37,8 @@ class Keepers:
 
     def open(self) -> None:
         """Start the parent of the keepers. Raises `Unavailable`."""
-        kind = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
         try:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
             with theirs, os.fdopen(_open_log(self._runs / LOG), "ab") as log:
                 self._zygote = subprocess.Popen(
                     [
@@ -71,17 +74,18 @@ class Keepers:
         self._let_go()
         self.open()
 
-    async def send(self, directory: str) -> None:
-        """Have a keeper run the attempt in a directory. Raises `Unavailable` if nobody was asked."""
+    async def send(self, directory: str, environment: dict[str, str]) -> None:
+        """Have a keeper run the attempt in a directory. Raises `Unavailable` or `OSError` if nobody was asked."""
+        message = pack(directory, environment, LONGEST_MESSAGE)
         async with self._sending:
             try:
-                await self._send(directory)
+                await self._send(message)
             except OSError as error:
                 if error.errno not in {errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF}:
-                    message = f"the keepers cannot be asked: {error.strerror}"
-                    raise Unavailable(message, hint="Try again.") from None
+                    told = f"the keepers cannot be asked: {error.strerror}"
+                    raise Unavailable(told, hint="Try again.") from None
                 self.replace()
-                await self._send(directory)
+                await self._send(message)
 
     async def close(self) -> None:
         """Let waiting keepers and their parent go."""
@@ -95,10 +99,10 @@ class Keepers:
             zygote.kill()
             zygote.wait()
 
-    async def _send(self, directory: str) -> None:
+    async def _send(self, message: bytes) -> None:
         if self._jobs is None:
             raise Unavailable("the executor is closed")
-        await asyncio.get_running_loop().sock_sendall(self._jobs, os.fsencode(directory))
+        await asyncio.get_running_loop().sock_sendall(self._jobs, message)
 
     def _let_go(self) -> None:
         if self._jobs is not None:

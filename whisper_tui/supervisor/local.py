@@ -98,13 +98,14 @@ class LocalExecutor:
             message = f"attempt {order.key.attempt} of call {order.key.call_id} was asked for before"
             raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
         except OSError as error:
-            message = f"the run of call {order.key.call_id} cannot be prepared in {self._directory}: {error.strerror}"
-            raise Unavailable(message, hint="Nothing was started. Make room on the disk and try again.") from None
+            raise self._unprepared(order.key, error) from None
         run = self._follow(attempt)
         asked = False
         try:
-            await self._keepers.send(attempt.directory)
+            await self._keepers.send(attempt.directory, order.environment)
             asked = True
+        except OSError as error:
+            raise self._unprepared(order.key, error) from None
         finally:
             if not asked:
                 del self._runs[order.key]
@@ -165,6 +166,10 @@ class LocalExecutor:
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)
+
+    def _unprepared(self, key: RunKey, error: OSError) -> Unavailable:
+        message = f"the run of call {key.call_id} cannot be prepared in {self._directory}: {error.strerror}"
+        return Unavailable(message, hint="Nothing was started. Make room on the disk and try again.")
 
     def _prepare_directory(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

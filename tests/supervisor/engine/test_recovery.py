@@ -19,6 +19,7 @@ from tests.supervisor.engine.restartable import Plan
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
 from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.output_files import OutputFiles
 
 CRASH_COMMANDS = int(os.environ.get("WHISPER_TUI_CRASH_COMMANDS", "150"))
 CRASH_SECONDS = float(os.environ.get("WHISPER_TUI_CRASH_SECONDS", "90"))
@@ -147,8 +148,9 @@ def _check_case(restarted: Restarted, call: str, expected: bytes, end: int | str
         assert ending == {"kind": "exited", "code": end}, where
     directory = restarted.plan.directory
     assert (directory / f"ran.{call}").read_text() == "x\n", where
+    files = OutputFiles(directory / "runs")
     for stream in ("out", "err"):
-        data = (directory / "runs" / f"{call}.{told['attempt']}" / stream).read_bytes()
+        data = files.read_output(RunKey(call, told["attempt"]), stream, 0, 1 << 20).data
         assert hashlib.sha256(data).digest() == hashlib.sha256(expected).digest(), where
     assert told["output"] == {"out": len(expected), "err": len(expected)}, where
 
@@ -191,7 +193,7 @@ async def test_an_attempt_that_nobody_took_up_is_revoked_and_never_runs(engine: 
     await engine.settled(order.key)
     assert engine.of(order.key) == [NeverRan(order.key)]
 
-    await engine.executor._keepers.send(attempt.directory)
+    await engine.executor._keepers.send(attempt.directory, {})
     for _ in range(8):
         await engine.run("true")
     assert not (engine.workspace / "ran").exists()

@@ -19,9 +19,9 @@ class Alarms:
         if name not in self._set:
             self.ring_in(seconds, name, action)
 
-    def cancel(self, name: str) -> None:
-        """Forget it, if it was set."""
-        self._set.pop(name, None)
+    def cancel(self, name: str) -> bool:
+        """Forget it. Returns whether it was set."""
+        return self._set.pop(name, None) is not None
 
     def milliseconds_left(self) -> int | None:
         """Until the first one is due, rounded up; None: there is none."""

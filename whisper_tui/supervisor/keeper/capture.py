@@ -107,8 +107,14 @@ class Capture:
         for file in self._files:
             file.retry()
 
+    def finish(self) -> None:
+        """Nothing comes any more: write what could not be written so far."""
+        self.retry()
+        if self.timeline.dirty:
+            self.timeline.flush()
+
     def close(self) -> None:
-        """Finish the files."""
+        """Let go of all descriptors."""
         self.close_sources()
         for file in self._files:
             file.close()

@@ -3,15 +3,18 @@
 import errno
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
 from whisper_tui.supervisor.keeper import layout
 
 
 class Orders:
-    """Reads orders from the control FIFO. It is held open for writing, too, so that it never ends."""
+    """Makes the control FIFO and reads orders from it. It is held open for writing, too, so that it never ends."""
 
     def __init__(self, path: str) -> None:
+        with suppress(FileExistsError):
+            os.mkfifo(path, 0o600)
         self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._rest = b""
 

@@ -1,6 +1,7 @@
 """Taking a job: the lock that says the keeper lives, the claim that lets an attempt run at most once, the order."""
 
 import fcntl
+import json
 import os
 from typing import Any, NamedTuple
 
@@ -17,8 +18,19 @@ class Job(NamedTuple):
     """Descriptor of the locked file: to be held to the end."""
 
 
-def take(directory: str) -> Job | None:
+def pack(directory: str, environment: dict[str, str], longest: int) -> bytes:
+    """The message that asks for a run. An environment that does not fit is put into its file. Raises `OSError`."""
+    message = json.dumps({"directory": directory, "environment": environment}, separators=(",", ":")).encode()
+    if len(message) <= longest:
+        return message
+    layout.write_json(os.path.join(directory, layout.ENVIRONMENT), environment)
+    return json.dumps({"directory": directory, "environment": None}).encode()
+
+
+def take(message: bytes) -> Job | None:
     """Make an attempt ours. None: it was revoked, or somebody else has it; then nothing must be run."""
+    asked = json.loads(message)
+    directory, environment = asked["directory"], asked["environment"]
     try:
         lock = os.open(os.path.join(directory, layout.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -27,9 +39,11 @@ def take(directory: str) -> Job | None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         spec = layout.read_json(os.path.join(directory, layout.SPEC))
         environment_file = os.path.join(directory, layout.ENVIRONMENT)
-        environment = layout.read_json(environment_file)
+        if environment is None:
+            environment = layout.read_json(environment_file)
         os.symlink(layout.RUN, os.path.join(directory, layout.CLAIM))
-        layout.remove(environment_file)
+        if asked["environment"] is None:
+            layout.remove(environment_file)
     except (OSError, ValueError):
         os.close(lock)
         return None
@@ -54,3 +68,9 @@ class Hints:
             os.write(self._fd, f"{self._name} {what}\n".encode())
         except OSError:
             return
+
+    def close(self) -> None:
+        """Give no more."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

@@ -12,7 +12,7 @@ from typing import Any
 SPEC = "spec"
 """What to start, as JSON."""
 ENVIRONMENT = "env"
-"""The environment, as JSON; removed as soon as the keeper has read it."""
+"""The environment, as JSON, if it is too long to be told; removed as soon as the keeper has read it."""
 LOCK = "lock"
 """Locked for the keeper's whole life: the kernel lets go of it on any death."""
 CLAIM = "claim"

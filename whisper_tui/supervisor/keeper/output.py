@@ -21,12 +21,15 @@ CAN_SPLICE = hasattr(os, "splice")
 
 
 class StreamFile:
-    """The stored bytes of one stream. Offsets count every byte that ever arrived, dropped ones included."""
+    """The stored bytes of one stream. Offsets count every byte that ever arrived, dropped ones included.
+
+    The file is made for the first byte: most commands print to one stream only, and many to none.
+    """
 
     def __init__(self, path: str, limit: int | None, min_free: int) -> None:
         """`limit`: bytes kept, half from the head and half from the tail; None: all. `min_free`: bytes of disk."""
         self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._file = -1
         self._ring_file = -1
         self._state_file = -1
         self._head_limit = None if limit is None else limit // 2
@@ -55,23 +58,13 @@ class StreamFile:
 
     def take(self, source: int, *, splice: bool) -> int:
         """Move at most one chunk from a pipe or terminal. Returns 0 at its end; raises what reading it raises."""
-        if self._memory is None:
-            try:
-                file, position, room = self._place()
-                if splice:
-                    moved = os.splice(source, file, room, offset_dst=position, flags=_SPLICE_FLAGS)
-                    self._advance(moved)
-                    return moved
-            except OSError as error:
-                if error.errno not in _FULL:
-                    raise
-                self._memory = bytearray()
-        if self._memory is None:
-            data = os.read(source, room)
-            self._write(data, file, position)
-        else:
-            data = os.read(source, layout.CHUNK)
-            self._remember(data)
+        if splice and self._file >= 0 and self._memory is None:
+            moved = self._splice(source)
+            if moved is not None:
+                return moved
+        data = os.read(source, layout.CHUNK)
+        if data:
+            self._store(data)
         return len(data)
 
     def retry(self) -> None:
@@ -79,6 +72,8 @@ class StreamFile:
         memory = self._memory
         if not memory:
             self._memory = None
+            if self._unnoted:
+                self._note_total()
             return
         written = min(self.total - len(memory) - self._start, self._ring)
         ring = min(self._wanted_ring, max(written, SMALL_RING))
@@ -97,16 +92,28 @@ class StreamFile:
         self._note_total()
 
     def close(self) -> None:
-        """Write what can still be written and let go of the files."""
-        self.retry()
-        if self._unnoted:
-            self._note_total()
+        """Let go of the files."""
         for fd in (self._file, self._ring_file, self._state_file):
             if fd >= 0:
                 os.close(fd)
 
+    def _splice(self, source: int) -> int | None:
+        """Bytes moved inside the kernel. None: the disk takes none."""
+        try:
+            file, position, room = self._place()
+            moved = os.splice(source, file, room, offset_dst=position, flags=_SPLICE_FLAGS)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self._memory = bytearray()
+            return None
+        self._advance(moved)
+        return moved
+
     def _place(self) -> tuple[int, int, int]:
         """The file to write to, the position in it and how many bytes fit there."""
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         if self.total >= self._next_check:
             self._look_at_disk()
         if not self._ring:
@@ -125,27 +132,25 @@ class StreamFile:
         elif count:
             self._note_total()
 
-    def _write(self, data: bytes, file: int, position: int) -> None:
+    def _store(self, data: bytes) -> None:
         rest = memoryview(data)
         try:
-            while rest:
-                written = os.pwrite(file, rest, position)
+            while rest and self._memory is None:
+                file, position, room = self._place()
+                written = os.pwrite(file, rest[:room], position)
                 self._advance(written)
-                position += written
                 rest = rest[written:]
         except OSError as error:
             if error.errno not in _FULL:
                 raise
             self._memory = bytearray()
+        if rest:
             self._remember(bytes(rest))
 
     def _remember(self, data: bytes) -> None:
-        memory = self._memory
-        if memory is None or not data:
-            return
-        memory += data
+        """Keep the last bytes in memory, and try now and then to write them after all."""
+        self._memory = ((self._memory or bytearray()) + data)[-REMEMBERED:]
         self.total += len(data)
-        del memory[:-REMEMBERED]
         now = time.monotonic()
         if now >= self._retry_at:
             self._retry_at = now + RETRY_S

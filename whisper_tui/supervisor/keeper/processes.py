@@ -29,13 +29,13 @@ def boot_id() -> str:
     return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
 
 
-def look_at(pid: int) -> Seen | None:
-    """A process as it is now. None: there is none, or only its remains."""
+def look_at(pid: int, *, dead_too: bool = False) -> Seen | None:
+    """A process as it is now. None: there is none, or only its remains, and those were not asked for."""
     if not LINUX:
-        return next((seen for seen in _from_ps() if seen.pid == pid), None)
+        return next((seen for seen in _from_ps(dead_too=dead_too) if seen.pid == pid), None)
     text = _read(f"/proc/{pid}/stat")
     after_name = text[text.rfind(b")") + 2 :].split()
-    if len(after_name) < 20 or after_name[0].decode() in _ZOMBIE_STATES:
+    if len(after_name) < 20 or (after_name[0].decode() in _ZOMBIE_STATES and not dead_too):
         return None
     return Seen(pid, int(after_name[1]), int(after_name[2]), int(after_name[19]))
 
@@ -139,11 +139,13 @@ def _from_proc() -> list[Seen]:
     return [seen for pid in pids if (seen := look_at(pid)) is not None]
 
 
-def _from_ps() -> list[Seen]:
+def _from_ps(*, dead_too: bool = False) -> list[Seen]:
     found: list[Seen] = []
     for line in _output("ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart=").splitlines():
         words = line.split()
-        if len(words) < 4 + _LSTART_WORDS or words[3][0] in _ZOMBIE_STATES or _is_own_ps(words):
+        if len(words) < 4 + _LSTART_WORDS or _is_own_ps(words):
+            continue
+        if words[3][0] in _ZOMBIE_STATES and not dead_too:
             continue
         try:
             started = time.mktime(time.strptime(" ".join(words[4 : 4 + _LSTART_WORDS]), "%a %b %d %H:%M:%S %Y"))

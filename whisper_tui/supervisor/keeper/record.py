@@ -4,21 +4,12 @@ import json
 import os
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.leader import Death
 from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.keeper.spawn import StartFailed
-
-
-class Death(NamedTuple):
-    """What the system said about the leader's end."""
-
-    status: int
-    usage: Any
-    """`resource.struct_rusage`."""
-    at: float
-    """Monotonic seconds."""
 
 
 class Records:
@@ -30,18 +21,9 @@ class Records:
         self._process: dict[str, Any] | None = None
         self._reserved = -1
 
-    def reserve(self) -> None:
-        """Set room aside for the ending."""
-        try:
-            path = self._path(layout.EXIT) + ".tmp"
-            self._reserved = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._reserved, b" " * layout.RESERVED, 0)
-        except OSError:
-            return
-
-    def spawned(self, leader: int, started_at: float) -> None:
-        """The process exists. A disk that takes nothing leaves it to the record of the ending to say so."""
-        seen = look_at(leader)
+    def identify(self, leader: int, started_at: float) -> None:
+        """Remember who the leader is, while its pid cannot be anybody else's."""
+        seen = look_at(leader, dead_too=True)
         self._process = {
             "pid": leader,
             "pgid": leader,
@@ -50,23 +32,25 @@ class Records:
             "keeper": os.getpid(),
             "at": started_at,
         }
-        try:
-            layout.write_json(self._path(layout.PID), self._process)
-        except OSError:
-            return
+
+    def spawned(self) -> None:
+        """Tell who runs, and set room aside for the ending. Raises `OSError` on a disk that takes nothing."""
+        layout.write_json(self._path(layout.PID), self._process)
+        self._reserved = os.open(self._path(layout.EXIT) + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.pwrite(self._reserved, b" " * layout.RESERVED, 0)
 
     def failed(self, failure: StartFailed) -> None:
-        """There was never a process."""
+        """There was never a process. Raises `OSError`."""
         told = {"problem": failure.problem, "subject": failure.subject, "message": failure.message}
         self._write_exit({"failed": told, "at": time.time(), "out": 0, "err": 0})
 
     def ended(self, death: Death, wall_s: float, facts: dict[str, Any]) -> None:
-        """The leader ended; `facts` is what else belongs to it."""
+        """The leader ended; `facts` is what else belongs to it. Raises `OSError`."""
         status, usage = death.status, death.usage
         if os.WIFSIGNALED(status):
-            facts |= {"signal": os.WTERMSIG(status), "core": os.WCOREDUMP(status)}
+            facts = facts | {"signal": os.WTERMSIG(status), "core": os.WCOREDUMP(status)}
         else:
-            facts |= {"code": os.WEXITSTATUS(status)}
+            facts = facts | {"code": os.WEXITSTATUS(status)}
         facts["process"] = self._process
         facts["at"] = time.time()
         facts["usage"] = {
@@ -98,10 +82,11 @@ class Records:
         try:
             os.pwrite(self._reserved, data, 0)
         except OSError:
-            facts = {**facts, "background": {**facts["background"], "processes": []}}
+            facts = {**facts, "background": None}
             os.pwrite(self._reserved, json.dumps(facts).encode().ljust(layout.RESERVED), 0)
         os.rename(path + ".tmp", path)
         os.close(self._reserved)
+        self._reserved = -1
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)

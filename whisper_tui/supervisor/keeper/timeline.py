@@ -17,7 +17,8 @@ class Timeline:
     """The writer of one index. A row that cannot be written now is written later, so offsets stay right."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._file = -1
         self._rows = 0
         self._pending: list[list[float]] = []
         """Rows not yet written: time, stream, bytes."""
@@ -42,8 +43,12 @@ class Timeline:
 
     def flush(self) -> None:
         """Write the rows. What cannot be written stays."""
+        if not self._pending:
+            return
         data = b"".join(layout.INDEX_ROW.pack(at, int(stream), int(count)) for at, stream, count in self._pending)
         try:
+            if self._file < 0:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             written = os.pwrite(self._file, data, self._rows * layout.INDEX_ROW.size)
         except OSError:
             self._merge()
@@ -53,10 +58,9 @@ class Timeline:
         del self._pending[:rows]
 
     def close(self) -> None:
-        """Write the last rows and let go of the file."""
-        if self._pending:
-            self.flush()
-        os.close(self._file)
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
 
     def _merge(self) -> None:
         """While the disk is full, one row a stream is enough to keep the offsets right."""

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource  # noqa: F401 (wait4 imports it; here it is imported once for all keepers)
 import select
 import signal
 import socket
@@ -10,12 +11,9 @@ import sys
 import time
 from contextlib import suppress
 
-from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keeper.job import Hints, take
+from whisper_tui.supervisor.keeper.job import take
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
-from whisper_tui.supervisor.keeper.record import Records
-from whisper_tui.supervisor.keeper.spawn import StartFailed
 
 IDLE = 4
 """Keepers that wait for a job."""
@@ -26,7 +24,7 @@ LIFELINE = 0
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PID = struct.Struct("<i")
-_LONGEST_JOB = 65_536
+_LARGEST_MESSAGE = 1 << 18
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -117,12 +115,12 @@ def _live(jobs: socket.socket, taken: int, boot: str, adopt: "Adoption") -> None
     try:
         os.setsid()
         standing = Standing(boot, wakeup_pipe(signal.SIGCHLD), adopt.begin())
-        directory = _wait_for_job(jobs)
-        if directory:
+        message = _wait_for_job(jobs)
+        if message:
             os.write(taken, _PID.pack(os.getpid()))
             jobs.close()
             os.close(taken)
-            _keep(directory, standing)
+            _keep(message, standing)
         status = 0
     finally:
         if status:
@@ -131,30 +129,19 @@ def _live(jobs: socket.socket, taken: int, boot: str, adopt: "Adoption") -> None
         os._exit(status)
 
 
-def _keep(directory: str, standing: Standing) -> None:
+def _keep(message: bytes, standing: Standing) -> None:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, LIFELINE)
     signal.signal(signal.SIGTERM, lambda *_: None)
-    job = take(directory)
-    if job is None:
-        return
-    hints = Hints(directory)
-    try:
-        keeper = Keeper(job, hints, standing)
-    except OSError as error:
-        records = Records(directory, standing.boot)
-        message = f"The files of the run cannot be made in {directory}: {os.strerror(error.errno or 0)}."
-        records.failed(StartFailed("other", directory, message))
-        records.done(None)
-        hints.give(layout.DONE)
-        return
-    keeper.run()
+    job = take(message)
+    if job is not None:
+        Keeper(job, standing).run()
 
 
-def _wait_for_job(jobs: socket.socket) -> str:
-    """The directory of the next job; empty when the supervisor is gone."""
+def _wait_for_job(jobs: socket.socket) -> bytes:
+    """The next job; empty when the supervisor is gone."""
     if jobs.type == socket.SOCK_SEQPACKET:
-        return os.fsdecode(jobs.recv(_LONGEST_JOB))
+        return jobs.recv(_LARGEST_MESSAGE)
     poll = select.poll()
     poll.register(LIFELINE, 0)
     poll.register(jobs, select.POLLIN)
@@ -162,9 +149,9 @@ def _wait_for_job(jobs: socket.socket) -> str:
         ready = dict(poll.poll())
         if jobs.fileno() in ready:
             with suppress(BlockingIOError):
-                return os.fsdecode(jobs.recv(_LONGEST_JOB, socket.MSG_DONTWAIT))
+                return jobs.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
         elif LIFELINE in ready:
-            return ""
+            return b""
 
 
 class Adoption:

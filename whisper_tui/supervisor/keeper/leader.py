@@ -1,0 +1,83 @@
+"""The command itself, the first of its processes: signalled only while its pid cannot be anybody else's."""
+
+import os
+import time
+from typing import Any, NamedTuple
+
+from whisper_tui.supervisor.keeper.processes import Descendants
+from whisper_tui.supervisor.keeper.signals import send_to_all, send_to_group
+
+
+class Death(NamedTuple):
+    """What the system said about the leader's end."""
+
+    status: int
+    """As `os.wait` returns it."""
+    usage: Any
+    """`resource.struct_rusage`."""
+    at: float
+    """Monotonic seconds."""
+
+
+class Leader:
+    """The leader of a run and, through it, the ways to signal the run's processes."""
+
+    def __init__(self, descendants: Descendants) -> None:
+        self._descendants = descendants
+        self._sent: set[int] = set()
+        self.pid = 0
+        """Also its process group: it was started in a session of its own."""
+        self.born = 0.0
+        """Monotonic seconds."""
+        self.death: Death | None = None
+        """None: it is not reaped, so its pid is its own."""
+
+    def has_started(self, pid: int) -> None:
+        """The process exists."""
+        self.pid = pid
+        self.born = time.monotonic()
+        self._descendants.expect_group(pid)
+
+    @property
+    def if_alive(self) -> int | None:
+        """Its pid while it lives."""
+        return self.pid if self.death is None else None
+
+    @property
+    def ended_by_us(self) -> bool:
+        """Whether it died of a signal that was sent through us."""
+        if self.death is None or not os.WIFSIGNALED(self.death.status):
+            return False
+        return os.WTERMSIG(self.death.status) in self._sent
+
+    def reap(self) -> bool:
+        """Bury all our dead. Returns whether nobody is left."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return not self._descendants.can_hide or not self._descendants.now()
+            if not pid:
+                return False
+            if pid == self.pid and self.death is None:
+                self.death = Death(status, usage, time.monotonic())
+
+    def note_sent(self, *numbers: int) -> None:
+        """These signals are sent in a way that can reach it."""
+        if self.death is None:
+            self._sent.update(numbers)
+
+    def signal(self, number: int, target: str) -> None:
+        """Send a signal to `leader`, `group` or `tree`."""
+        self.note_sent(number)
+        match target:
+            case "leader" if self.death is None:
+                os.kill(self.pid, number)
+            case "group" if self.death is None or self._group_is_ours():
+                send_to_group(self.pid, number)
+            case "tree":
+                send_to_all(self._descendants.now(), number)
+
+    def _group_is_ours(self) -> bool:
+        """The group has lost its leader: its number is only as good as a member that is seen in it."""
+        return any(seen.pgid == self.pid for seen in self._descendants.now())
