@@ -58,6 +58,7 @@ class _Connection:
         self._visitor = visitor
         self._writer = writer
         self._tasks: dict[int, tuple[Operation, asyncio.Task[None]]] = {}
+        self._ends = False
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Take requests. A client that does not read its answers is not read from either."""
@@ -79,6 +80,7 @@ class _Connection:
 
     async def close(self) -> None:
         """Give up what only waits; what is being carried out is carried out whole."""
+        self._ends = True
         for operation, task in self._tasks.values():
             if operation.patient:
                 task.cancel()
@@ -104,9 +106,7 @@ class _Connection:
 
     def _finish(self, request_id: int, operation: Operation, task: asyncio.Task[None]) -> None:
         self._tasks.pop(request_id, None)
-        error: BaseException | None = Cancelled(f"request {request_id} was given up")
-        if not task.cancelled():
-            error = task.exception()
+        error = self._given_up(request_id) if task.cancelled() else task.exception()
         if error is None or isinstance(error, ConnectionError):
             return
         if not isinstance(error, WhisperError):
@@ -116,6 +116,9 @@ class _Connection:
                 hint="supervisor.log in the state directory has the details",
             )
         self._writer.write(error_line(error, request_id))
+
+    def _given_up(self, request_id: int) -> WhisperError:
+        return _stopping() if self._ends else Cancelled(f"request {request_id} was given up")
 
     async def _answer(self, operation: Operation, request_id: int, arguments: Arguments) -> None:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
@@ -137,7 +140,14 @@ class _Connection:
                 part = operation.result.dump_json(item[start : start + EVENTS_A_LINE])
                 self._writer.write(answer_line(request_id, "item", part))
                 await self._writer.drain()
-        raise Unavailable("the supervisor is stopping", hint="Connect again")
+        raise _stopping()
+
+
+def _stopping() -> WhisperError:
+    return Unavailable(
+        "the connection to the supervisor was lost: it is stopping",
+        hint="What runs goes on; any whisper-tui command brings the supervisor back",
+    )
 
 
 def _check_version(hello: dict[str, Any]) -> None:

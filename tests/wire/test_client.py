@@ -1,0 +1,115 @@
+"""The client side of the port: lost connections, long requests, output straight from the files."""
+
+import asyncio
+
+import pytest
+
+from tests.outside import outside_only
+from tests.wire.conftest import waiting_call
+from whisper_tui.model.board import Board
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.port import Supervision
+from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.operations import OPERATIONS
+from whisper_tui.wire.protocol import LONGEST_REQUEST
+from whisper_tui.wire.server import serve
+
+
+def test_the_table_has_every_operation_of_the_port():
+    declared = {name for name in vars(Supervision) if not name.startswith("_")}
+    assert declared | {"rows"} == set(OPERATIONS)
+
+
+@pytest.fixture
+async def client(server, home):
+    made = await RemoteSupervision.connect(home, start=False)
+    yield made
+    await made.close()
+
+
+async def test_whoever_waits_is_told_when_the_supervisor_goes_away(client, server, supervisor, tmp_path):
+    outcome = asyncio.create_task(client.outcome(await waiting_call(supervisor, tmp_path, "true")))
+    await client.status()
+    await server.close()
+    with pytest.raises(Unavailable, match="lost"):
+        await asyncio.wait_for(outcome, 30)
+
+
+async def test_a_watcher_is_told_when_the_supervisor_goes_away(client, server, supervisor, tmp_path):
+    await waiting_call(supervisor, tmp_path, "true")
+    watching = client.watch()
+    await anext(watching)
+    await server.close()
+    with pytest.raises(Unavailable):
+        async with asyncio.timeout(30):
+            while True:
+                await anext(watching)
+
+
+async def test_the_next_request_connects_again(client, server, supervisor, home):
+    await client.status()
+    await server.close()
+    with pytest.raises(Unavailable, match="no supervisor runs"):
+        await client.status()
+    again = await serve(supervisor, home, {})
+    assert (await client.status()).waiting == 0
+    await again.close()
+
+
+async def test_a_request_that_is_too_long_is_refused_here_and_harms_nothing(client):
+    with pytest.raises(InvalidRequest, match="bytes long"):
+        await client.write_stdin("1", b"x" * LONGEST_REQUEST)
+    assert (await client.status()).waiting == 0
+
+
+async def test_a_slow_watcher_misses_nothing(client, supervisor, tmp_path):
+    board = Board()
+    watching = client.watch()
+    call_ids = [await waiting_call(supervisor, tmp_path, "true", "x" * 10_000) for _ in range(300)]
+    async with asyncio.timeout(60):
+        async for batch in watching:
+            board.apply_all(batch)
+            await asyncio.sleep(0)
+            if call_ids[-1] in board.waiting:
+                break
+    await watching.aclose()
+    assert list(board.waiting) == call_ids
+
+
+@outside_only
+async def test_output_is_read_without_asking_the_supervisor(client, server, supervisor, tmp_path):
+    call_id = await waiting_call(supervisor, tmp_path, "printf", "hello")
+    seen = (await client.record(call_id)).seen_digest()
+    await client.decide(call_id, Approve(), Decider(surface="library"), seen)
+    await client.outcome(call_id)
+    assert (await client.read_output(call_id, "out", 0, 100)).data == b"hello"
+    await server.close()
+    assert (await client.read_output(call_id, "out", 1, 100)).data == b"ello"
+    assert (await client.read_timeline(call_id, 0, 10))[0].length == 5
+
+
+async def test_closing_tells_everybody_who_waits(client, supervisor, tmp_path):
+    outcome = asyncio.create_task(client.outcome(await waiting_call(supervisor, tmp_path, "true")))
+    await client.status()
+    await client.close()
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(outcome, 30)
+
+
+async def test_a_request_is_carried_out_even_if_its_client_is_gone(client, server, supervisor, monkeypatch):
+    begun, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(session_id, why):
+        begun.set()
+        await may_end.wait()
+        ended.set()
+
+    monkeypatch.setattr(supervisor, "close_session", slow)
+    asking = asyncio.create_task(client.close_session("s1", "bye"))
+    await asyncio.wait_for(begun.wait(), 30)
+    asking.cancel()
+    await asyncio.wait([asking])
+    await client.close()
+    may_end.set()
+    await asyncio.wait_for(ended.wait(), 30)

@@ -1,0 +1,190 @@
+"""A supervised command can never approve anything, however it hides."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import whisper_tui
+from tests.outside import outside_only
+from tests.wire.conftest import waiting_call
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.wire.peers import ProcessSeen, ancestry, look, parse_ps, why_supervised
+from whisper_tui.wire.rendezvous import INSIDE
+
+KEEPER = 50
+TREE = {
+    1: ProcessSeen(pid=1, parent=0, start="0", foreign=True),
+    10: ProcessSeen(pid=10, parent=1, start="1"),
+    11: ProcessSeen(pid=11, parent=10, start="2"),
+    KEEPER: ProcessSeen(pid=KEEPER, parent=1, start="3"),
+    51: ProcessSeen(pid=51, parent=KEEPER, start="4"),
+    52: ProcessSeen(pid=52, parent=51, start="5"),
+    60: ProcessSeen(pid=60, parent=1, start="6", marked=True),
+    61: ProcessSeen(pid=61, parent=60, start="7"),
+    70: ProcessSeen(pid=70, parent=1, start="8", keeper=True),
+    71: ProcessSeen(pid=71, parent=70, start="9"),
+    80: ProcessSeen(pid=80, parent=999, start="10"),
+    90: ProcessSeen(pid=90, parent=1, start="11", foreign=True),
+}
+
+
+def judged(pid: int) -> str | None:
+    return why_supervised(ancestry(pid, TREE.get), {KEEPER})
+
+
+def test_a_process_of_the_user_may_decide():
+    assert judged(10) is None
+    assert judged(11) is None
+
+
+@pytest.mark.parametrize("pid", [KEEPER, 51, 52])
+def test_whatever_descends_from_a_keeper_of_a_living_run_may_not(pid):
+    assert "inside a supervised command" in judged(pid)
+
+
+@pytest.mark.parametrize("pid", [60, 61])
+def test_whatever_has_the_environment_of_a_supervised_command_may_not(pid):
+    assert INSIDE in judged(pid)
+
+
+def test_a_keeper_that_is_not_yet_known_is_known_by_its_command_line():
+    assert "inside a supervised command" in judged(71)
+
+
+@pytest.mark.parametrize("pid", [0, 80, 90, 4711])
+def test_whoever_cannot_be_looked_at_may_not(pid):
+    assert "cannot be looked at" in judged(pid)
+
+
+def test_a_parent_that_ends_while_we_look_is_looked_for_again():
+    asked = []
+
+    def changing(pid):
+        asked.append(pid)
+        if pid == 11 and asked.count(11) == 1:
+            return ProcessSeen(pid=11, parent=999, start="2")
+        return TREE.get(pid)
+
+    assert [seen.pid for seen in ancestry(11, changing)] == [11, 10, 1]
+
+
+def test_a_family_tree_without_a_root_is_not_walked_for_ever():
+    assert ancestry(5, lambda pid: ProcessSeen(pid=pid, parent=5, start="")) is None
+
+
+def test_the_answers_of_ps_are_understood():
+    told = b"  501   502 Sat Nov 21 00:42:01 2026"
+    seen = parse_ps(77, 502, told, f"/bin/sh -c x HOME=/h {INSIDE}=3 PATH=/bin".encode())
+    assert (seen.parent, seen.start, seen.marked, seen.foreign) == (501, "Sat Nov 21 00:42:01 2026", True, False)
+    assert parse_ps(77, 1, told, b"python -c whisper_tui.supervisor.keeper.zygote").keeper
+    assert parse_ps(77, 1, told, b"vim").foreign
+    assert parse_ps(77, 1, b"", b"") is None
+
+
+def test_this_process_and_its_ancestors_are_seen():
+    line = ancestry(os.getpid(), look)
+    assert line[0].pid == os.getpid() and line[1].pid == os.getppid()
+    assert not line[0].foreign
+
+
+def test_the_environment_of_a_real_process_is_read():
+    with subprocess.Popen(["sleep", "300"], env={INSIDE: "7", "PATH": os.environ["PATH"]}) as child:
+        try:
+            assert look(child.pid).marked
+        finally:
+            child.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a zombie keeps its place in /proc")
+def test_a_process_that_has_ended_is_not_there():
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert look(child.pid) is None
+
+
+WAYS = {
+    "directly": "{approve} >{log} 2>&1",
+    "in a new session": "setsid {approve} >{log} 2>&1",
+    "in the background": "({approve} >{log} 2>&1 &) ; sleep 0.1",
+    "after a double fork": "setsid sh -c '{approve} >{log} 2>&1 &' & sleep 0.1",
+    "with nohup and disown": "nohup {approve} >{log} 2>&1 & disown; exit 0",
+    "with an empty environment": "env -i {path} {approve} >{log} 2>&1",
+    "with an empty environment, double forked": "env -i {path} setsid sh -c '{approve} >{log} 2>&1 &'",
+    "with its mark removed": "unset WHISPER_TUI_CALL_ID; {approve} >{log} 2>&1",
+}
+
+
+@outside_only
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_supervised_command_cannot_approve(way, server, supervisor, home, tmp_path):
+    wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")
+    log = tmp_path / "log"
+    root = Path(whisper_tui.__file__).parent.parent
+    path = f"PYTHONPATH={root}"
+    approve = f"{sys.executable} -m whisper_tui approve {wanted} --home {tmp_path}"
+    assert home.runtime == tmp_path / "run"
+    script = WAYS[way].format(approve=approve, log=log, path=f"{path} PATH={os.environ['PATH']}")
+    culprit = await waiting_call(supervisor, tmp_path, "bash", "-c", f"export {path}; {script}")
+    seen = (await supervisor.record(culprit)).seen_digest()
+    await supervisor.decide(culprit, Approve(), Decider(surface="library"), seen)
+    async with asyncio.timeout(60):
+        while not log.exists() or "\n" not in log.read_text():
+            await asyncio.sleep(0.02)
+    assert "inside a supervised command" in log.read_text()
+    assert (await supervisor.record(wanted)).state.kind == "waiting"
+
+
+@outside_only
+async def test_a_connection_made_before_the_keeper_was_killed_cannot_approve_afterwards(
+    server, supervisor, home, tmp_path
+):
+    wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")
+    seen = (await supervisor.record(wanted)).seen_digest()
+    script = f"""
+import json, os, signal, socket, time
+keeper = os.getppid()
+s = socket.socket(socket.AF_UNIX); s.connect({str(tmp_path / "run" / "supervisor.sock")!r}); f = s.makefile("rb")
+s.sendall(b'{{"door": "port", "version": 1}}\\n'); f.readline()
+s.sendall(b'{{"id": 1, "op": "status"}}\\n'); f.readline()
+os.kill(keeper, signal.SIGKILL)
+while os.getppid() == keeper: time.sleep(0.01)
+args = {{"call_id": {wanted!r}, "decision": {{"kind": "approve"}}, "by": {{"surface": "library"}}, "seen": {seen!r}}}
+s.sendall(json.dumps({{"id": 2, "op": "decide", "args": args}}).encode() + b"\\n")
+open({str(tmp_path / "log")!r}, "wb").write(f.readline())
+"""
+    culprit = await waiting_call(supervisor, tmp_path, "env", "-i", sys.executable, "-c", script)
+    digest = (await supervisor.record(culprit)).seen_digest()
+    await supervisor.decide(culprit, Approve(), Decider(surface="library"), digest)
+    log = tmp_path / "log"
+    async with asyncio.timeout(60):
+        while not log.exists() or not log.read_text().endswith("\n"):
+            await asyncio.sleep(0.02)
+    assert "not_allowed" in log.read_text()
+    assert (await supervisor.record(wanted)).state.kind == "waiting"
+
+
+@outside_only
+async def test_a_supervised_command_may_look_and_ask_for_itself(server, supervisor, home, tmp_path):
+    log = tmp_path / "log"
+    root = Path(whisper_tui.__file__).parent.parent
+    listing = f"PYTHONPATH={root} {sys.executable} -m whisper_tui list --home {tmp_path} >{log} 2>&1"
+    culprit = await waiting_call(supervisor, tmp_path, "bash", "-c", listing)
+    seen = (await supervisor.record(culprit)).seen_digest()
+    await supervisor.decide(culprit, Approve(), Decider(surface="library"), seen)
+    await asyncio.wait_for(supervisor.outcome(culprit), 60)
+    assert log.read_text().startswith("ID")
+
+
+@outside_only
+async def test_a_process_beside_the_supervisor_approves(server, supervisor, tmp_path):
+    wanted = await waiting_call(supervisor, tmp_path, "true")
+    approve = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "whisper_tui", "approve", wanted, "--home", str(tmp_path), stdout=subprocess.PIPE
+    )
+    told, _ = await asyncio.wait_for(approve.communicate(), 60)
+    assert approve.returncode == 0 and told.startswith(b"Approved")
+    assert (await asyncio.wait_for(supervisor.outcome(wanted), 60)).state.ending.kind == "exited"
