@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 ASKS_WHERE = "import pathlib, whisper_tui; print(pathlib.Path(whisper_tui.__file__).parent)"
 
 
@@ -51,7 +52,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the source package as an installer does it."""
     unpacked = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
-        archive.extractall(unpacked, filter="data")
+        archive.extractall(unpacked, **SAFELY)
     (source,) = unpacked.iterdir()
     return build("wheel", source, tmp_path_factory.mktemp("wheel"))
 

@@ -18,6 +18,14 @@ def test_an_error_is_the_same_after_a_wire(kind: type[WhisperError]) -> None:
     assert back.sentence() == "call 7 is not there. look at the list"
 
 
+def test_an_error_of_another_layer_does_not_stand_in_for_its_parent() -> None:
+    class Special(errors.InvalidRequest):
+        """Has no kind of its own."""
+
+    assert Special.kind == "invalid_request"
+    assert type(error_from("invalid_request", "no")) is errors.InvalidRequest
+
+
 def test_no_two_errors_share_a_kind() -> None:
     assert len({kind.kind for kind in ALL}) == len(ALL)
 

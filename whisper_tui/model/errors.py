@@ -111,10 +111,11 @@ class BrokenHistory(WhisperError):
 
 
 def _tree(root: type[WhisperError]) -> dict[str, type[WhisperError]]:
-    found = {root.kind: root}
+    """Errors by their kind. One that has no kind of its own, in another layer, does not stand in for its parent."""
+    found: dict[str, type[WhisperError]] = {}
     for child in root.__subclasses__():
         found |= _tree(child)
-    return found
+    return found | {root.kind: root}
 
 
 def error_from(kind: str, message: str, hint: str = "") -> WhisperError:
