@@ -1,0 +1,1 @@
+"""Tests of where the directories are and what the configuration file says."""

@@ -1,0 +1,91 @@
+"""A supervisor works in private directories of its own user, and alone."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from whisper_tui.model.errors import AlreadyRunning, BadStateDirectory
+from whisper_tui.model.home import Home
+from whisper_tui.supervisor import state_directory
+from whisper_tui.supervisor.state_directory import LOCK, Occupation, is_occupied, make_private, prepare
+
+
+def test_directories_are_created_for_this_user_alone(tmp_path):
+    home = Home(config=tmp_path / "a" / "config", state=tmp_path / "a" / "state", runtime=tmp_path / "a" / "run")
+    prepare(home)
+    assert stat.S_IMODE((tmp_path / "a" / "state").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
+    assert not (tmp_path / "a" / "config").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o755, 0o710, 0o702])
+def test_a_directory_that_is_open_to_others_is_refused_and_left_as_it_is(tmp_path, mode):
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(mode)
+    with pytest.raises(BadStateDirectory, match="open to other users") as refused:
+        make_private(state)
+    assert f"chmod 700 {state}" in refused.value.hint
+    assert stat.S_IMODE(state.stat().st_mode) == mode
+
+
+def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
+    make_private(tmp_path / "state")
+    owner = os.geteuid()
+    monkeypatch.setattr(state_directory.os, "geteuid", lambda: owner + 1)
+    with pytest.raises(BadStateDirectory, match=f"another user \\(uid {owner}\\)"):
+        make_private(tmp_path / "state")
+
+
+def test_what_is_not_a_directory_is_refused(tmp_path):
+    (tmp_path / "state").write_text("precious")
+    with pytest.raises(BadStateDirectory, match="not a directory"):
+        make_private(tmp_path / "state")
+    with pytest.raises(BadStateDirectory, match="cannot be created"):
+        make_private(tmp_path / "state" / "below")
+
+
+def test_the_second_supervisor_is_told_who_has_the_directory(tmp_path):
+    with Occupation(tmp_path):
+        assert is_occupied(tmp_path)
+        with pytest.raises(AlreadyRunning, match=f"pid {os.getpid()}"):
+            Occupation(tmp_path)
+    assert not is_occupied(tmp_path)
+    Occupation(tmp_path).release()
+
+
+def test_the_hold_ends_with_its_process_and_children_do_not_keep_it(tmp_path):
+    script = (
+        "import os, pathlib, subprocess, sys\n"
+        "from whisper_tui.supervisor.state_directory import Occupation\n"
+        "held = Occupation(pathlib.Path(sys.argv[1]))\n"
+        "child = subprocess.Popen(['sleep', '300'], close_fds=False)\n"
+        "print(child.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    child = int(holder.stdout.readline())
+    try:
+        with pytest.raises(AlreadyRunning, match=f"pid {holder.pid}"):
+            Occupation(tmp_path)
+        holder.stdin.close()
+        holder.wait(60)
+        assert os.kill(child, 0) is None
+        Occupation(tmp_path).release()
+    finally:
+        os.kill(child, 9)
+        holder.stdout.close()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "target").write_text("precious")
+    (tmp_path / LOCK).symlink_to(tmp_path / "target")
+    with pytest.raises(BadStateDirectory):
+        Occupation(tmp_path)
+    assert (tmp_path / "target").read_text() == "precious"
