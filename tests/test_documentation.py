@@ -18,6 +18,7 @@ from whisper_tui.config.file import CockpitSettings, Configuration
 from whisper_tui.model.call import Session
 from whisper_tui.policy.risks import ALWAYS_ASKED
 from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.tools import ToolContext, standard_registry
 
@@ -108,6 +109,27 @@ def test_the_example_of_a_configuration_is_a_valid_one() -> None:
 def test_every_risk_that_is_always_asked_is_described_and_no_other() -> None:
     page = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == ALWAYS_ASKED
+
+
+def test_every_file_of_a_run_is_described() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = (
+        "SPEC",
+        "ENVIRONMENT",
+        "LOCK",
+        "CLAIM",
+        "PID",
+        "OUT",
+        "ERR",
+        "INDEX",
+        "EXIT",
+        "BACKGROUND",
+        "DONE",
+        "CONTROL",
+        "INPUT",
+    )
+    described = set(re.findall(r"`([a-z]+)`", "".join(re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE))))
+    assert {getattr(layout, name) for name in files} <= described
 
 
 def run(program: str, home: Path, cwd: Path) -> str:
