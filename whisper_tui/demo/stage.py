@@ -20,7 +20,7 @@ from whisper_tui.model.event import (
     SessionResumed,
     SignalSent,
 )
-from whisper_tui.model.port import HistoryQuery, SupervisorStatus
+from whisper_tui.model.port import HistoryQuery, Supervision, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Waiting
 
@@ -30,7 +30,7 @@ DEADLY = frozenset({1, 2, 3, 9, 15})
 """Signals that a command on the stage dies of."""
 
 
-class Stage(Cast):
+class Stage(Cast, Supervision):
     """Implements `Supervision`. An approved command is started at once and runs until somebody finishes it."""
 
     async def open_session(self, hello: SessionHello) -> Session:
@@ -61,20 +61,17 @@ class Stage(Cast):
         """Wait until the call runs or has its ending."""
         return await self._reached(call_id, (Running, Ended))
 
+    async def begin_function(self, call_id: str) -> CallRecord:
+        """Nobody carries out anything on the stage."""
+        raise InvalidRequest(f"Call {call_id} is only played")
+
+    async def end_function(self, call_id: str, problem: str | None = None) -> None:
+        """Nobody carries out anything on the stage."""
+        raise InvalidRequest(f"Call {call_id} is only played")
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
         return await self._reached(call_id, (Ended,))
-
-    async def _reached(self, call_id: str, states: tuple[type, ...]) -> CallRecord:
-        arrived = self._watcher()
-        try:
-            while not isinstance(self.known(call_id).state, states):
-                arrived.clear()
-                await arrived.wait()
-                self._check()
-        finally:
-            self._watchers.discard(arrived)
-        return self.known(call_id)
 
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
         """The agent no longer wants it."""
@@ -153,7 +150,7 @@ class Stage(Cast):
         return OutputChunk(data=piece, start=start, size=len(data), ended=not self.known(call_id).is_open)
 
     async def output_file(self, call_id: str, stream: Stream) -> str | None:
-        """The stage keeps no files."""
+        """The stage keeps output in memory."""
         self._check()
         return None
 
@@ -209,6 +206,17 @@ class Stage(Cast):
         if self.broken is not None:
             raise self.broken
 
+    async def _reached(self, call_id: str, states: tuple[type, ...]) -> CallRecord:
+        arrived = self._watcher()
+        try:
+            while not isinstance(self.known(call_id).state, states):
+                arrived.clear()
+                await arrived.wait()
+                self._check()
+        finally:
+            self._watchers.discard(arrived)
+        return self.known(call_id)
+
     def _watcher(self) -> asyncio.Event:
         arrived = asyncio.Event()
         self._watchers.add(arrived)
@@ -244,6 +252,8 @@ def _matches(record: CallRecord, query: HistoryQuery) -> bool:
     if query.session_id is not None and record.call.session_id != query.session_id:
         return False
     if query.before is not None and int(record.id) >= int(query.before):
+        return False
+    if query.open_only and not record.is_open:
         return False
     words = f"{record.call.tool} {record.call.description} {' '.join(record.spec.command.words())}"
     return query.text.casefold() in words.casefold()

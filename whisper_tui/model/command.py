@@ -1,7 +1,8 @@
-"""What would run: an argv or a line for a shell, where, and with which limits."""
+"""What would run: an argv, a line for a shell or a tool of the asker's own, where, and with which limits."""
 
 import hashlib
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -36,7 +37,30 @@ class Shell(Value):
         return (self.shell, "-lc" if self.login else "-c", "--", self.text)
 
 
-Command = Annotated[Argv | Shell, Field(discriminator="kind")]
+class Function(Value):
+    """A tool that whoever asked carries out in its own process, once that is approved. No executor ever starts it."""
+
+    kind: Literal["function"] = "function"
+    tool: str
+    arguments: dict[str, Any]
+    """As JSON."""
+
+    def words(self) -> tuple[str, ...]:
+        """The tool and its arguments, for people."""
+        return (self.tool, json.dumps(self.arguments, ensure_ascii=False, sort_keys=True))
+
+    def ordered(self) -> "Function":
+        """The same call with its arguments in the order of their names, at every depth."""
+        arguments = json.loads(json.dumps(self.arguments, sort_keys=True))
+        return Function(tool=self.tool, arguments=arguments)
+
+    @property
+    def text(self) -> str:
+        """What is approved, on one line."""
+        return " ".join(self.words())
+
+
+Command = Annotated[Argv | Shell | Function, Field(discriminator="kind")]
 
 
 class CommandSpec(Value):
@@ -63,8 +87,10 @@ class CommandSpec(Value):
 
     def canonical(self) -> str:
         """This specification as text that is equal exactly when the specification is."""
-        environment = dict(sorted(self.environment.items()))
-        return self.model_copy(update={"environment": environment}).model_dump_json()
+        same: dict[str, object] = {"environment": dict(sorted(self.environment.items()))}
+        if isinstance(self.command, Function):
+            same["command"] = self.command.ordered()
+        return self.model_copy(update=same).model_dump_json()
 
 
 def digest(text: str) -> str:

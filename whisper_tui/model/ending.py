@@ -11,7 +11,7 @@ StartProblem = Literal["program_not_found", "permission_denied", "cwd_not_found"
 
 
 class Exited(Value):
-    """The process ended by itself."""
+    """The process ended by itself; a tool that its caller carried out has code 0 if it returned, and 1 if not."""
 
     kind: Literal["exited"] = "exited"
     code: int

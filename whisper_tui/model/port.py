@@ -61,6 +61,17 @@ class Supervision(Protocol):
         """Wait until the call has a process or its ending. May take as long as a human takes."""
         ...
 
+    async def begin_function(self, call_id: str) -> CallRecord:
+        """Wait until a call of the caller's own tool may be carried out, or has its ending.
+
+        One caller alone is let through, once: for every other, and ever after, it is `Refused`.
+        """
+        ...
+
+    async def end_function(self, call_id: str, problem: str | None = None) -> None:
+        """Say that the tool of a call that was begun is done, or why it did not return."""
+        ...
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending. May take as long as a human takes."""
         ...

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from whisper_tui.model.call import ToolCall
-from whisper_tui.model.command import CommandSpec, digest
+from whisper_tui.model.command import CommandSpec, Function, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, RunProcess, Usage
@@ -38,7 +38,7 @@ class Queued(Value):
 
 
 class Starting(Value):
-    """The order to start was given; the process is not known yet."""
+    """The order to start was given; the process is not known yet. A tool of the caller's own stays here."""
 
     kind: Literal["starting"] = "starting"
     attempt: int
@@ -100,6 +100,12 @@ class CallRecord(Value):
     def edited(self) -> bool:
         """Whether what runs is not what was asked."""
         return self.spec != self.call.spec
+
+    @property
+    def function(self) -> Function | None:
+        """The tool that its caller carries out itself. None: the supervisor runs a command."""
+        command = self.spec.command
+        return command if isinstance(command, Function) else None
 
     @property
     def spec(self) -> CommandSpec:

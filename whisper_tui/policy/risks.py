@@ -4,7 +4,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from whisper_tui.model.command import Argv, Command
+from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden, visible
 from whisper_tui.model.verdict import Risk
 
@@ -73,14 +73,14 @@ def _length(raw: str) -> tuple[Risk, ...]:
 
 
 def _substitution(command: Command) -> tuple[Risk, ...]:
-    if isinstance(command, Argv) or not (found := _SUBSTITUTION.search(command.text)):
+    if not isinstance(command, Shell) or not (found := _SUBSTITUTION.search(command.text)):
         return ()
     sentence = "It may run a command inside a substitution before the command itself"
     return (Risk(id="substitution", sentence=sentence, span=found.span()),)
 
 
 def _unknown_shell(command: Command) -> tuple[Risk, ...]:
-    if isinstance(command, Argv) or command.shell in SHELLS:
+    if not isinstance(command, Shell) or command.shell in SHELLS:
         return ()
     return (Risk(id="unknown-shell", sentence=f"It is read by {visible(command.shell)}, which is not a known shell"),)
 

@@ -10,7 +10,7 @@ from whisper_tui import __version__
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider, Decision, Grant
 from whisper_tui.model.errors import NotRunning
-from whisper_tui.model.event import AgentGaveUp, Event, Finished, SignalSent, Spawned
+from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
@@ -19,6 +19,7 @@ from whisper_tui.policy.rules import NO_RULES, Rules
 from whisper_tui.supervisor.desk import Desk
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor, RunKey
+from whisper_tui.supervisor.functions import Functions
 from whisper_tui.supervisor.journal import Journal
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
@@ -62,6 +63,7 @@ class Supervisor:
             judge.remember(grant)
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock)
+        self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)
         self._pool = Pool(
             ledger=self._ledger,
             executor=executor,
@@ -79,6 +81,7 @@ class Supervisor:
         self._ledger.listen(self._notice)
         for record in tuple(self._ledger.board.calls.values()):
             self._desk.judge_waiting(record)
+        self._functions.open()
         await self._executor.open()
         await self._pool.open()
         self._absence = asyncio.get_running_loop().call_later(RETURN_S, self._sessions.close_absent)
@@ -114,6 +117,16 @@ class Supervisor:
             await self._progress(call_id)
         return record
 
+    async def begin_function(self, call_id: str) -> CallRecord:
+        """Let the caller carry out its own tool, once that is approved."""
+        while (record := self._functions.begin(call_id)) is None:
+            await self._progress(call_id)
+        return record
+
+    async def end_function(self, call_id: str, problem: str | None = None) -> None:
+        """The caller's own tool is done."""
+        self._functions.end(call_id, problem)
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
         while not isinstance((record := self._ledger.call(call_id)).state, Ended):
@@ -130,7 +143,7 @@ class Supervisor:
                 stopping = stop_running or self._settings.when_agent_cancels == "stop"
                 if record.agent_gave_up is None or (stopping and not record.stopping):
                     self._ledger.record(AgentGaveUp(at=self._clock(), call_id=call_id, why=why, stopping=stopping))
-                if stopping:
+                if stopping and record.function is None:
                     await self._pool.end(record)
             case Ended():
                 pass
@@ -224,13 +237,13 @@ class Supervisor:
         self.stopped.set()
 
     async def _progress(self, call_id: str) -> None:
-        """Wait until a call has got a process or its ending."""
+        """Wait until a call was decided, has a process or has its ending."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(call_id, []).append(waiter)
         await waiter
 
     def _notice(self, event: Event) -> None:
-        if isinstance(event, Spawned | Finished):
+        if isinstance(event, Decided | Spawned | Finished):
             for waiter in self._waiters.pop(event.call_id, ()):
                 if not waiter.done():
                     waiter.set_result(None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from whisper_tui.model.call import CallRequest, ToolCall
+from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
 from whisper_tui.model.ending import Denied, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused
@@ -91,6 +92,7 @@ class Desk:
         now = self._clock()
         if decision.edited == record.call.spec:
             decision = decision.model_copy(update={"edited": None})
+        _check_same_tool(record.call.spec, decision.edited)
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
         if decision.edited is not None:
             judged = self._judge.judge(record.call, decision.edited)
@@ -182,6 +184,15 @@ class Desk:
     def _record(self, *facts: Event) -> None:
         """Decisions are flushed to the disk before anything follows from them."""
         self._ledger.record(*facts, durable=any(isinstance(fact, Decided | Granted | GrantRevoked) for fact in facts))
+
+
+def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
+    """Whoever asked for a tool of its own can carry out nothing else, and nobody else can carry it out."""
+    if edited is None:
+        return
+    tools = [spec.command.tool if isinstance(spec.command, Function) else None for spec in (asked, edited)]
+    if tools[0] != tools[1]:
+        raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
 
 
 def _check_storable(call: ToolCall) -> None:

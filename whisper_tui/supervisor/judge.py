@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import ToolCall
-from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.functions import evaluate_function
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.resolve import resolve
@@ -45,7 +46,10 @@ class Judge:
         )
         covering = self._grants.get(call.session_id, {}).get(spec.identity(), ())
         memory = [self._board.grants[grant_id] for grant_id in covering if grant_id in self._board.grants]
-        verdict = evaluate(question, self._rules(), memory)
+        if isinstance(spec.command, Function):
+            verdict = evaluate_function(question, memory)
+        else:
+            verdict = evaluate(question, self._rules(), memory)
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
 
     def judge_again(self, record: CallRecord) -> Judged | None:

@@ -68,10 +68,14 @@ class Pool:
         board = self._ledger.board
         self._ledger.listen(self._notice)
         for call_id in board.queued:
+            if board.calls[call_id].function is not None:
+                continue
             self._line.add(board.calls[call_id].call.session_id, call_id)
         self._keep(asyncio.create_task(self._take_reports()))
         for call_id in (*board.running, *board.unsettled):
             record = board.calls[call_id]
+            if record.function is not None:
+                continue
             await self._executor.attach(RunKey(call_id, record.attempt or 1))
         self._wake.set()
         self._keep(asyncio.create_task(self._work()))
@@ -86,7 +90,7 @@ class Pool:
         match event:
             case Decided() | Judged():
                 record = self._ledger.board.calls.get(event.call_id)
-                if record is not None and isinstance(record.state, Queued):
+                if record is not None and isinstance(record.state, Queued) and record.function is None:
                     self._line.add(record.call.session_id, record.id)
                     self._wake.set()
             case Finished() | Settled():
@@ -106,7 +110,7 @@ class Pool:
 
     async def _fill(self) -> None:
         board = self._ledger.board
-        while self._starting and len(board.running) < self._settings.workers:
+        while self._starting and self._busy() < self._settings.workers:
             call_id = self._line.take()
             if call_id is None:
                 return
@@ -118,6 +122,11 @@ class Pool:
             except JournalFailed:
                 self._line.add(record.call.session_id, record.id)
                 raise
+
+    def _busy(self) -> int:
+        """Commands that are starting or running; tools that their callers carry out need no worker."""
+        board = self._ledger.board
+        return sum(1 for call_id in board.running if board.calls[call_id].function is None)
 
     async def _launch(self, record: CallRecord) -> None:
         again = self._judge.judge_again(record)
@@ -227,10 +236,11 @@ class Pool:
         self._starting = False
         board = self._ledger.board
         for call_id in (*board.running, *board.unsettled):
-            await self.end(board.calls[call_id])
+            if board.calls[call_id].function is None:
+                await self.end(board.calls[call_id])
         try:
             async with asyncio.timeout(within_s):
-                while board.running or board.unsettled:
+                while self._busy() or board.unsettled:
                     await self._ledger.news()
         except TimeoutError:
             return

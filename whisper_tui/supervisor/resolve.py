@@ -3,13 +3,15 @@
 import os
 from collections.abc import Mapping
 
-from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.verdict import Resolved
 
 
 def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
     """Look up the program in the PATH of the command's own environment, and follow the links of its directory."""
     cwd = os.path.realpath(spec.cwd) if _is_directory(spec.cwd) else None
+    if isinstance(spec.command, Function):
+        return Resolved(cwd=cwd, problem=None if cwd else f"the working directory {spec.cwd} does not exist")
     word = spec.command.words()[0]
     program = find_program(word, cwd or spec.cwd, spec.environment.get("PATH", environment.get("PATH", os.defpath)))
     return Resolved(program=program, cwd=cwd, problem=_problem(spec, word, program, cwd))

@@ -45,6 +45,14 @@ class AITool(ABC):
         """A failure as a result in the tool's own shape. None: the tool has none, and the error is raised."""
         return None
 
+    async def needs_approval(self, arguments: dict[str, Any]) -> bool:
+        """Whether a call with these checked arguments goes through the approval queue, where there is one."""
+        return True
+
+    def approval_description(self, arguments: dict[str, Any]) -> str:
+        """What the one who approves is told about a call, beside the tool's name and the arguments."""
+        return self.description
+
     @property
     def category(self) -> str | None:
         """The kind of tool. None: of no kind in particular."""

@@ -1,7 +1,5 @@
 """The tools that an agent is offered, by name."""
 
-import asyncio
-import inspect
 import re
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -9,13 +7,19 @@ from typing import Any, Literal
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.tools.ai_tool import AITool
 from whisper_tui.tools.arguments import ArgumentError, check_arguments
+from whisper_tui.tools.asked_tool import AskedTool
+from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.failure import DuplicateTool, UnknownTool
+from whisper_tui.tools.running import run_tool
+from whisper_tui.tools.supervised_tool import SupervisedTool
 
 
 class ToolRegistry:
     """Tools in the order of their registration; a name belongs to one tool."""
 
-    def __init__(self, tools: Iterable[AITool] = ()) -> None:
+    def __init__(self, tools: Iterable[AITool] = (), *, context: ToolContext | None = None) -> None:
+        """`context`: of the session whose approval queue every tool goes through that does not ask by itself."""
+        self._context = context
         self._tools: dict[str, AITool] = {}
         for tool in tools:
             self.register_tool(tool)
@@ -26,6 +30,8 @@ class ToolRegistry:
             raise DuplicateTool(
                 f"a tool named {tool.name!r} is registered already", hint="Unregister it first, or choose another name"
             )
+        if self._context is not None and not isinstance(tool, SupervisedTool):
+            tool = AskedTool(self._context, tool)
         self._tools[tool.name] = tool
 
     def unregister_tool(self, name: str) -> None:
@@ -91,14 +97,6 @@ class ToolRegistry:
                 raise
             return shaped
         return await run_tool(tool, checked)
-
-
-async def run_tool(tool: AITool, arguments: dict[str, Any]) -> Any:
-    """Execute a tool with checked arguments; a synchronous `execute` runs in a thread of its own."""
-    if inspect.iscoroutinefunction(tool.execute):
-        return await tool.execute(**arguments)
-    result = await asyncio.to_thread(tool.execute, **arguments)
-    return await result if inspect.isawaitable(result) else result
 
 
 def _has_tags(tool: AITool, wanted: frozenset[str], match: Literal["all", "any"]) -> bool:

@@ -19,12 +19,15 @@ class SupervisedTool(AITool):
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
         """Check the arguments and make a request of them. Raises `WhisperError`; nothing is submitted."""
 
+    async def call(self, arguments: object) -> Answer:
+        """Submit and follow. Raises `WhisperError` where there is no result."""
+        request = self.request(arguments)
+        return await self.follow(request, await self._context.supervision.submit(request))
+
     @abstractmethod
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
         """Wait for what becomes of a submitted call, and answer. Raises `WhisperError` where there is no result."""
 
     async def execute(self, **kwargs: Any) -> Any:
         """Submit, wait for as long as a human takes, and return the result."""
-        request = self.request(kwargs)
-        call_id = await self._context.supervision.submit(request)
-        return (await self.follow(request, call_id)).result
+        return (await self.call(kwargs)).result

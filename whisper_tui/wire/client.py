@@ -72,6 +72,15 @@ class RemoteSupervision:
         record: CallRecord = await self._ask("started", call_id=call_id)
         return record
 
+    async def begin_function(self, call_id: str) -> CallRecord:
+        """Wait until the caller's own tool may be carried out."""
+        record: CallRecord = await self._ask("begin_function", call_id=call_id)
+        return record
+
+    async def end_function(self, call_id: str, problem: str | None = None) -> None:
+        """The caller's own tool is done."""
+        await self._ask("end_function", call_id=call_id, problem=problem)
+
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
         record: CallRecord = await self._ask("outcome", call_id=call_id)

@@ -100,6 +100,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.close_session, "own session"),
             _operation(Supervision.submit, "own session"),
             _operation(Supervision.started, patient=True),
+            _operation(Supervision.begin_function, "own call", patient=True),
+            _operation(Supervision.end_function, "own call"),
             _operation(Supervision.outcome, patient=True),
             _operation(Supervision.withdraw, "own call"),
             _operation(Supervision.watch),

@@ -93,6 +93,10 @@ class TaskTool(EnvelopedTool):
         """Words to find the tool by."""
         return ["task", "background", "system"]
 
+    async def needs_approval(self, arguments: dict[str, Any]) -> bool:
+        """An agent may always look at what is its own."""
+        return False
+
     async def execute(self, **kwargs: Any) -> Envelope:
         """Check the arguments, do it, and return an envelope."""
         try:

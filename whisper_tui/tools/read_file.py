@@ -1,0 +1,128 @@
+"""`read_file`: the text of a file, inside the workspace without asking, anywhere else with a human's approval."""
+
+import asyncio
+import os
+import stat
+from pathlib import PurePath
+from typing import Any
+
+from whisper_tui.tools.ai_tool import AITool
+from whisper_tui.tools.context import ToolContext
+from whisper_tui.tools.prompt_text import prompt_block
+
+LARGEST = 8 * 1024 * 1024
+"""Bytes of the largest file that is read."""
+
+
+class ReadFileTool(AITool):
+    """Reads one text file as it is."""
+
+    def __init__(self, context: ToolContext, *, largest: int = LARGEST) -> None:
+        self._root = os.path.realpath(context.session.root)
+        self._largest = largest
+
+    @property
+    def name(self) -> str:
+        """The tool's identifier."""
+        return "read_file"
+
+    @property
+    def description(self) -> str:
+        """What the tool does."""
+        return "Reads the entire content of a specified text file."
+
+    @property
+    def category(self) -> str:
+        """The kind of tool."""
+        return "File System"
+
+    @property
+    def tags(self) -> list[str]:
+        """Words to find the tool by."""
+        return ["file", "read", "text"]
+
+    @property
+    def parameters_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The relative or absolute path to the file to be read."},
+                "encoding": {
+                    "type": "string",
+                    "description": "The encoding of the file (e.g., 'utf-8'). Defaults to 'utf-8'.",
+                    "default": "utf-8",
+                },
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool when you need the textual content of a file: code, documentation, data. A relative "
+            "path starts at the workspace. Outside the workspace a human is asked first.",
+            expected_output='The full content of the file as a string; or an object {"error": "…"} that says why the '
+            "file cannot be read.",
+            examples=(
+                ("read the content of 'src/main.py'", '`path="src/main.py"`'),
+                ("read 'config.txt' with another encoding", '`path="config.txt"`, `encoding="latin-1"`'),
+            ),
+        )
+
+    async def needs_approval(self, arguments: dict[str, Any]) -> bool:
+        """Whether the file, with links resolved, is outside the workspace."""
+        path = self._resolved(arguments["path"])
+        return path != self._root and not path.startswith(self._root.rstrip("/") + "/")
+
+    def approval_description(self, arguments: dict[str, Any]) -> str:
+        """Which file it is in truth."""
+        return f"Reads {self._resolved(arguments['path'])}, which is outside the workspace."
+
+    async def execute(self, **kwargs: Any) -> str | dict[str, str]:
+        """The content, or an object with an `error`."""
+        return await asyncio.to_thread(self._read, kwargs["path"], kwargs.get("encoding", "utf-8"))
+
+    def is_error(self, result: Any) -> bool:
+        """Whether there is an `error` instead of a content."""
+        return isinstance(result, dict)
+
+    def text(self, result: Any) -> str:
+        """The content as it is, or the error."""
+        return f"Error: {result['error']}" if isinstance(result, dict) else str(result)
+
+    def _resolved(self, path: str) -> str:
+        return os.path.realpath(PurePath(self._root) / path)
+
+    def _read(self, path: str, encoding: str) -> str | dict[str, str]:
+        try:
+            # A path that was resolved has no links left: one that appears after that is not followed.
+            fd = os.open(self._resolved(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {"error": f"File not found: {path}"}
+        except PermissionError:
+            return {"error": f"Permission denied: {path}"}
+        except OSError as error:
+            return {"error": f"Cannot be read: {path}: {error.strerror}"}
+        with os.fdopen(fd, "rb") as file:
+            about = os.fstat(fd)
+            if stat.S_ISDIR(about.st_mode):
+                return {"error": f"Is a directory: {path}"}
+            if not stat.S_ISREG(about.st_mode):
+                return {"error": f"Not a regular file: {path}"}
+            data = file.read(self._largest + 1)
+        if len(data) > self._largest:
+            size = f"{max(about.st_size, len(data)):,} bytes, and at most {self._largest:,} are read"
+            return {"error": f"File too large: {path} has {size}; use a command to read a part of it"}
+        return _decoded(data, path, encoding)
+
+
+def _decoded(data: bytes, path: str, encoding: str) -> str | dict[str, str]:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        return {"error": f"Encoding error: Could not decode file {path} with encoding {encoding}: byte {error.start}"}
+    except (LookupError, ValueError):
+        return {"error": f"Encoding error: {encoding!r} is not the name of a text encoding"}
