@@ -1,11 +1,15 @@
 """The cockpit over a running supervisor."""
 
 import asyncio
+from pathlib import Path
 
+from whisper_tui.cli.deciding import decider
 from whisper_tui.config import load
 from whisper_tui.model.home import Home
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.wire.autostart import ensure_supervisor
 from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.protocol import SOCKET
 
 
 def open_cockpit(home: Home) -> int:
@@ -15,10 +19,20 @@ def open_cockpit(home: Home) -> int:
 
 
 async def _open(home: Home, theme: str | None) -> int:
-    supervision = await RemoteSupervision.connect(home)
+    await ensure_supervisor(home)
+    connections = [await RemoteSupervision.connect(home, start=False)]
+
+    async def reconnect() -> RemoteSupervision:
+        """A supervisor that crashed has left its socket behind and is brought back; one that was stopped stays so."""
+        if (Path(home.runtime) / SOCKET).exists():
+            await ensure_supervisor(home)
+        connections.append(await RemoteSupervision.connect(home, start=False))
+        return connections[-1]
+
     try:
-        app = CockpitApp(supervision, theme=theme)
+        app = CockpitApp(connections[0], user=decider()["who"], theme=theme, reconnect=reconnect)
         await app.run_async()
         return app.return_code or 0
     finally:
-        await supervision.close()
+        for connection in connections:
+            await connection.close()

@@ -1,0 +1,96 @@
+"""`whisper-tui` as people run it: a process for each command, on an instance of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_tui.model.home import Home
+from whisper_tui.supervisor.state_directory import is_occupied
+from whisper_tui.wire.rendezvous import connect, peer_process
+
+PROGRAM = [sys.executable, "-m", "whisper_tui"]
+ANSWER_S = 90
+
+
+class Instance:
+    """One home, and what is done with it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+        self.workspace = root / "workspace"
+        self.workspace.mkdir()
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":
+        """Begin a command and do not wait for it."""
+        process = subprocess.Popen(
+            [*PROGRAM, *words, "--home", str(self.root)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.workspace,
+            **how,
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Carry out a command."""
+        process = self.start(*words, stdin=subprocess.DEVNULL)
+        out, err = process.communicate(timeout=ANSWER_S)
+        assert "Traceback" not in err
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def rows(self, *words: str) -> Any:
+        """What a command prints with --json."""
+        answer = self.run(*words, "--json")
+        assert answer.returncode == 0, answer.stderr
+        return json.loads(answer.stdout)
+
+    def call(self, tool: str, **arguments: Any) -> "subprocess.Popen[str]":
+        """Begin a tool call, and wait until it waits for a human."""
+        known = {row["id"] for row in self.rows("list")}
+        process = self.start("call", tool, json.dumps(arguments))
+        self.until(lambda: {row["id"] for row in self.rows("list") if row["state"] == "waiting"} - known)
+        return process
+
+    def until(self, holds: Callable[[], Any]) -> Any:
+        """Wait for a condition, bounded, and return what it gave."""
+        deadline = time.monotonic() + ANSWER_S
+        while not (found := holds()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return found
+
+    def kill_supervisor(self, number: int) -> None:
+        """End the supervisor, and wait until it is gone."""
+        connection = connect(self.home)
+        if connection is not None:
+            with connection:
+                os.kill(peer_process(connection)[0], number)
+        self.until(lambda: not is_occupied(self.home.state))
+
+    def close(self) -> None:
+        """End everything."""
+        if connect(self.home) is not None:
+            self.run("stop", "--end-runs")
+        self.kill_supervisor(signal.SIGTERM)
+        for process in self._started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[Instance]:
+    made = Instance(tmp_path)
+    yield made
+    made.close()

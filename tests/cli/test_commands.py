@@ -1,0 +1,232 @@
+"""Every subcommand does what it says, in words for people and in JSON for scripts."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import PROGRAM
+from tests.outside import outside_only
+
+pytestmark = outside_only
+
+ALWAYS = {"id", "state", "tool", "description", "command", "cwd", "session"}
+ONCE_KNOWN = {"pid", "exit_code", "signal", "ending", "background"}
+
+
+def test_a_call_waits_is_listed_approved_and_answered(instance):
+    call = instance.call("execute_command", command="sh", args=["-c", "echo out; echo err >&2; exit 3"])
+    (row,) = instance.rows("list")
+    assert row.keys() >= ALWAYS | ONCE_KNOWN
+    assert (row["state"], row["command"][0], row["cwd"]) == ("waiting", "sh", str(instance.workspace))
+    assert (row["pid"], row["exit_code"], row["ending"], row["background"]) == (None, None, None, [])
+    approved = instance.run("approve", row["id"])
+    assert approved.returncode == 0 and "echo out; echo err >&2; exit 3" in approved.stdout
+    out, err = call.communicate(timeout=90)
+    assert json.loads(out) == {"stdout": "out\n", "stderr": "err\n", "return_code": 3, "timed_out": False}
+    assert (call.returncode, err) == (0, "")
+    shown = instance.rows("show", row["id"])
+    assert (shown["state"], shown["ending"], shown["exit_code"]) == ("ended", "exited", 3)
+    assert instance.rows("list") == []
+    (past,) = instance.rows("history")
+    assert past["id"] == row["id"] and past["pid"] > 1
+
+
+def test_a_denial_reaches_the_caller_word_for_word(instance):
+    reason = 'Not   here: use "make", please…'
+    call = instance.call("run_shell_command", command="rm -rf build", description="Clean")
+    assert instance.run("deny", "1", "--reason", reason).returncode == 0
+    out, err = call.communicate(timeout=90)
+    assert (call.returncode, out) == (1, "") and reason in err
+    shown = instance.rows("show", "1")
+    assert (shown["ending"], shown["reason"], shown["exit_code"], shown["command"]) == (
+        "denied",
+        reason,
+        None,
+        "rm -rf build",
+    )
+
+
+def test_what_is_edited_runs_and_the_caller_is_told(instance):
+    call = instance.call("execute_command", command="echo", args=["asked"])
+    approved = instance.run("approve", "1", "--command", "echo 'two words'", "--cwd", "/")
+    assert "echo 'two words'" in approved.stdout and "changed" in approved.stdout
+    out, err = call.communicate(timeout=90)
+    assert json.loads(out)["stdout"] == "two words\n"
+    assert "echo 'two words'" in err
+    shown = instance.rows("show", "1")
+    assert (shown["command"], shown["cwd"]) == (["echo", "two words"], "/")
+    assert shown["asked"] == {"command": ["echo", "asked"], "cwd": str(instance.workspace)}
+
+
+def test_the_text_of_a_shell_is_replaced_as_it_is(instance):
+    call = instance.call("run_shell_command", command="echo asked")
+    instance.run("approve", "1", "--command", "echo 'a  b' | tr a-z A-Z")
+    out, _ = call.communicate(timeout=90)
+    assert json.loads(out)["stdout"] == "A  B\n"
+
+
+def test_a_decision_that_comes_too_late_is_refused(instance):
+    call = instance.call("execute_command", command="true")
+    seen = instance.rows("show", "1")["seen"]
+    changed = instance.run("approve", "1", "--seen", "0" * 32)
+    assert changed.returncode == 1 and "changed since" in changed.stderr
+    assert instance.run("approve", "1", "--seen", seen).returncode == 0
+    call.communicate(timeout=90)
+    for late in (("approve", "1"), ("deny", "1", "--reason", "no")):
+        answer = instance.run(*late)
+        assert (answer.returncode, answer.stdout) == (1, "")
+        assert "does not wait for a decision" in answer.stderr
+
+
+def test_what_a_command_leaves_behind_is_shown_and_ended(instance):
+    call = instance.call("run_shell_command", command="sleep 300 & echo hi")
+    instance.run("approve", "1")
+    (left,) = json.loads(call.communicate(timeout=90)[0])["backgroundPids"]
+    (row,) = instance.until(lambda: [row for row in instance.rows("ps") if row["background"]])
+    assert row["background"] == [{"pid": left, "command": "sleep 300", "alive": True}]
+    assert re.search(rf"^1 +{left} +background", instance.run("ps").stdout, re.MULTILINE)
+    assert "SIGKILL" in instance.run("signal", "1", "KILL").stdout
+    instance.until(lambda: instance.rows("ps") == [])
+    with pytest.raises(ProcessLookupError):
+        os.kill(left, 0)
+    assert instance.run("signal", "1", "KILL").returncode == 1
+
+
+def test_a_signal_is_named_in_the_row(instance):
+    call = instance.call("execute_command", command="sleep", args=["300"])
+    instance.run("approve", "1")
+    instance.until(lambda: [row for row in instance.rows("ps") if row["state"] == "running"])
+    assert instance.run("signal", "1", "sigterm", "--target", "leader").returncode == 0
+    call.communicate(timeout=90)
+    shown = instance.rows("show", "1")
+    assert (shown["ending"], shown["signal"], shown["signal_name"]) == ("signalled", signal.SIGTERM, "SIGTERM")
+    assert shown["signals"] == [signal.SIGTERM]
+
+
+def test_an_approval_for_the_session_is_listed_and_revoked(instance):
+    call = instance.call("execute_command", command="sleep", args=["300"])
+    assert "allowed for the session" in instance.run("approve", "1", "--session").stdout
+    (grant,) = instance.rows("approvals")
+    assert (grant["command"], grant["session"], grant["from_call"]) == (["sleep", "300"], "command line", "1")
+    assert "sleep 300" in instance.run("approvals").stdout
+    assert instance.run("revoke", grant["id"]).returncode == 0
+    assert instance.rows("approvals") == []
+    assert instance.run("revoke", grant["id"]).returncode == 1
+    instance.until(lambda: [row for row in instance.rows("ps") if row["state"] == "running"])
+    instance.run("signal", "1", "9")
+    call.communicate(timeout=90)
+
+
+def test_history_is_limited_and_searched(instance):
+    for word in ("alpha", "beta"):
+        call = instance.call("execute_command", command="echo", args=[word])
+        instance.run("deny", instance.rows("list")[0]["id"], "--reason", "no")
+        call.communicate(timeout=90)
+    assert [row["id"] for row in instance.rows("history")] == ["2", "1"]
+    assert [row["id"] for row in instance.rows("history", "--limit", "1")] == ["2"]
+    assert [row["id"] for row in instance.rows("history", "--text", "alpha")] == ["1"]
+    assert [row["id"] for row in instance.rows("history", "--session", "command line")] == ["2", "1"]
+    assert instance.rows("history", "--session", "nobody") == []
+
+
+def test_text_of_an_agent_is_shown_and_never_obeyed(instance):
+    call = instance.call(
+        "run_shell_command", command="echo \x1b[2Jhi\u202e\necho there", description="\x1b]0;owned\x07"
+    )
+    for command in (("list",), ("show", "1"), ("history",)):
+        shown = instance.run(*command).stdout
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
+        assert "␛[2Jhi⟨U+202E⟩" in shown
+    instance.run("deny", "1", "--reason", "\x1b[31mno")
+    assert "\x1b" not in call.communicate(timeout=90)[1]
+
+
+def test_giving_up_a_call_withdraws_it(instance):
+    call = instance.call("execute_command", command="true")
+    call.send_signal(signal.SIGINT)
+    out, err = call.communicate(timeout=90)
+    assert (call.returncode, out) == (130, "") and "Traceback" not in err
+    assert instance.rows("show", "1")["ending"] == "withdrawn"
+
+
+def test_a_call_outlives_the_death_of_the_supervisor(instance):
+    call = instance.call("execute_command", command="echo", args=["still here"])
+    instance.kill_supervisor(signal.SIGKILL)
+    instance.until(lambda: [row for row in instance.rows("list") if row["state"] == "waiting"])
+    assert instance.run("approve", "1").returncode == 0
+    out, _ = call.communicate(timeout=90)
+    assert json.loads(out)["stdout"] == "still here\n"
+
+
+def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(instance):
+    call = instance.call("execute_command", command="sleep", args=["300"])
+    instance.run("approve", "1")
+    (running,) = instance.until(lambda: [row for row in instance.rows("ps") if row["state"] == "running"])
+    status = instance.rows("status")
+    assert (status["running"], status["home"]) == (1, str(instance.home.state))
+    call.kill()
+    assert f"pid {status['pid']}" in instance.run("stop").stdout
+    gone = instance.run("status")
+    assert gone.returncode == 3 and "No supervisor runs" in gone.stderr
+    assert os.kill(running["pid"], 0) is None
+    (again,) = instance.rows("ps")
+    assert (again["state"], again["pid"]) == ("running", running["pid"])
+    assert instance.run("stop", "--end-runs").returncode == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(running["pid"], 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (("call", "execute_command", "{bad"), 2, "not JSON"),
+        (("call", "execute_command", "[1]"), 2, ""),
+        (("call", "execute_command", '{"comand": "ls"}'), 2, "comand"),
+        (("call", "nothing", "{}"), 2, "no tool 'nothing'"),
+        (("show", "99"), 4, "no call 99"),
+        (("approve", "99"), 4, "no call 99"),
+        (("deny", "x", "--reason", "no"), 4, "no call x"),
+        (("logs", "99"), 4, "no call 99"),
+        (("signal", "99", "KILL"), 4, "no call 99"),
+        (("signal", "1", "EXPLODE"), 2, "no signal 'EXPLODE'"),
+        (("history", "--limit", "0"), 2, "--limit"),
+        (("frobnicate",), 2, "invalid choice"),
+        (("deny", "1"), 2, "--reason"),
+        ((), 2, "needs a terminal"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_an_exit_code(instance, words, code, complaint):
+    answer = instance.run(*words)
+    assert (answer.returncode, answer.stdout) == (code, "")
+    assert complaint in answer.stderr and "whisper-tui" in answer.stderr
+
+
+def test_a_broken_configuration_is_one_sentence(instance):
+    instance.home.config.mkdir()
+    (instance.home.config / "config.toml").write_text("[supervisor]\nworker = 3\n")
+    answer = instance.run("list")
+    assert answer.returncode == 5
+    assert answer.stderr.count("\n") == 1 and "config.toml" in answer.stderr and "'worker'" in answer.stderr
+
+
+def test_broken_rules_do_not_keep_calls_from_being_asked(instance):
+    instance.home.config.mkdir()
+    (instance.home.config / "config.toml").write_text('[[rules.allow]]\nname = "x"\ntext = "true"\nargv = ["true"]\n')
+    call = instance.call("run_shell_command", command="true")
+    assert "cannot be read" in instance.rows("show", "1")["verdict"]["reason"]
+    instance.run("deny", "1", "--reason", "no")
+    call.communicate(timeout=90)
+
+
+def test_a_reader_that_stops_reading_is_no_error(instance):
+    process = subprocess.Popen(
+        [*PROGRAM, "list", "--home", str(instance.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(90) == 141
+    process.stderr.close()
