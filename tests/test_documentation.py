@@ -100,6 +100,17 @@ def test_the_readme_names_every_tool_that_an_agent_is_offered() -> None:
     assert [tool.name for tool in offered if f"`{tool.name}`" not in README.read_text(encoding="utf-8")] == []
 
 
+def test_the_keys_in_the_readme_do_what_it_says() -> None:
+    from whisper_tui.tui.commands import BY_ID
+
+    said = {"approve": "a", "approve-session": "s", "edit": "e", "deny": "d", "signal": "x", "kill": "k", "help": "?"}
+    (sentence,) = re.findall(
+        r"^In the cockpit: (.*?)\n\n", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert re.findall(r"`([^`]+)`", sentence) == list(said.values())
+    assert {name: BY_ID[name].key_name for name in said} == said
+
+
 def test_the_example_of_a_configuration_is_a_valid_one() -> None:
     (example,) = blocks(ROOT / "docs" / "configuration.md", "toml")
     configuration = Configuration.model_validate(tomllib.loads(example))
