@@ -57,8 +57,7 @@ def _approve(options: Options) -> int:
     spec = edited or row["spec"]
     changed = ", changed" if edited else ""
     remembered = "\nThe same command in the same directory is allowed for the session." if options.session else ""
-    command = spec["command"]
-    shown = command_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
+    shown = _shown(spec["command"]) if edited else command_line(row["command"])
     sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {visible(spec['cwd'])}{remembered}\n")
     return 0
 
@@ -107,11 +106,19 @@ def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
     return spec
 
 
+def _shown(command: dict[str, Any]) -> str:
+    return command_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
+
+
 def _replacement(kind: str, text: str) -> dict[str, Any]:
     if not text.strip():
         raise InvalidRequest("--command was given an empty text", hint="To refuse the call, use whisper-tui deny")
     if kind == "shell":
         return {"text": text}
+    if kind != "argv":
+        raise InvalidRequest(
+            "this call runs no command, so there is none to replace", hint="Approve it as it is, or deny it"
+        )
     try:
         program, *args = shlex.split(text)
     except ValueError as error:

@@ -1,0 +1,75 @@
+"""Columns line up, and fit the terminal."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from whisper_tui.cli.table import cell, cut, fit, width_of
+from whisper_tui.cli.words import age, command_line, outcome
+
+PROGRAM = """
+from whisper_tui.cli.table import print_table
+print_table(("ID", "COMMAND"), [("1", "x" * 100), ("22", "短い")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(-5, "0s"), (0.9, "0s"), (59.9, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")]
+)
+def test_ages_are_short(seconds, shown):
+    assert age(seconds) == shown
+
+
+def test_what_is_cut_says_so():
+    assert cut("abcdef", 6) == "abcdef"
+    assert cut("abcdef", 4) == "abc…"
+    assert cut("日本語", 5) == "日本…"
+    assert cut("日本語", 4) == "日…"
+
+
+def test_a_cell_is_exactly_as_wide_as_its_column():
+    assert [width_of(cell(text, 6)) for text in ("", "abc", "abcdefgh", "日本語です", "e\u0301e\u0301")] == [6] * 5
+
+
+def test_the_widest_columns_give_way_first():
+    widths = [3, 50, 20]
+    fit(widths, 44)
+    assert sum(widths) + 4 == 44
+    assert (widths[0], widths[2]) == (3, 18)
+    narrow = [8, 8, 8]
+    fit(narrow, 5)
+    assert narrow == [8, 8, 8]
+
+
+def test_a_terminal_cuts_and_a_pipe_does_not():
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    subprocess.run(["stty", "cols", "40"], stdin=theirs, check=True)
+    subprocess.run([sys.executable, "-c", PROGRAM], stdout=theirs, env=environment, check=True, timeout=60)
+    os.close(theirs)
+    shown = os.read(ours, 10_000).decode().splitlines()
+    os.close(ours)
+    assert [line.rstrip() for line in shown] == ["ID  COMMAND", "1   " + "x" * 35 + "…", "22  短い"]
+    piped = subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+    assert b"x" * 100 in piped
+
+
+def test_a_command_is_shown_as_one_would_type_it():
+    assert command_line(["echo", "two words", "\x1b"]) == "echo 'two words' '␛'"
+    assert command_line("echo a\necho b") == "echo a␊echo b"
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        ({"ending": None, "state": "running"}, "running"),
+        ({"ending": "exited", "exit_code": 0}, "exit 0"),
+        ({"ending": "signalled", "signal_name": "SIGKILL"}, "SIGKILL"),
+        ({"ending": "failed_to_start"}, "failed to start"),
+    ],
+)
+def test_an_outcome_is_named_shortly(row, shown):
+    assert outcome(row) == shown

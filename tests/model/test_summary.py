@@ -1,0 +1,100 @@
+"""A call as a row: every key is always there, and no ending looks like another."""
+
+import json
+
+import pytest
+
+from tests.model.build import (
+    HUMAN,
+    a_board,
+    a_grant,
+    a_session,
+    a_shell,
+    decided,
+    finished,
+    judged,
+    left_behind,
+    opened,
+    spawned,
+    started,
+    submitted,
+)
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.event import BackgroundSeen
+from whisper_tui.model.summary import call_details, call_row, grant_row, signal_name
+
+RUN = (opened(), submitted(), judged(), decided(decision=Approve()), started(), spawned())
+
+
+def row(*events):
+    return call_row(a_board(*events).record("1"), a_session())
+
+
+@pytest.mark.parametrize(
+    ("length", "state"), [(2, "waiting"), (3, "waiting"), (4, "queued"), (5, "starting"), (6, "running")]
+)
+def test_the_state_is_named_in_one_word(length, state):
+    found = row(*RUN[:length])
+    assert found["state"] == state
+    assert found.keys() == row(*RUN, finished()).keys()
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [
+        (Exited(code=0), ("exited", 0, None, None, None)),
+        (Signalled(number=9, by_us=True), ("signalled", None, 9, "SIGKILL", "sent through whisper_tui")),
+        (Signalled(number=11, by_us=False), ("signalled", None, 11, "SIGSEGV", None)),
+        (TimedOut(after_s=1.5), ("timed_out", None, None, None, "its time of 1.5 s was over")),
+        (Denied(by=HUMAN, reason="no"), ("denied", None, None, None, "no")),
+        (Withdrawn(why="changed"), ("withdrawn", None, None, None, "changed")),
+        (Lost(why="reboot"), ("lost", None, None, None, "reboot")),
+        (
+            FailedToStart(problem="program_not_found", subject="x", message="there is no x"),
+            ("failed_to_start", None, None, None, "there is no x"),
+        ),
+    ],
+)
+def test_an_ending_is_told_exactly(ending, expected):
+    found = row(*RUN, finished(ending=ending))
+    assert tuple(found[key] for key in ("ending", "exit_code", "signal", "signal_name", "reason")) == expected
+
+
+def test_an_argv_is_an_array_and_a_shells_line_its_text():
+    assert row(submitted())["command"] == ["git", "status"]
+    assert row(submitted(spec=a_shell("a | b")))["command"] == "a | b"
+
+
+def test_what_was_edited_is_shown_beside_what_was_asked():
+    edited = decided(decision=Approve(edited=a_shell("make", cwd="/elsewhere")))
+    found = row(opened(), submitted(spec=a_shell("rm -rf x")), judged(), edited)
+    assert (found["command"], found["cwd"]) == ("make", "/elsewhere")
+    assert found["asked"] == {"command": "rm -rf x", "cwd": "/srv/project"}
+    assert row(*RUN)["asked"] is None
+
+
+def test_background_processes_are_listed_with_whether_they_live():
+    seen = BackgroundSeen(at=5.0, call_id="1", processes=(left_behind(7), left_behind(8, alive=False)))
+    assert [(one["pid"], one["alive"]) for one in row(*RUN, seen)["background"]] == [(7, True), (8, False)]
+
+
+def test_a_session_that_is_forgotten_is_named_by_its_id():
+    assert call_row(a_board(*RUN).record("1"), None)["session"] == "s1"
+
+
+def test_details_can_be_written_as_json_and_hold_what_a_decision_needs():
+    record = a_board(*RUN, finished()).record("1")
+    details = json.loads(json.dumps(call_details(record, a_session())))
+    assert details["seen"] == record.seen_digest()
+    assert details["spec"]["command"]["program"] == "git"
+    assert (details["decision"], details["decided_by"]["who"], details["attempt"]) == ("approve", "ada", 1)
+
+
+def test_a_remembered_approval_is_a_row_too():
+    assert grant_row(a_grant(), None)["session"] == "s1"
+    assert grant_row(a_grant(), a_session())["command"] == ["git", "status"]
+
+
+def test_signals_without_a_name_keep_their_number():
+    assert (signal_name(15), signal_name(40)) == ("SIGTERM", "SIG40")
