@@ -1,6 +1,7 @@
 """One attempt to run a call, from the supervisor's side: laid out, claimed or revoked, and read back."""
 
 import fcntl
+import json
 import os
 from contextlib import suppress
 from typing import Any, Literal
@@ -26,7 +27,7 @@ class Attempt:
         try:
             if order.spec.accepts_input or order.spec.tty:
                 os.mkfifo(self.path(layout.INPUT), 0o600)
-            layout.write_json(self.path(layout.SPEC), _spec(order, boot))
+            layout.write_new(self.path(layout.SPEC), json.dumps(_spec(order, boot)).encode())
         except OSError:
             self.discard()
             raise

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import whisper_tui
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.supervisor.keeper.job import pack
+from whisper_tui.supervisor.keeper.rehearsal import REHEARSALS
 
 LOG = "keepers.log"
 """Beside the attempts: what a keeper says when it fails."""
@@ -22,7 +24,7 @@ _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
 from whisper_tui.supervisor.keeper.zygote import main
-main(int(sys.argv[2]))
+main(int(sys.argv[2]), sys.argv[3])
 """
 
 
@@ -37,6 +39,7 @@ class Keepers:
 
     def open(self) -> None:
         """Start the parent of the keepers. Raises `Unavailable`."""
+        shutil.rmtree(self._runs / REHEARSALS, ignore_errors=True)
         try:
             ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
             with theirs, os.fdopen(_open_log(self._runs / LOG), "ab") as log:
@@ -51,6 +54,7 @@ class Keepers:
                         _PROGRAM,
                         _parent_of_package(),
                         str(theirs.fileno()),
+                        str(self._runs.resolve()),
                     ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,

@@ -163,7 +163,7 @@ while time.time() < deadline:
 
 
 async def test_a_signal_to_the_group_spares_other_groups(engine: Engine):
-    key = await engine.start("setsid sleep 600 & echo $! > pid; echo ready; sleep 600")
+    key = await engine.start("setsid sh -c 'echo $$ > pid; echo ready; exec sleep 600' & sleep 600")
     await until(lambda: engine.out(key) == b"ready\n")
     await engine.executor.signal(key, signal.SIGTERM, "group")
     assert await engine.ended(key) == Signalled(number=signal.SIGTERM, by_us=True)

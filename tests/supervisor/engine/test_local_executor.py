@@ -196,6 +196,7 @@ async def test_when_the_parent_of_the_keepers_is_killed_another_takes_its_place(
     zygote = engine.executor._keepers._zygote
     assert zygote is not None
     zygote.kill()
+    zygote.wait()
     for _ in range(8):
         key = await engine.run("echo still here")
         assert engine.out(key) == b"still here\n"

@@ -121,6 +121,15 @@ def write_whole(path: str, data: bytes, *, durable: bool = False) -> None:
         raise
 
 
+def write_new(path: str, data: bytes) -> None:
+    """Make a file that nobody reads before it is spoken of; readable by its owner only. Raises `FileExistsError`."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
 def _sync_directory(path: str) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

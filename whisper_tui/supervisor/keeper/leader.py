@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper.processes import Descendants
+from whisper_tui.supervisor.keeper.processes import Descendants, look_at
 from whisper_tui.supervisor.keeper.signals import send_to_all, send_to_group
 
 
@@ -29,6 +29,9 @@ class Leader:
         """Also its process group: it was started in a session of its own."""
         self.born = 0.0
         """Monotonic seconds."""
+        self.born_at = 0.0
+        """Seconds since the epoch."""
+        self._start_time: int | None = None
         self.death: Death | None = None
         """None: it is not reaped, so its pid is its own."""
 
@@ -36,6 +39,7 @@ class Leader:
         """The process exists."""
         self.pid = pid
         self.born = time.monotonic()
+        self.born_at = time.time()
         self._descendants.expect_group(pid)
 
     @property
@@ -50,8 +54,17 @@ class Leader:
             return False
         return os.WTERMSIG(self.death.status) in self._sent
 
+    def start_time(self) -> int:
+        """Its start as the kernel counts it; 0: it does not tell. In the middle of its exec a process answers late."""
+        if self._start_time is None:
+            seen = look_at(self.pid, dead_too=True) if self.death is None else None
+            self._start_time = seen.start if seen else 0
+        return self._start_time
+
     def reap(self) -> bool:
         """Bury all our dead. Returns whether nobody is left."""
+        if self.pid and self.death is None:
+            self.start_time()
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)

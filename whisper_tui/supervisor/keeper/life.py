@@ -92,13 +92,11 @@ class Keeper:
     def _start(self) -> None:
         ours = self._open_channels()
         spawn.enter(self._spec["cwd"])
-        started_at = time.time()
         try:
             pid = spawn.spawn(self._spec, self._job.environment, ours.actions)
         finally:
             os.chdir("/")
         self._leader.has_started(pid)
-        self._records.identify(pid, started_at)
         for fd in ours.theirs:
             os.close(fd)
         for number, fd in enumerate(ours.sources):
@@ -138,7 +136,7 @@ class Keeper:
             if self._orders is None:
                 self._orders = Orders(self._path(layout.CONTROL))
                 self._poll.register(self._orders.fd, select.POLLIN)
-            self._records.spawned()
+            self._records.spawned(self._leader)
         except OSError:
             self._alarms.ring_in(DISK_RETRY_S, "introduce", self._introduce)
             return
@@ -194,7 +192,7 @@ class Keeper:
         elif self._background.look(None):
             self._background.save()
         try:
-            self._records.ended(death, death.at - self._leader.born, self._facts())
+            self._records.ended(self._leader, death, self._facts())
         except OSError:
             time.sleep(DISK_RETRY_S)
             return

@@ -72,7 +72,7 @@ class Descendants:
         """Whether a descendant can live on that is no child of the root, nor of its children."""
         self._groups: set[int] = set()
         self._known: set[tuple[int, int]] = set()
-        self._by_children = adopts and LINUX and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+        self._by_children: bool | None = None if adopts and LINUX else False
 
     def expect_group(self, pgid: int) -> None:
         """Whoever is in this process group counts, should its parent be gone."""
@@ -81,6 +81,8 @@ class Descendants:
 
     def now(self, *, without: int | None = None) -> list[Seen]:
         """The living descendants at this moment; `without` leaves one child out, and all that goes back to it."""
+        if self._by_children is None:
+            self._by_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         if self._by_children:
             return self._walk(without)
         return self._select(_from_proc() if LINUX else _from_ps(), without)

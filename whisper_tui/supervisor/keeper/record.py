@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keeper.leader import Death
-from whisper_tui.supervisor.keeper.processes import look_at
+from whisper_tui.supervisor.keeper.leader import Death, Leader
 from whisper_tui.supervisor.keeper.spawn import StartFailed
 
 
@@ -21,20 +20,20 @@ class Records:
         self._process: dict[str, Any] | None = None
         self._reserved = -1
 
-    def identify(self, leader: int, started_at: float) -> None:
-        """Remember who the leader is, while its pid cannot be anybody else's."""
-        seen = look_at(leader, dead_too=True)
+    def identify(self, leader: Leader) -> None:
+        """Note who the leader is."""
         self._process = {
-            "pid": leader,
-            "pgid": leader,
-            "start": seen.start if seen else 0,
+            "pid": leader.pid,
+            "pgid": leader.pid,
+            "start": leader.start_time(),
             "boot": self._boot,
             "keeper": os.getpid(),
-            "at": started_at,
+            "at": leader.born_at,
         }
 
-    def spawned(self) -> None:
+    def spawned(self, leader: Leader) -> None:
         """Tell who runs, and set room aside for the ending. Raises `OSError` on a disk that takes nothing."""
+        self.identify(leader)
         layout.write_json(self._path(layout.PID), self._process)
         self._reserved = os.open(self._path(layout.EXIT) + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.pwrite(self._reserved, b" " * layout.RESERVED, 0)
@@ -44,8 +43,10 @@ class Records:
         told = {"problem": failure.problem, "subject": failure.subject, "message": failure.message}
         self._write_exit({"failed": told, "at": time.time(), "out": 0, "err": 0})
 
-    def ended(self, death: Death, wall_s: float, facts: dict[str, Any]) -> None:
+    def ended(self, leader: Leader, death: Death, facts: dict[str, Any]) -> None:
         """The leader ended; `facts` is what else belongs to it. Raises `OSError`."""
+        if self._process is None:
+            self.identify(leader)
         status, usage = death.status, death.usage
         if os.WIFSIGNALED(status):
             facts = facts | {"signal": os.WTERMSIG(status), "core": os.WCOREDUMP(status)}
@@ -54,7 +55,7 @@ class Records:
         facts["process"] = self._process
         facts["at"] = time.time()
         facts["usage"] = {
-            "wall_s": round(wall_s, 6),
+            "wall_s": round(death.at - leader.born, 6),
             "user_s": usage.ru_utime,
             "system_s": usage.ru_stime,
             "max_rss_kib": usage.ru_maxrss // 1024 if sys.platform == "darwin" else usage.ru_maxrss,
@@ -63,14 +64,24 @@ class Records:
 
     def done(self, totals: tuple[int, int] | None) -> None:
         """All is over. `totals`: the sizes of the streams, where their files do not show them."""
-        content = b"" if totals is None else json.dumps({"out": totals[0], "err": totals[1]}).encode()
+        path = self._path(layout.DONE)
+        if totals is not None and self._done_with_sizes(path, totals):
+            return
         try:
-            if content:
-                layout.write_whole(self._path(layout.DONE), content)
-            else:
-                os.close(os.open(self._path(layout.DONE), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError:
             return
+
+    def _done_with_sizes(self, path: str, totals: tuple[int, int]) -> bool:
+        """Also on a full disk: the record of the ending is there already, and holds the sizes as they were then."""
+        try:
+            layout.write_json(path, {"out": totals[0], "err": totals[1]})
+        except OSError:
+            try:
+                os.link(self._path(layout.EXIT), path)
+            except OSError:
+                return False
+        return True
 
     def _write_exit(self, facts: dict[str, Any]) -> None:
         """Into the room that was reserved; the blanks behind it are blanks of JSON, too."""

@@ -14,9 +14,12 @@ from contextlib import suppress
 from whisper_tui.supervisor.keeper.job import take
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
+from whisper_tui.supervisor.keeper.rehearsal import rehearse
 
 IDLE = 4
 """Keepers that wait for a job."""
+REHEARSED = 8
+"""Rehearsals before the first fork: so often the interpreter wants to see code before it has adapted to it."""
 FORK_PAUSE_S = 0.2
 """Pause after a waiting keeper died without a job: something kills them, or the system has no room."""
 LIFELINE = 0
@@ -28,27 +31,30 @@ _LARGEST_MESSAGE = 1 << 18
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
-def main(jobs_fd: int) -> None:
-    """Fork keepers until the supervisor is gone. `jobs_fd`: the socket on which the directories of jobs arrive."""
+def main(jobs_fd: int, runs: str) -> None:
+    """Fork keepers until the supervisor is gone. `jobs_fd`: the socket on which jobs arrive."""
     os.set_inheritable(jobs_fd, False)
     jobs = socket.socket(fileno=jobs_fd)
     for number in _SIGNALS_IGNORED:
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
-    Zygote(jobs, boot_id(), _adoption()).run()
+    Zygote(jobs, runs, boot_id(), _adoption()).run()
 
 
 class Zygote:
     """Keeps `IDLE` keepers waiting. It knows the waiting ones by pid; one that takes a job says so first."""
 
-    def __init__(self, jobs: socket.socket, boot: str, adopt: "Adoption") -> None:
+    def __init__(self, jobs: socket.socket, runs: str, boot: str, adopt: "Adoption") -> None:
         self._jobs = jobs
+        self._runs = runs
         self._boot = boot
         self._adopt = adopt
         self._wake = wakeup_pipe(signal.SIGCHLD)
         self._taken, self._taken_in = os.pipe()
         self._idle: set[int] = set()
         os.set_blocking(self._taken, False)
+        for _ in range(REHEARSED):
+            rehearse(runs, Standing(boot, self._wake, adopts=False))
         gc.collect()
         gc.freeze()
 
@@ -78,7 +84,7 @@ class Zygote:
             if not pid:
                 for fd in (self._wake, self._taken):
                     os.close(fd)
-                _live(self._jobs, self._taken_in, self._boot, self._adopt)
+                self._live()
             self._idle.add(pid)
 
     def _note_taken(self) -> None:
@@ -95,6 +101,28 @@ class Zygote:
         if died_idle:
             time.sleep(FORK_PAUSE_S)
 
+    def _live(self) -> None:
+        """A keeper from its fork to its end. Never returns."""
+        status = 1
+        try:
+            os.setsid()
+            standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin())
+            if not _is_waiting(self._jobs):
+                rehearse(self._runs, standing)
+            message = _wait_for_job(self._jobs)
+            if message:
+                with suppress(BrokenPipeError):
+                    os.write(self._taken_in, _PID.pack(os.getpid()))
+                self._jobs.close()
+                os.close(self._taken_in)
+                _keep(message, standing)
+            status = 0
+        finally:
+            if status:
+                sys.excepthook(*sys.exc_info())
+                sys.stderr.flush()
+            os._exit(status)
+
 
 def wakeup_pipe(*numbers: int) -> int:
     """A descriptor that gets one byte, its number, for each of these signals."""
@@ -109,26 +137,6 @@ def wakeup_pipe(*numbers: int) -> int:
     return reader
 
 
-def _live(jobs: socket.socket, taken: int, boot: str, adopt: "Adoption") -> None:
-    """A keeper from its fork to its end. Never returns."""
-    status = 1
-    try:
-        os.setsid()
-        standing = Standing(boot, wakeup_pipe(signal.SIGCHLD), adopt.begin())
-        message = _wait_for_job(jobs)
-        if message:
-            os.write(taken, _PID.pack(os.getpid()))
-            jobs.close()
-            os.close(taken)
-            _keep(message, standing)
-        status = 0
-    finally:
-        if status:
-            sys.excepthook(*sys.exc_info())
-            sys.stderr.flush()
-        os._exit(status)
-
-
 def _keep(message: bytes, standing: Standing) -> None:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, LIFELINE)
@@ -136,6 +144,13 @@ def _keep(message: bytes, standing: Standing) -> None:
     job = take(message)
     if job is not None:
         Keeper(job, standing).run()
+
+
+def _is_waiting(jobs: socket.socket) -> bool:
+    """Whether a job is there already."""
+    poll = select.poll()
+    poll.register(jobs, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _wait_for_job(jobs: socket.socket) -> bytes:

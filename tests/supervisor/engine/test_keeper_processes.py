@@ -1,0 +1,138 @@
+"""Looking at processes: the same answers from every source, and nobody else's process is ever hit."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.supervisor.engine.conftest import Engine, until
+from whisper_tui.model.ending import Exited
+from whisper_tui.supervisor.keeper import processes
+from whisper_tui.supervisor.keeper.alarms import Alarms
+from whisper_tui.supervisor.keeper.processes import Descendants, Seen, command_of, look_at
+from whisper_tui.supervisor.keeper.signals import send_to, send_to_group
+
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+
+
+@pytest.fixture
+def family():
+    """A shell with two children, one of them in a session of its own."""
+    text = "sleep 600 & setsid sleep 601 & echo ready; wait"
+    shell = subprocess.Popen(["bash", "-c", text], stdout=subprocess.PIPE, start_new_session=True)
+    assert shell.stdout is not None
+    shell.stdout.readline()
+    deadline = time.monotonic() + 30
+    while len(commands(Descendants(shell.pid, adopts=False).now())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    yield shell
+    for seen in Descendants(shell.pid, adopts=False).now():
+        os.kill(seen.pid, signal.SIGKILL)
+    shell.kill()
+    shell.wait()
+    shell.stdout.close()
+
+
+def commands(found: list[Seen]) -> set[str]:
+    return {command for seen in found if (command := command_of(seen.pid)).startswith("sleep")}
+
+
+def test_the_walk_finds_children_in_other_sessions(family):
+    assert commands(Descendants(family.pid, adopts=True).now()) == {"sleep 600", "sleep 601"}
+
+
+@linux_only
+def test_without_lists_of_children_all_processes_are_searched(family):
+    descendants = Descendants(family.pid, adopts=True)
+    descendants._by_children = False
+    assert commands(descendants.now()) == {"sleep 600", "sleep 601"}
+
+
+@pytest.mark.skipif(not shutil.which("ps"), reason="needs ps")
+def test_where_there_is_no_proc_ps_tells_the_same(family, monkeypatch):
+    monkeypatch.setattr(processes, "LINUX", False)
+    descendants = Descendants(family.pid, adopts=False)
+    found = descendants.now()
+    assert commands(found) == {"sleep 600", "sleep 601"}
+    assert all(abs(seen.start - time.time()) < 3600 for seen in found)
+    assert descendants.now(without=found[0].pid) != found
+
+    family.kill()
+    family.wait()
+    assert commands(descendants.now()) == {"sleep 600", "sleep 601"}, "orphans are known by their group and from before"
+
+
+def test_one_child_and_all_that_is_its_own_can_be_left_out(family):
+    assert Descendants(os.getpid(), adopts=True).now(without=family.pid) == []
+
+
+def test_a_process_that_took_over_a_pid_is_not_signalled(family):
+    seen = look_at(family.pid)
+    assert seen is not None
+    assert not send_to(seen._replace(start=seen.start - 1), signal.SIGKILL)
+    assert family.poll() is None
+    assert send_to(seen, signal.SIGKILL)
+    assert family.wait(30) == -signal.SIGKILL
+
+
+def test_a_dead_process_is_nobody():
+    child = subprocess.Popen(["true"])
+    child.wait()
+    assert look_at(child.pid) is None
+    assert not send_to_group(child.pid, signal.SIGTERM)
+
+
+def test_our_own_group_is_never_signalled():
+    assert not send_to_group(os.getpgid(0), signal.SIGTERM)
+    assert not send_to_group(0, signal.SIGTERM)
+
+
+def test_an_alarm_that_is_set_again_is_moved():
+    rung: list[str] = []
+    alarms = Alarms()
+    assert alarms.milliseconds_left() is None
+    alarms.ring_in(1000, "a", lambda: rung.append("late"))
+    alarms.ring_in(0, "a", lambda: rung.append("now"))
+    alarms.ring_in_once(0, "a", lambda: rung.append("never"))
+    assert alarms.milliseconds_left() in {0, 1}
+    alarms.ring()
+    alarms.ring()
+    assert rung == ["now"]
+    assert not alarms.cancel("a")
+
+
+@linux_only
+async def test_many_runs_at_once_hold_no_descriptor_of_the_supervisor(engine: Engine):
+    before = len(os.listdir("/dev/fd"))
+    keys = [await engine.start("until test -e go; do sleep 0.5; done; exit 3") for _ in range(60)]
+    for key in keys:
+        await engine.spawned(key)
+    assert len(os.listdir("/dev/fd")) == before
+    (engine.workspace / "go").touch()
+    for key in keys:
+        assert await engine.ended(key) == Exited(code=3)
+
+
+@linux_only
+async def test_a_keeper_holds_nothing_that_it_does_not_need(engine: Engine):
+    key = await engine.start("exec sleep 600")
+    keeper = (await engine.spawned(key)).process.keeper_pid
+    targets = [os.readlink(f"/proc/{keeper}/fd/{fd}") for fd in os.listdir(f"/proc/{keeper}/fd")]
+    assert sum("socket" in target for target in targets) == 0, targets
+    assert len(targets) <= 12, targets
+
+
+@linux_only
+async def test_keepers_that_wait_are_replaced_when_they_are_killed(engine: Engine):
+    await engine.run("true")
+    zygote = engine.executor._keepers._zygote
+    assert zygote is not None
+    for pid in processes.children_of(zygote.pid):
+        os.kill(pid, signal.SIGKILL)
+    key = await engine.run("echo fine")
+    assert engine.out(key) == b"fine\n"
+    await until(lambda: len(processes.children_of(zygote.pid)) >= 4)
