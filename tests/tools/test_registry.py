@@ -125,7 +125,18 @@ async def test_calling_an_unknown_tool_is_an_error_that_lists_the_tools(registry
 
 def test_the_standard_tools_publish_closed_schemas_and_complete_prompt_texts():
     registry = standard_registry(ToolContext(Recorded(), session("/ws")))
-    assert [tool.name for tool in registry.get_all_tools()] == ["execute_command", "run_shell_command"]
+    assert [tool.name for tool in registry.get_all_tools()] == [
+        "execute_command",
+        "execute_command_line",
+        "run_shell_command",
+        "ExecCommand",
+        "TaskList",
+        "TaskStatus",
+        "TaskOutput",
+        "TaskInput",
+        "TaskStop",
+        "read_file",
+    ]
     for tool in registry.get_all_tools():
         assert tool.parameters_schema["additionalProperties"] is False
         text = tool.get_ai_prompt_instructions()

@@ -192,7 +192,7 @@ async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_command_run
             "return_code": 0,
             "timed_out": False,
         }
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["execute_command", "run_shell_command"]
+        assert "execute_command" in [tool.name for tool in (await client.list_tools()).tools]
 
 
 async def test_a_stopped_supervisor_leaves_the_call_waiting_until_there_is_one_again(place):

@@ -42,13 +42,14 @@ async def test_a_null_return_code_reaches_the_client_as_a_key_with_null(doorway,
 async def test_the_tools_are_listed_truthfully_and_at_once(doorway, mode):
     async with doorway.client(mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == {"execute_command", "run_shell_command"}
+    assert {"execute_command", "run_shell_command", "ExecCommand", "TaskOutput", "read_file"} <= set(tools)
+    looking = {"TaskList", "TaskStatus", "TaskOutput", "read_file"}
     for tool in tools.values():
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema is None
         assert tool.meta["anthropic/alwaysLoad"] is True
-        assert not tool.annotations.read_only_hint
-        assert tool.annotations.destructive_hint
+        assert tool.annotations.read_only_hint is (tool.name in looking)
+        assert tool.annotations.destructive_hint is (tool.name not in looking)
         assert tool.annotations.open_world_hint
 
 

@@ -23,6 +23,7 @@ from whisper_tui.tools.run_shell_command import RunShellCommandTool
 from whisper_tui.tools.standard import standard_registry
 from whisper_tui.tools.supervised_tool import SupervisedTool
 from whisper_tui.tools.told import told
+from whisper_tui.tools.tool_set import ToolSet
 
 __all__ = [
     "AITool",
@@ -45,6 +46,7 @@ __all__ = [
     "ToolContext",
     "ToolFailure",
     "ToolRegistry",
+    "ToolSet",
     "UnknownTool",
     "standard_registry",
     "told",

@@ -59,6 +59,11 @@ class AITool(ABC):
         return None
 
     @property
+    def read_only(self) -> bool:
+        """Whether no call of it changes anything."""
+        return False
+
+    @property
     def tags(self) -> list[str]:
         """Words to find the tool by."""
         return []

@@ -70,9 +70,14 @@ class AskedTool(SupervisedTool):
         """A failure as a result in the tool's own shape."""
         return self._tool.error_result(error)
 
-    async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """Whether this call goes through the queue."""
-        return await self._tool.needs_approval(arguments)
+    @property
+    def read_only(self) -> bool:
+        """Whether no call of it changes anything."""
+        return self._tool.read_only
+
+    async def is_asked(self, arguments: object) -> bool:
+        """Whether this call goes through the queue. Raises `ArgumentError`."""
+        return await self._tool.needs_approval(check_arguments(self.name, self.parameters_schema, arguments))
 
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
         """Check the arguments and make a request that shows them as they are."""
@@ -107,7 +112,7 @@ class AskedTool(SupervisedTool):
     async def execute(self, **kwargs: Any) -> Any:
         """Ask where that is needed, and return what the wrapped tool returns."""
         try:
-            if not await self.needs_approval(check_arguments(self.name, self.parameters_schema, kwargs)):
+            if not await self.is_asked(kwargs):
                 return await run_tool(self._tool, kwargs)
             return await super().execute(**kwargs)
         except WhisperError as error:

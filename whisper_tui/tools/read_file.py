@@ -42,6 +42,11 @@ class ReadFileTool(AITool):
         return ["file", "read", "text"]
 
     @property
+    def read_only(self) -> bool:
+        """It changes nothing."""
+        return True
+
+    @property
     def parameters_schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
         return {
@@ -106,12 +111,18 @@ class ReadFileTool(AITool):
             return {"error": f"Permission denied: {path}"}
         except OSError as error:
             return {"error": f"Cannot be read: {path}: {error.strerror}"}
-        with os.fdopen(fd, "rb") as file:
-            about = os.fstat(fd)
-            if stat.S_ISDIR(about.st_mode):
-                return {"error": f"Is a directory: {path}"}
-            if not stat.S_ISREG(about.st_mode):
-                return {"error": f"Not a regular file: {path}"}
+        try:
+            return self._content(fd, path, encoding)
+        finally:
+            os.close(fd)
+
+    def _content(self, fd: int, path: str, encoding: str) -> str | dict[str, str]:
+        about = os.fstat(fd)
+        if stat.S_ISDIR(about.st_mode):
+            return {"error": f"Is a directory: {path}"}
+        if not stat.S_ISREG(about.st_mode):
+            return {"error": f"Not a regular file: {path}"}
+        with os.fdopen(fd, "rb", closefd=False) as file:
             data = file.read(self._largest + 1)
         if len(data) > self._largest:
             size = f"{max(about.st_size, len(data)):,} bytes, and at most {self._largest:,} are read"

@@ -12,6 +12,7 @@ from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.failure import DuplicateTool, UnknownTool
 from whisper_tui.tools.running import run_tool
 from whisper_tui.tools.supervised_tool import SupervisedTool
+from whisper_tui.tools.tool_set import ToolSet, ToolSets
 
 
 class ToolRegistry:
@@ -21,6 +22,7 @@ class ToolRegistry:
         """`context`: of the session whose approval queue every tool goes through that does not ask by itself."""
         self._context = context
         self._tools: dict[str, AITool] = {}
+        self._sets = ToolSets()
         for tool in tools:
             self.register_tool(tool)
 
@@ -82,6 +84,18 @@ class ToolRegistry:
             and (category is None or tool.category == category)
             and pattern.search(tool.name)
         ]
+
+    def define_tool_set(self, tool_set: ToolSet) -> None:
+        """Name a selection of tools. Raises `InvalidRequest` for a taken name or an unknown parent."""
+        self._sets.define(tool_set)
+
+    def get_tool_set(self, name: str) -> list[AITool]:
+        """The tools of a named selection. Raises `InvalidRequest` or `UnknownTool`."""
+        return self._sets.select(name, self._tools)
+
+    def get_tool_set_names(self) -> list[str]:
+        """The names of all selections."""
+        return list(self._sets.names())
 
     async def call(self, name: str, arguments: object) -> Any:
         """Run a tool. Raises `UnknownTool`, `ArgumentError` before anything is started, and what the tool raises.

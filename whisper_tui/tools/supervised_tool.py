@@ -15,6 +15,10 @@ class SupervisedTool(AITool):
     def __init__(self, context: ToolContext) -> None:
         self._context = context
 
+    async def is_asked(self, arguments: object) -> bool:
+        """Whether a call goes to the supervisor at all. Raises `ArgumentError`."""
+        return True
+
     @abstractmethod
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
         """Check the arguments and make a request of them. Raises `WhisperError`; nothing is submitted."""

@@ -17,6 +17,8 @@ These tools run commands on the user's machine under whisper_tui, where a human 
 do what was denied.
 - The human may change a command before it runs. Then the answer says what ran instead.
 - Give `run_shell_command` a `description`: the human reads it.
+- `ExecCommand` answers when the command ends, or at the end of its foreground window; then the command goes on as a \
+task, which `TaskOutput`, `TaskStatus`, `TaskInput` and `TaskStop` are about.
 - Each call is independent; `cd` and variables do not last. `timeout` counts from the start of the command, not while \
 the human thinks."""
 
@@ -28,7 +30,10 @@ def declared(tool: AITool) -> types.Tool:
         description=tool.description,
         input_schema=tool.parameters_schema,
         annotations=types.ToolAnnotations(
-            read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+            read_only_hint=tool.read_only,
+            destructive_hint=not tool.read_only,
+            idempotent_hint=tool.read_only,
+            open_world_hint=True,
         ),
         # Claude Code shows a model only the names of other tools until it searches for them.
         meta={"anthropic/alwaysLoad": True},
@@ -43,9 +48,23 @@ def answered(answer: Answer, call_id: str) -> types.CallToolResult:
     """
     meta: dict[str, Any] = {CALL_ID: call_id}
     if answer.told is None:
-        return types.CallToolResult(content=[_text(answer.text)], structured_content=answer.result, meta=meta)
+        return _result(answer.result, answer.text, is_error=answer.failed, meta=meta)
     content: list[types.ContentBlock] = [_text(answer.told), _text(answer.text)]
-    return types.CallToolResult(content=content, meta=meta | {TOLD: answer.told})
+    return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {TOLD: answer.told})
+
+
+def plain(tool: AITool, result: Any) -> types.CallToolResult:
+    """The answer of a tool that nobody had to be asked about."""
+    return _result(result, tool.text(result), is_error=tool.is_error(result), meta=None)
+
+
+def failed_by(tool: AITool, error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
+    """The answer to a call of this tool that has no result, in the tool's own shape where it has one."""
+    shaped = tool.error_result(error)
+    if shaped is None:
+        return failed(error, call_id)
+    meta = {CALL_ID: call_id} if call_id is not None else None
+    return _result(shaped, tool.text(shaped), is_error=True, meta=meta)
 
 
 def failed(error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
@@ -55,6 +74,12 @@ def failed(error: WhisperError, call_id: str | None = None) -> types.CallToolRes
     )
     meta = {CALL_ID: call_id} if call_id is not None else None
     return types.CallToolResult(content=[_text(text)], is_error=True, meta=meta)
+
+
+def _result(result: Any, text: str, *, is_error: bool, meta: dict[str, Any] | None) -> types.CallToolResult:
+    """Text, and the same facts as structured content where they are an object."""
+    structured = result if isinstance(result, dict) else None
+    return types.CallToolResult(content=[_text(text)], structured_content=structured, is_error=is_error, meta=meta)
 
 
 def _text(text: str) -> types.TextContent:

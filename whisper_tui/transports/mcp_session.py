@@ -1,7 +1,6 @@
 """One agent that speaks MCP: the official SDK serves the protocol, the tools do the work."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,14 +10,13 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from whisper_tui import __version__
-from whisper_tui.model.call import ClientInfo, Session
+from whisper_tui.model.call import CallRequest, ClientInfo, Session
 from whisper_tui.model.command import digest
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
-from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import CommandTool, ToolRegistry, UnknownTool
+from whisper_tui.tools import Answer, SupervisedTool, ToolRegistry, UnknownTool
 from whisper_tui.transports.client_habits import without_added_keys
-from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared, failed
+from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared, failed_by, plain
 from whisper_tui.transports.mcp_lines import serve_lines
 from whisper_tui.transports.mcp_progress import Overview
 
@@ -78,35 +76,33 @@ class McpSession:
         except UnknownTool as error:
             raise MCPError(types.INVALID_PARAMS, error.sentence()) from error
         try:
-            if isinstance(tool, CommandTool):
+            if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
                 return await self._run(ctx, tool, arguments)
-            return _plain(await self._registry.call(tool.name, arguments))
+            return plain(tool, await self._registry.call(tool.name, arguments))
         except WhisperError as error:
-            return failed(error)
+            return failed_by(tool, error)
 
-    async def _run(self, ctx: Context, tool: CommandTool, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def _run(self, ctx: Context, tool: SupervisedTool, arguments: Mapping[str, Any]) -> types.CallToolResult:
         request_id = str(ctx.request_id)
         request = tool.request(arguments, key=self._key(request_id, tool.name, arguments))
         submission = asyncio.create_task(self._supervision.submit(request))
         self._unanswered[request_id] = submission
+        call_id: str | None = None
         try:
             # A cancelled request must not leave a half-made submission behind: the task goes on to its end.
             call_id = await asyncio.shield(submission)
-            record = await self._outcome(ctx, call_id)
-        except WhisperError:
-            self._unanswered.pop(request_id, None)
-            raise
-        self._unanswered.pop(request_id, None)
-        try:
-            return answered(await tool.answer(record), call_id)
+            answer = await self._follow(ctx, tool, request, call_id)
         except WhisperError as error:
-            return failed(error, call_id)
+            self._unanswered.pop(request_id, None)
+            return failed_by(tool, error, call_id)
+        self._unanswered.pop(request_id, None)
+        return answered(answer, call_id)
 
-    async def _outcome(self, ctx: Context, call_id: str) -> CallRecord:
+    async def _follow(self, ctx: Context, tool: SupervisedTool, request: CallRequest, call_id: str) -> Answer:
         if not ctx.meta or ctx.meta.get("progress_token") is None:
-            return await self._supervision.outcome(call_id)
+            return await tool.follow(request, call_id)
         async with self._overview.reporting(call_id, ctx.session.report_progress, self._progress_interval_s):
-            return await self._supervision.outcome(call_id)
+            return await tool.follow(request, call_id)
 
     async def _cancelled(self, _ctx: Context, params: types.CancelledNotificationParams) -> None:
         """Withdraw the call of a cancelled request; one that was answered, or is unknown, is nobody's business."""
@@ -135,10 +131,3 @@ class McpSession:
         key = f"mcp {request_id} {digest(f'{tool} {sorted(arguments.items())!r}')}"
         self._keys_used[key] = number = self._keys_used.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
-
-
-def _plain(result: Any) -> types.CallToolResult:
-    """The answer of a tool that is no command."""
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    structured = result if isinstance(result, dict) else None
-    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structured)

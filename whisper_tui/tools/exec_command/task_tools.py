@@ -114,6 +114,7 @@ class TaskListTool(TaskTool):
 
     name = "TaskList"
     description = "List the active command tasks of this session, newest first."
+    read_only = True
     parameters_schema: dict[str, Any] = {  # noqa: RUF012
         "type": "object",
         "properties": {},
@@ -155,6 +156,7 @@ class TaskStatusTool(TaskTool):
 
     name = "TaskStatus"
     description = "Say where a command task stands: its state, its command, its process and its exit status."
+    read_only = True
     parameters_schema: dict[str, Any] = {  # noqa: RUF012
         "type": "object",
         "properties": {"task_id": TASK_ID},
@@ -190,6 +192,7 @@ class TaskOutputTool(TaskTool):
         "Get the output of a command task so far, in the order in which it arrived on both streams. With `block` it "
         "first waits for the end of the task."
     )
+    read_only = True
     parameters_schema: dict[str, Any] = {  # noqa: RUF012
         "type": "object",
         "properties": {
