@@ -162,6 +162,15 @@ def test_a_call_outlives_the_death_of_the_supervisor(instance):
     assert json.loads(out)["stdout"] == "still here\n"
 
 
+def test_a_caller_is_told_when_the_supervisor_is_stopped_and_does_not_bring_it_back(instance):
+    call = instance.call("execute_command", command="true")
+    instance.run("stop")
+    out, err = call.communicate(timeout=90)
+    assert (call.returncode, out) == (3, "") and "was stopped before call 1 ended" in err
+    assert instance.run("status").returncode == 3
+    assert instance.rows("show", "1")["state"] == "waiting"
+
+
 def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
     instance.run("approve", "1")

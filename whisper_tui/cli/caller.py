@@ -13,6 +13,7 @@ from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools import AITool, CommandTool, ToolContext, standard_registry
 from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.rendezvous import was_stopped
 
 RETURNS = 5
 """How often a lost supervisor is looked for again."""
@@ -30,6 +31,7 @@ class Caller:
             pid=os.getpid(),
             environment={key: value for key, value in environ.items() if _is_text(key + value)},
         )
+        self._home = home
         self._supervision = RemoteSupervision(home)
 
     async def __aenter__(self) -> Self:
@@ -37,8 +39,9 @@ class Caller:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with suppress(WhisperError):
-            await self._supervision.close_session(self._session.id, "the command ended")
+        if not was_stopped(self._home):
+            with suppress(WhisperError):
+                await self._supervision.close_session(self._session.id, "the command ended")
         await self._supervision.close()
 
     async def call(self, tool_name: str, arguments: object) -> tuple[Any, str | None]:
@@ -63,7 +66,12 @@ class Caller:
         for _ in range(RETURNS):
             try:
                 return await self._supervision.outcome(call_id)
-            except Unavailable:
+            except Unavailable as error:
+                if was_stopped(self._home):
+                    raise Unavailable(
+                        f"the supervisor was stopped before call {call_id} ended",
+                        hint=f"Nothing is lost: whisper-tui show {call_id} says how it stands",
+                    ) from error
                 await asyncio.sleep(PAUSE_S)
                 await self._supervision.open_session(self._hello.model_copy(update={"resume": self._session.id}))
         return await self._supervision.outcome(call_id)

@@ -1,7 +1,6 @@
 """The cockpit over a running supervisor."""
 
 import asyncio
-from pathlib import Path
 
 from whisper_tui.cli.deciding import decider
 from whisper_tui.config import load
@@ -9,7 +8,7 @@ from whisper_tui.model.home import Home
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.wire.autostart import ensure_supervisor
 from whisper_tui.wire.client import RemoteSupervision
-from whisper_tui.wire.protocol import SOCKET
+from whisper_tui.wire.rendezvous import was_stopped
 
 
 def open_cockpit(home: Home) -> int:
@@ -23,8 +22,8 @@ async def _open(home: Home, theme: str | None) -> int:
     connections = [await RemoteSupervision.connect(home, start=False)]
 
     async def reconnect() -> RemoteSupervision:
-        """A supervisor that crashed has left its socket behind and is brought back; one that was stopped stays so."""
-        if (Path(home.runtime) / SOCKET).exists():
+        """A supervisor that crashed is brought back; one that was stopped stays so."""
+        if not was_stopped(home):
             await ensure_supervisor(home)
         connections.append(await RemoteSupervision.connect(home, start=False))
         return connections[-1]

@@ -98,6 +98,11 @@ def reach(home: Home, *, patience_s: float = PATIENCE_S) -> socket.socket:
         time.sleep(_POLL_S)
 
 
+def was_stopped(home: Home) -> bool:
+    """Whether a supervisor that is gone went in order; one that crashed has left its socket behind."""
+    return not (Path(home.runtime) / SOCKET).exists()
+
+
 def choice_of(home: Home) -> list[str]:
     """The options that make a subcommand use exactly these directories."""
     root = home.config.parent
