@@ -9,13 +9,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"
+PROGRAM = 'if __name__ == "__main__":'
 SLOWEST_S = 1800
 """Seconds that one benchmark may take."""
 
 
 def scripts() -> list[Path]:
-    """Every benchmark beside this file."""
-    return sorted(path for path in HERE.glob("*.py") if path != Path(__file__) and not path.name.startswith("_"))
+    """Every benchmark beside this file: each is a program; what they share is none."""
+    programs = (path for path in HERE.glob("*.py") if PROGRAM in path.read_text(encoding="utf-8"))
+    return sorted(path for path in programs if path.name != Path(__file__).name)
 
 
 def machine() -> str:
