@@ -1,0 +1,137 @@
+"""The library: what an agent's author writes, over real commands."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import whisper_tui
+from whisper_tui import AITool, Approve, ArgumentError, CallRecord, Deny, Function, ToolFailure, connect, in_process
+
+
+def everything(_record: CallRecord) -> Approve:
+    return Approve()
+
+
+async def test_a_program_can_be_its_own_supervisor_and_human(tmp_path):
+    async with in_process("my agent", root=tmp_path, decide=everything) as agent:
+        result = await agent.call("execute_command", {"command": "pwd"})
+    assert result == {"stdout": f"{tmp_path}\n", "stderr": "", "return_code": 0, "timed_out": False}
+
+
+async def test_the_decision_may_be_a_denial_or_take_its_time(tmp_path):
+    async def decide(record: CallRecord):
+        await asyncio.sleep(0)
+        return Deny(reason="not here") if record.spec.command.words()[0] == "rm" else Approve()
+
+    async with in_process("my agent", root=tmp_path, decide=decide) as agent:
+        with pytest.raises(ToolFailure, match="not here"):
+            await agent.call("execute_command", {"command": "rm", "args": ["x"]})
+        assert (await agent.call("execute_command", {"command": "true"}))["return_code"] == 0
+
+
+async def test_a_call_that_the_program_leaves_open_waits_for_somebody_else(tmp_path):
+    seen = asyncio.Event()
+
+    def later(_record: CallRecord) -> None:
+        seen.set()
+
+    async with in_process("my agent", root=tmp_path, decide=later) as agent:
+        call = asyncio.create_task(agent.call("execute_command", {"command": "true"}))
+        async with asyncio.timeout(30):
+            await seen.wait()
+        assert not call.done()
+        await agent.supervision.withdraw("1", "never mind")
+        with pytest.raises(ToolFailure, match="never mind"):
+            await call
+
+
+async def test_wrong_arguments_raise_and_nobody_is_asked(tmp_path):
+    async with in_process("my agent", root=tmp_path, decide=everything) as agent:
+        with pytest.raises(ArgumentError, match="'command'"):
+            await agent.call("execute_command", {})
+        assert (await agent.supervision.status()).waiting == 0
+
+
+class Post(AITool):
+    name = "post"
+    description = "Posts a text."
+    parameters_schema = {"type": "object", "properties": {"text": {"type": "string"}}}  # noqa: RUF012
+
+    def get_ai_prompt_instructions(self):
+        return "Use post to post."
+
+    async def execute(self, text):
+        return {"posted": text}
+
+
+async def test_a_tool_of_the_authors_own_is_asked_about(tmp_path):
+    asked: list[CallRecord] = []
+
+    def decide(record: CallRecord) -> Approve:
+        asked.append(record)
+        return Approve()
+
+    async with in_process("my agent", root=tmp_path, decide=decide, tools=[Post()]) as agent:
+        assert await agent.call("post", {"text": "hello"}) == {"posted": "hello"}
+    assert [record.spec.command for record in asked] == [Function(tool="post", arguments={"text": "hello"})]
+
+
+async def test_what_runs_ends_with_the_block_and_the_journal_stays_where_it_is_wanted(tmp_path):
+    home = tmp_path / "home"
+    async with in_process("my agent", root=tmp_path, home=str(home), decide=everything) as agent:
+        envelope = await agent.call("ExecCommand", {"cmd": "exec sleep 300", "yield_time_ms": 0, "login": False})
+        task_id = envelope["result"]["task_handle"]["task_id"]
+    async with in_process("again", root=tmp_path, home=str(home), decide=everything) as agent:
+        record = await agent.supervision.record(task_id)
+        assert record.state.ending.kind == "signalled"
+
+
+async def test_the_users_supervisor_is_started_and_a_tool_of_the_authors_own_goes_through_its_queue(tmp_path):
+    home = str(tmp_path / "home")
+
+    async def human() -> None:
+        async with asyncio.timeout(60):
+            while True:
+                listed = await whisper("list", "--json", "--home", home)
+                if '"waiting"' in listed:
+                    await whisper("approve", "1", "--home", home)
+                    return
+                await asyncio.sleep(0.1)
+
+    try:
+        async with connect("my agent", root=tmp_path, home=home, tools=[Post()]) as agent:
+            approving = asyncio.create_task(human())
+            async with asyncio.timeout(90):
+                assert await agent.call("post", {"text": "hello"}) == {"posted": "hello"}
+            await approving
+            assert (await agent.supervision.record("1")).state.ending.kind == "exited"
+    finally:
+        await whisper("stop", "--end-runs", "--home", home)
+
+
+async def whisper(*words: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "whisper_tui", *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    out, _ = await process.communicate()
+    return out.decode()
+
+
+def test_every_name_of_the_library_is_there_and_known_to_type_checkers():
+    stub = (Path(whisper_tui.__file__).parent / "__init__.pyi").read_text()
+    for name in whisper_tui.__all__:
+        assert getattr(whisper_tui, name) is not None
+        assert f" as {name}\n" in stub or f"{name}: str" in stub
+    assert stub.count(" as ") == len(whisper_tui.__all__) - 1
+    with pytest.raises(AttributeError, match="nothing"):
+        whisper_tui.nothing  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_else():
+    program = "import json, sys, whisper_tui; print(json.dumps([m for m in sys.modules if 'whisper_tui.' in m]))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(answer.stdout) == []

@@ -1,0 +1,151 @@
+"""For authors of agents: a session with the user's supervisor, or with one inside their own program."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.config import find_home
+from whisper_tui.model.call import Session, SessionHello, Trust
+from whisper_tui.model.decision import Decider, Decision
+from whisper_tui.model.errors import AlreadyDecided, WhisperError
+from whisper_tui.model.event import Judged
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.policy.rules import NO_RULES, Rules
+from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.state_directory import Occupation, prepare
+from whisper_tui.tools import AITool, ToolContext, ToolRegistry, standard_registry
+from whisper_tui.wire.client import RemoteSupervision
+
+Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
+"""Decides about a waiting call. None: it goes on waiting for somebody else."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent's session and its tools."""
+
+    session: Session
+    supervision: Supervision
+    tools: ToolRegistry
+    """The standard tools, those of installed packages, and yours; a tool added here is asked about like the others."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool, for as long as a human takes, and return its result.
+
+        Raises `ArgumentError` before anything is started, `ToolFailure` where nothing ran, and what a tool raises.
+        """
+        return await self.tools.call(name, dict(arguments))
+
+
+@asynccontextmanager
+async def connect(
+    name: str,
+    *,
+    root: str | os.PathLike[str] = ".",
+    home: str | None = None,
+    tools: Iterable[AITool] = (),
+    trust: Trust = "untrusted_external",
+    environment: Mapping[str, str] | None = None,
+    start: bool = True,
+) -> AsyncIterator[Agent]:
+    """A session with the user's supervisor, which is started if none runs and `start` allows it.
+
+    `name` is shown to the human; `root` is the workspace; `home` are other directories than the user's usual ones;
+    `environment` is what commands inherit, None: that of this process. Raises `WhisperError`.
+    """
+    supervision = await RemoteSupervision.connect(find_home(home, os.environ), start=start)
+    try:
+        async with _session(supervision, _hello(name, root, trust, environment), tools) as agent:
+            yield agent
+    finally:
+        await supervision.close()
+
+
+@asynccontextmanager
+async def in_process(
+    name: str,
+    *,
+    decide: Decide,
+    root: str | os.PathLike[str] = ".",
+    home: str | None = None,
+    rules: Rules = NO_RULES,
+    tools: Iterable[AITool] = (),
+    trust: Trust = "untrusted_external",
+    environment: Mapping[str, str] | None = None,
+) -> AsyncIterator[Agent]:
+    """A session with a supervisor inside this program, which ends with the block, and every command with it.
+
+    `decide` takes the human's place. `home` keeps the journal and the output; None: a temporary directory.
+    """
+    with ExitStack() as held:
+        chosen = home or held.enter_context(tempfile.TemporaryDirectory(prefix="whisper_tui."))
+        place = find_home(chosen, {})
+        prepare(place)
+        held.enter_context(Occupation(place.state))
+        supervisor = Supervisor(place, LocalExecutor(Path(place.state) / "runs"), rules=rules)
+        await supervisor.open()
+        deciding = asyncio.create_task(_decide_for_ever(supervisor, decide))
+        try:
+            async with _session(supervisor, _hello(name, root, trust, environment), tools) as agent:
+                yield agent
+        finally:
+            deciding.cancel()
+            await asyncio.wait([deciding])
+            await supervisor.shutdown(end_runs=True)
+            await supervisor.close()
+
+
+def _hello(
+    name: str, root: str | os.PathLike[str], trust: Trust, environment: Mapping[str, str] | None
+) -> SessionHello:
+    return SessionHello(
+        name=name,
+        root=os.path.realpath(root),
+        pid=os.getpid(),
+        trust=trust,
+        environment=_sendable(os.environ if environment is None else environment),
+    )
+
+
+@asynccontextmanager
+async def _session(supervision: Supervision, hello: SessionHello, tools: Iterable[AITool]) -> AsyncIterator[Agent]:
+    session = await supervision.open_session(hello)
+    registry = standard_registry(ToolContext(supervision, session))
+    for tool in tools:
+        registry.register_tool(tool)
+    try:
+        yield Agent(session, supervision, registry)
+    finally:
+        with suppress(WhisperError):
+            await supervision.close_session(session.id, "the program is done")
+
+
+def _sendable(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without the variables that are not text."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not any("\ud800" <= character <= "\udfff" for character in name + value)
+    }
+
+
+async def _decide_for_ever(supervisor: Supervisor, decide: Decide) -> None:
+    async for events in supervisor.watch():
+        for call_id in dict.fromkeys(event.call_id for event in events if isinstance(event, Judged)):
+            record = await supervisor.record(call_id)
+            if not isinstance(record.state, Waiting):
+                continue
+            decision = decide(record)
+            if isinstance(decision, Awaitable):
+                decision = await decision
+            if decision is not None:
+                by = Decider(surface="library", who="the program")
+                with suppress(AlreadyDecided):
+                    await supervisor.decide(call_id, decision, by, record.seen_digest())
