@@ -38,3 +38,5 @@ class Resolved(Value):
     """The working directory with links resolved. None: it does not exist."""
     problem: str | None = None
     """What would keep it from starting, in one sentence."""
+    git_is_neutral: bool = False
+    """Whether git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""

@@ -3,11 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from whisper_tui.model.call import Trust
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.policy.allowing import LOOKS, Allowing
+from whisper_tui.policy.environment import is_mark
+from whisper_tui.policy.matching import reaches
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
-from whisper_tui.policy.rules import Rules
+from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.view import View, view
 
 
 @dataclass(frozen=True)
@@ -19,32 +24,107 @@ class Question:
     spec: CommandSpec
     description: str
     resolved: Resolved
+    tool: str = ""
+    trust: Trust = "untrusted_external"
+    now: float = 0.0
+    """Seconds since the epoch: whether a remembered approval still holds."""
 
 
 def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdict:
     """Judge a call. Deny beats ask, ask beats allow; what nothing is known about is asked."""
     command = question.spec.command
+    seen = view(command)
     risks = risks_of(question)
     for rule in rules.deny:
-        if rule.matches(command):
+        if _applies(rule, question) and reaches(rule, command, seen):
             reason = rule.justification or f"the rule {rule.name!r} denies this command"
             return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
+    asked = _asked(question, rules, seen, risks)
+    if asked is not None:
+        return asked
+    allowed = _allowed(question, rules, seen, risks) or _remembered(question, memory, risks)
+    if allowed is not None:
+        return allowed
+    if question.tool in rules.strict:
+        reason = f"no rule allows this command, and {question.tool} runs nothing else"
+        return Verdict(kind="refuse", reason=reason, rule="strict", risks=risks)
+    return Verdict(kind="ask", reason=_nothing_known(seen), risks=risks)
+
+
+def _asked(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]) -> Verdict | None:
+    """Why this command is asked whatever any rule or memory allows."""
     if rules.broken:
-        return Verdict(
-            kind="ask", reason=f"the rules cannot be read, so everything is asked: {rules.broken}", risks=risks
-        )
+        reason = f"the rules cannot be read, so everything is asked: {rules.broken}"
+        return Verdict(kind="ask", reason=reason, risks=risks)
     doubt = _doubt(question, risks)
     if doubt:
         return Verdict(kind="ask", reason=doubt, risks=risks)
-    for rule in rules.allow:
-        if rule.matches(command) and not question.spec.environment:
-            reason = rule.justification or f"the rule {rule.name!r} allows this command"
-            return Verdict(kind="allow", reason=reason, rule=rule.name, risks=risks)
+    for rule in rules.ask:
+        if _applies(rule, question) and reaches(rule, question.spec.command, seen):
+            reason = rule.justification or f"the rule {rule.name!r} wants this command to be asked"
+            return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks)
+    return None
+
+
+def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
+    if question.resolved.problem:
+        return question.resolved.problem
+    for risk in risks:
+        if risk.id in ALWAYS_ASKED:
+            return risk.sentence
+    return None
+
+
+def _allowed(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]) -> Verdict | None:
+    """What a rule, or the list of commands that only look, says to this call."""
+    if any(not is_mark(name) for name in question.spec.environment):
+        return None
+    holding = tuple(rule for rule in rules.allow if _applies(rule, question))
+    for rule in holding:
+        if rule.matches(question.spec.command):
+            return _by_rules((rule,), risks)
+    if seen.plain is None:
+        return None
+    allowing = Allowing(
+        rules=(*holding, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
+        read_only=rules.read_only,
+        git_is_neutral=question.resolved.git_is_neutral,
+    )
+    found = allowing.allows(seen.plain)
+    return None if found is None else _by_rules(found, risks)
+
+
+_ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")
+
+
+def _by_rules(found: tuple[Rule, ...], risks: tuple[Risk, ...]) -> Verdict:
+    names = ", ".join(rule.name for rule in found)
+    said = next((rule.justification for rule in found if rule.justification and rule is not LOOKS), "")
+    if found == (LOOKS,):
+        said = "it only looks"
+    plural = "rules" if len(found) > 1 else "rule"
+    reason = said or f"the {plural} {names!r} allow{'' if len(found) > 1 else 's'} this command"
+    return Verdict(kind="allow", reason=reason, rule=names, risks=risks)
+
+
+def _applies(rule: Rule, question: Question) -> bool:
+    """Whether a rule is for this session, tool and directory at all."""
+    if rule.tool is not None and rule.tool != question.tool:
+        return False
+    if rule.trust and question.trust not in rule.trust:
+        return False
+    if rule.directory is None:
+        return True
+    cwd = question.resolved.cwd or question.spec.cwd
+    return (cwd.rstrip("/") + "/").startswith(rule.directory.rstrip("/") + "/")
+
+
+def _remembered(question: Question, memory: Iterable[Grant], risks: tuple[Risk, ...]) -> Verdict | None:
     for grant in memory:
         if _covers(grant, question):
             reason = f"approved for this session with call {grant.from_call}"
             return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
-    return Verdict(kind="ask", reason="no rule and no remembered approval is about this command", risks=risks)
+    return None
 
 
 def _covers(grant: Grant, question: Question) -> bool:
@@ -54,11 +134,9 @@ def _covers(grant: Grant, question: Question) -> bool:
     return grant.spec.identity() == question.spec.identity()
 
 
-def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
-    """Why this command is asked whatever any rule or memory says."""
-    if question.resolved.problem:
-        return question.resolved.problem
-    for risk in risks:
-        if risk.id in ALWAYS_ASKED:
-            return risk.sentence
-    return None
+def _nothing_known(seen: View) -> str:
+    if seen.problem:
+        return f"it cannot be read to its end: {seen.problem}"
+    if seen.plain is None and seen.doubt:
+        return f"no rule can answer for it, for {seen.doubt}"
+    return "no rule and no remembered approval is about this command"

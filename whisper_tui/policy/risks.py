@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden, visible
 from whisper_tui.model.verdict import Risk
+from whisper_tui.policy.view import View, view
 
 if TYPE_CHECKING:
     from whisper_tui.policy.evaluate import Question
@@ -26,7 +27,7 @@ SHELLS = frozenset(
 )
 """What may read a shell's text. Anything else could make of it what it likes."""
 
-_SUBSTITUTION = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
+_OPENING = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
 
 
 def command_text(command: Command) -> str:
@@ -37,11 +38,12 @@ def command_text(command: Command) -> str:
 def risks_of(question: "Question") -> tuple[Risk, ...]:
     """All findings about a command, the most surprising first."""
     command = question.spec.command
+    seen = view(command)
     raw = "".join(command.words()) if isinstance(command, Argv) else command.text
     return (
         *_hidden_characters(raw, command),
         *_length(raw),
-        *_substitution(command),
+        *_substitution(seen),
         *_unknown_shell(command),
         *_outside_workspace(question),
     )
@@ -72,11 +74,16 @@ def _length(raw: str) -> tuple[Risk, ...]:
     return (Risk(id="too-long", sentence=f"It is {len(raw):,} characters long: more than anybody reads"),)
 
 
-def _substitution(command: Command) -> tuple[Risk, ...]:
-    if not isinstance(command, Shell) or not (found := _SUBSTITUTION.search(command.text)):
+def _substitution(seen: View) -> tuple[Risk, ...]:
+    if not seen.expands:
         return ()
     sentence = "It may run a command inside a substitution before the command itself"
-    return (Risk(id="substitution", sentence=sentence, span=found.span()),)
+    substitutions = [span for script in seen.scripts[:1] for span in script.substitutions]
+    if not substitutions:
+        return (Risk(id="substitution", sentence=sentence),)
+    start, end = substitutions[0]
+    opening = _OPENING.match(seen.text, start)
+    return (Risk(id="substitution", sentence=sentence, span=opening.span() if opening else (start, end)),)
 
 
 def _unknown_shell(command: Command) -> tuple[Risk, ...]:

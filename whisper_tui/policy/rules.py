@@ -1,11 +1,14 @@
-"""The rules of a user, as values: commands that are always allowed or never, by their exact words."""
+"""The rules of a user, as values: what is always allowed, always asked and never allowed, and for whom."""
 
-from whisper_tui.model.command import Argv, Command
+from typing import Literal
+
+from whisper_tui.model.call import Trust
+from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.model.value import Value
 
 
-class ExactRule(Value):
-    """One command, word for word. Nothing is derived from it."""
+class Rule(Value):
+    """One rule. Exactly one of `argv`, `text`, `prefix`, `program`, `pattern` and `anything` says what it is about."""
 
     name: str
     """How the rule is called where it decides."""
@@ -13,21 +16,71 @@ class ExactRule(Value):
     """Matches an argv call with exactly these words."""
     text: str | None = None
     """Matches a shell call with exactly this text, whatever the shell."""
+    prefix: tuple[str, ...] | None = None
+    """Matches each command that begins with these words."""
+    program: str | None = None
+    """Matches every call of this program."""
+    pattern: str | None = None
+    """Matches text: `*` stands for anything, `?` for one character."""
+    anything: bool = False
+    """Matches every command."""
+    options: tuple[str, ...] | None = None
+    """Options that may follow the prefix of an allow rule. None: all that are not dangerous."""
+    redirections: bool = False
+    """Whether an allow rule also covers reading and writing files by `<` and `>`."""
+    directory: str | None = None
+    """Only in this directory and below; an allow rule then also wants every path to stay there. None: anywhere."""
+    tool: str | None = None
+    """Only for calls of this tool. None: for all."""
+    trust: tuple[Trust, ...] = ()
+    """Only for sessions that are trusted like this. Empty: for all."""
     justification: str = ""
     """Shown to the human, and to the agent where the rule denies."""
+    match: tuple[str, ...] = ()
+    """Commands that the rule must match, tried when it is read."""
+    not_match: tuple[str, ...] = ()
+    """Commands that the rule must not match, tried when it is read."""
 
     def matches(self, command: Command) -> bool:
-        """Whether the command is this one, to the letter."""
+        """Whether the command is this one, to the letter. Only `argv` and `text` can tell."""
         if isinstance(command, Argv):
             return self.argv is not None and self.argv == command.words()
-        return self.text is not None and self.text == command.text
+        return isinstance(command, Shell) and self.text is not None and self.text == command.text
+
+    def subject(self) -> str:
+        """What the rule is about, in short, for lists."""
+        if self.argv is not None:
+            return "= " + " ".join(self.argv)
+        if self.text is not None:
+            return "= " + self.text
+        if self.prefix is not None:
+            return " ".join(self.prefix) + " …"
+        if self.program is not None:
+            return self.program
+        return self.pattern if self.pattern is not None else "anything"
+
+    def subjects(self) -> int:
+        """How many of the fields that say what it is about are set."""
+        said = (self.argv, self.text, self.prefix, self.program, self.pattern, self.anything or None)
+        return sum(field is not None for field in said)
+
+
+class ExactRule(Rule):
+    """One command, word for word. Nothing is derived from it."""
 
 
 class Rules(Value):
     """All rules that hold."""
 
-    deny: tuple[ExactRule, ...] = ()
-    allow: tuple[ExactRule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    allow: tuple[Rule, ...] = ()
+    read_only: bool = False
+    """Whether commands that certainly only look run without being asked."""
+    strict: tuple[str, ...] = ()
+    """Tools of which a call that no rule allows is refused instead of asked."""
+    otherwise: Literal["ask", "allow"] = "ask"
+    """What happens to a certain command that nothing is said about. Only measurements say "allow"; no file can."""
     broken: str | None = None
     """Why the rules could not be read. Then nothing is allowed by them and everything is asked."""
 

@@ -1,0 +1,1 @@
+"""Commands that only look: what may run without being asked, earned option by option."""

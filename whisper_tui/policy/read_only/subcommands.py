@@ -1,0 +1,94 @@
+"""Programs of many subcommands: those that only show something, with their options.
+
+`program: subcommands | letters | names | notes`; subcommands are patterns for the first words, separated by commas.
+"""
+
+SUBCOMMANDS = """
+docker podman nerdctl: ps, images, version, info, search *, image ls, image list, container ls, container list,
+    volume ls, network ls, system df, context ls, context show, compose ls, compose version, buildx ls
+    | aqlsf:n: | all quiet no-trunc latest size filter= format= last= digests limit= verbose
+docker podman nerdctl: inspect *, history *, top *, port *, diff *, image inspect *, image history *,
+    container inspect *, container top *, container port *, container diff *, volume inspect *, network inspect *,
+    context inspect | f:sHq | format= type= size human? no-trunc quiet
+docker podman nerdctl: logs *, container logs *, stats, stats *, container stats *
+    | ftn:a | follow tail= since= until= timestamps details no-stream all no-trunc format=
+kubectl oc: get *, describe *, api-resources, api-versions, cluster-info, version, explain *, top *, config view,
+    config get-contexts, config current-context, config get-clusters, auth can-i *, rollout status *, rollout history *,
+    events
+    | Ao:l:n:wL: | all-namespaces output= selector= namespace= watch show-labels label-columns= no-headers sort-by=
+    field-selector= context= client short recursive containers minify api-group= namespaced? verbs= list revision=
+    show-events? show-kind ignore-not-found
+kubectl oc: logs * | fpc:n:l: | follow previous container= namespace= tail= since= since-time= timestamps all-containers
+    selector= prefix max-log-requests= context=
+helm: list, ls, status *, history *, version, search *, show *, get *, repo list, env, template
+    | an:o: | all all-namespaces namespace= output= revision= max= short date filter= | most=3
+npm pnpm: ls, ls *, list, list *, ll, la, root, prefix, bin, outdated, why *, explain *, config list, config get *,
+    help, help *
+    | ag | all global json long parseable depth= prod dev omit= link
+npm: view *, info *, show *, search *, whoami | g | json long
+pip pip3: list, show *, freeze, check, config list, config get *, cache dir, cache info, help, help *
+    | luoifv | local user outdated uptodate format= exclude= not-required include-editable files all verbose
+    disable-pip-version-check
+uv: help, help *, version, pip list, pip show *, pip freeze, pip tree, pip check, python list, cache dir, tool list
+    | q | format= outdated exclude= quiet depth= system only-installed all-versions | most=3
+conda mamba: list, info, env list, config --show, search * | e | envs json name= export no-pip
+go: version, env, env *, doc *, help, help * | m | json
+gem: list, list *, search *, info *, environment, which *, contents *, dependency * | aldrv | local remote all versions
+composer: show, show *, outdated, licenses, validate, why * | iatl | installed all tree latest format= direct
+brew: list, list *, info *, search *, deps *, uses *, leaves, config, desc *, outdated, cat *
+    | 1v | formula cask versions json? tree installed full-name pinned
+apt: list, list *, show *, search *, policy, policy *, depends *, rdepends * | a | installed upgradable all-versions
+apt-cache: search *, show *, policy, policy *, depends *, rdepends *, showpkg *, madison *, stats, pkgnames
+    | n | names-only installed recurse no-recommends
+snap: list, list *, info *, find *, version | | all
+flatpak: list, info *, search *, remotes | d | app runtime show-details
+systemctl: status, status *, list-units, list-units *, list-unit-files, list-unit-files *, list-timers, list-sockets,
+    list-dependencies, list-dependencies *, list-jobs, is-active *, is-enabled *, is-failed *, is-system-running, show,
+    show *, cat *, get-default
+    | alqt:n:p:o: | all full quiet user system no-pager no-legend plain type= state= failed lines= property= output=
+    value reverse after before
+loginctl: list-sessions, list-users, session-status *, user-status *, show-session * | ap: | no-pager property= all
+hostnamectl timedatectl localectl: status, show
+terraform tofu: version, workspace list, workspace show, state list, state list *, output, output *, help, help *
+    | | -json -raw -no-color
+pulumi: version, stack ls, about, whoami | | json
+gh: pr list, pr view, pr view *, pr status, pr diff, pr diff *, pr checks, pr checks *, issue list, issue view *,
+    issue status, repo view, repo view *, repo list, repo list *, release list, release view, release view *, run list,
+    run view *, workflow list, workflow view *, search *, status, auth status, label list, gist list, gist view *,
+    secret list, variable list, cache list, ruleset list, ruleset view *, org list, project list, project view *
+    | L:R:S:s:A:a:B:H:q:t:l:cedv | limit= repo= search= state= author= assignee= base= head= jq= template= label= json=
+    comments draft archived fork language= license= visibility= owner= sort= order= topic= stars= created= updated=
+    pushed= followers= size= match= log log-failed job= exit-status verbose attempt= required name-only patch color=
+    milestone= mention= app= branch= commit= event= status= user= source active hostname= raw files filename= yaml
+    merged reviewed-by= review= review-requested= involves= commenter= interactions= reactions= checks= closed=
+    no-assignee no-label no-milestone no-project include-prs include-forks= good-first-issues= help-wanted-issues=
+    number-topics= forks= author-date= committer= committer-date= extension= exclude-drafts exclude-pre-releases
+glab: mr list, mr view *, issue list, issue view *, repo view, ci list, ci status, release list, release view *
+    | P:p:R:F: | per-page= page= repo= output= all closed merged author= assignee= label= search=
+gcloud: * list, * * list, * * * list, * describe *, * * describe *, * * * describe *, config list, config get *,
+    config get-value *, info, version, auth list, projects get-iam-policy *
+    | q | project= format= filter= limit= region= zone= zones= regions= sort-by= uri quiet page-size= location=
+    global account= cluster= instance= organization= folder=
+az: * list, * * list, * * * list, * show, * * show, * * * show, version, account list-locations
+    | g:n:o: | resource-group= name= output= query= subscription= ids= only-show-errors all
+doctl: * list, * * list, * get *, * * get * | | format= no-header output=
+heroku: apps, ps, releases, addons, config, domains, status, logs | a:n: | app= num= json
+vercel: ls, list, inspect *, whoami, domains ls, dns ls, env ls, teams ls
+svn: status, log, diff, info, list, cat *, blame * | vul:r: | verbose limit= revision= show-updates quiet xml
+hg: status, log, diff, branches, tags, heads, parents, summary, identify, annotate *, cat *, paths
+    | l:r:pv | limit= rev= verbose quiet
+ollama: list, ps, show *
+vagrant: status, global-status, version, box list
+virsh: list, dominfo *, domstate *, net-list, pool-list, vol-list *, version | | all
+rustup: show, toolchain list, target list, component list | v | installed verbose
+nvm: ls, list, current, version
+pyenv: versions, version, which *, root
+rbenv: versions, version, which *
+asdf: list, current, plugin list
+tmux: ls, list-sessions, list-windows, list-panes, display-message * | apF:t: |
+screen: -ls
+rabbitmqctl: status, list_queues, list_exchanges, list_bindings, list_users, list_vhosts, cluster_status | qp: |
+redis-cli: info, dbsize, ping
+nmcli: device status, device show, connection show, general status, radio, device wifi list | tf: | terse fields=
+resolvectl: status, statistics
+"""

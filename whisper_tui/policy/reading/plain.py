@@ -1,0 +1,273 @@
+"""The strict reading: the small part of the shell's language in which the argv of every command is certain.
+
+Nothing is guessed here. A text is either made of literal words, a few operators and nothing else, or it is
+not plain; only what is plain can be allowed by a rule.
+"""
+
+import re
+from dataclasses import dataclass
+
+_WORD = re.compile(r"(?:[A-Za-z0-9_./,:=@%+^!~#-]|[^\x00-\x7f])+")
+_BRACES = re.compile(r"\{\}|\{[0-9]+\}")
+_SINGLE = re.compile(r"'([^'\x00-\x08\x0b-\x1f\x7f]*)'")
+_DOUBLE = re.compile(r'"((?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~])*)"')
+_ESCAPED = re.compile(r"\\([ -~])")
+_DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
+_DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
+_REDIRECTION = re.compile(r"&>>|&>|<<-|<<(?!<)|>>|>\||<&|>&|<(?![<>(&])|>(?![>(&|])")
+_OPERATOR = re.compile(r"&&|\|\||\|&|[;&|\n]")
+_BLANK = re.compile(r"[ \t]+")
+_COMMENT = re.compile(r"#[^\n]*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_TIME = re.compile(r"time[ \t]+(?:-p[ \t]+)?(?=[A-Za-z0-9_./])")
+_BODY = re.compile(r"[^\\$`\x00-\x08\x0b-\x1f\x7f]*\Z")
+
+MOST_COMMANDS = 200
+"""Commands of one text that can be plain."""
+
+KEYWORDS = frozenset(
+    "! [[ ]] case coproc do done elif else esac fi for function if in select then time until while { }".split()
+)
+"""Words that mean something else than a command where a command begins."""
+
+
+class NotPlain(Exception):
+    """The text is not plain. Says why; never leaves the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRedirection:
+    """A redirection to a literal target."""
+
+    operator: str
+    target: str
+
+    @property
+    def opens_file(self) -> bool:
+        """Whether anything but a descriptor, the null device or the text itself is opened."""
+        if self.operator in {"<<", "<<-"} or self.target == "/dev/null":
+            return False
+        return self.operator not in {"<&", ">&"} or not re.fullmatch(r"-|[0-9]+-?", self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCommand:
+    """One simple command of which every word is certain."""
+
+    argv: tuple[str, ...]
+    start: int
+    end: int
+    assignments: tuple[str, ...] = ()
+    """`NAME=value` before the command, value included."""
+    redirections: tuple[PlainRedirection, ...] = ()
+    piped: bool = False
+    background: bool = False
+    timed: bool = False
+    """Whether the shell's own `time` measures it."""
+
+
+@dataclass(slots=True)
+class _Unfinished:
+    start: int
+    words: list[str]
+    assignments: list[str]
+    redirections: list[PlainRedirection]
+    end: int = 0
+
+
+def read_plain(text: str) -> tuple[PlainCommand, ...]:
+    """All commands of a plain text, in their order. Raises `NotPlain`."""
+    return _PlainReader(text).commands()
+
+
+class _PlainReader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._documents: list[tuple[str, bool]] = []
+
+    def commands(self) -> tuple[PlainCommand, ...]:
+        found: list[PlainCommand] = []
+        operator = ""
+        while True:
+            self._skip(lines=True)
+            if self._at >= len(self._text):
+                break
+            command = self._command(piped=operator in {"|", "|&"})
+            operator = self._operator()
+            if operator == "&":
+                command = _in_background(command)
+            found.append(command)
+            if len(found) > MOST_COMMANDS:
+                raise NotPlain(f"it holds more than {MOST_COMMANDS} commands")
+            if operator == "":
+                break
+        if self._documents:
+            raise NotPlain("a here-document has no end")
+        if operator in {"&&", "||", "|", "|&"}:
+            raise NotPlain("it ends in the middle of a command")
+        if not found:
+            raise NotPlain("it holds no command")
+        return tuple(found)
+
+    def _skip(self, *, lines: bool) -> None:
+        while self._at < len(self._text):
+            if match := _BLANK.match(self._text, self._at) or _COMMENT.match(self._text, self._at):
+                self._at = match.end()
+            elif lines and self._text[self._at] == "\n":
+                self._at += 1
+                self._bodies()
+            else:
+                return
+
+    def _operator(self) -> str:
+        self._skip(lines=False)
+        if self._at >= len(self._text):
+            return ""
+        match = _OPERATOR.match(self._text, self._at)
+        if match is None:
+            raise NotPlain(f"{self._text[self._at]!r} is more than plain words")
+        self._at = match.end()
+        if match[0] == "\n":
+            self._bodies()
+        return match[0]
+
+    def _command(self, *, piped: bool) -> PlainCommand:
+        timed = _TIME.match(self._text, self._at)
+        if timed:
+            self._at = timed.end()
+        made = self._words()
+        if not made.words:
+            raise NotPlain("a command is missing")
+        return PlainCommand(
+            argv=tuple(made.words),
+            start=made.start,
+            end=made.end,
+            assignments=tuple(made.assignments),
+            redirections=tuple(made.redirections),
+            piped=piped,
+            timed=timed is not None,
+        )
+
+    def _words(self) -> _Unfinished:
+        made = _Unfinished(self._at, [], [], [])
+        while True:
+            made.end = self._at
+            if match := _BLANK.match(self._text, self._at):
+                self._at = match.end()
+            if self._at >= len(self._text) or self._text.startswith("#", self._at):
+                return made
+            if self._redirection(made):
+                continue
+            before = self._at
+            word = self._word()
+            if word is None:
+                return made
+            self._place(word, self._text[before : self._at], made)
+
+    def _place(self, word: str, source: str, made: _Unfinished) -> None:
+        if not made.words and _ASSIGNMENT.match(source):
+            made.assignments.append(word)
+            return
+        if not made.words and source in KEYWORDS:
+            raise NotPlain(f"{source!r} belongs to the shell's own language")
+        made.words.append(word)
+
+    def _redirection(self, made: _Unfinished) -> bool:
+        start = self._at
+        if match := _DESCRIPTOR.match(self._text, self._at):
+            self._at = match.end()
+        operator = _REDIRECTION.match(self._text, self._at)
+        if operator is None:
+            self._at = start
+            return False
+        if operator[0].startswith("&") and match is not None:
+            raise NotPlain("a redirection is not plain")
+        self._at = operator.end()
+        if blank := _BLANK.match(self._text, self._at):
+            self._at = blank.end()
+        before = self._at
+        target = self._word()
+        if target is None:
+            raise NotPlain("a redirection has no plain target")
+        if operator[0] in {"<<", "<<-"}:
+            quoted = any(character in self._text[before : self._at] for character in "'\"\\")
+            self._documents.append((target, quoted))
+            if operator[0] == "<<-":
+                raise NotPlain("a here-document whose tabs are taken away is not plain")
+        made.redirections.append(PlainRedirection(operator[0], target))
+        return True
+
+    def _word(self) -> str | None:
+        """A literal word. None: something else comes next."""
+        parts: list[str] = []
+        start = self._at
+        while self._at < len(self._text):
+            if match := _WORD.match(self._text, self._at):
+                parts.append(self._unquoted(match[0], first=self._at == start))
+            elif match := _SINGLE.match(self._text, self._at):
+                parts.append(match[1])
+            elif match := _DOUBLE.match(self._text, self._at):
+                parts.append(_DOUBLE_ESCAPE.sub(r"\1", match[1]))
+            elif match := _ESCAPED.match(self._text, self._at):
+                parts.append(match[1])
+            elif match := _BRACES.match(self._text, self._at):
+                parts.append(match[0])
+            elif self._text[self._at] in " \t\n;&|<>":
+                break
+            else:
+                raise NotPlain(_reason(self._text[self._at]))
+            self._at = match.end()
+        return "".join(parts) if self._at > start else None
+
+    def _unquoted(self, part: str, *, first: bool) -> str:
+        if (first and part[0] in "~#") or ":~" in part or "=~" in part:
+            raise NotPlain("'~' stands for a directory")
+        if not part.isprintable():
+            raise NotPlain("it holds characters that cannot be seen")
+        return part
+
+    def _bodies(self) -> None:
+        """Pass the bodies of the here-documents that begin here."""
+        documents, self._documents = self._documents, []
+        for delimiter, quoted in documents:
+            while True:
+                if self._at >= len(self._text):
+                    raise NotPlain("a here-document has no end")
+                line_end = self._text.find("\n", self._at)
+                line_end = len(self._text) if line_end < 0 else line_end
+                line = self._text[self._at : line_end]
+                self._at = min(line_end + 1, len(self._text))
+                if line == delimiter:
+                    break
+                if not quoted and not _BODY.match(line):
+                    raise NotPlain("a here-document holds more than plain text")
+
+
+def _in_background(command: PlainCommand) -> PlainCommand:
+    return PlainCommand(
+        argv=command.argv,
+        start=command.start,
+        end=command.end,
+        assignments=command.assignments,
+        redirections=command.redirections,
+        piped=command.piped,
+        background=True,
+        timed=command.timed,
+    )
+
+
+def _reason(character: str) -> str:
+    match character:
+        case "$" | "`":
+            return "something in it is expanded when it runs"
+        case "*" | "?" | "[":
+            return "a pattern in it stands for file names"
+        case "{" | "}":
+            return "braces in it stand for several words"
+        case "(" | ")":
+            return "it holds a subshell or a function"
+        case "'" | '"':
+            return "a quote in it holds more than plain text"
+        case _:
+            return f"{character!r} is more than plain words"
