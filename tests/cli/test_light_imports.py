@@ -35,6 +35,12 @@ def test_the_version_and_the_help_import_nothing_heavy():
         assert modules & HEAVY == set()
 
 
+def test_the_version_alone_imports_not_even_the_parser():
+    code, modules = imported("--version")
+    assert code == 0
+    assert modules & {"argparse", "pathlib", "socket"} == set()
+
+
 @outside_only
 def test_commands_that_only_ask_import_nothing_heavy(instance):
     assert instance.run("list").returncode == 0
