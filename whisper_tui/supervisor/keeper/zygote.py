@@ -18,6 +18,10 @@ from whisper_tui.supervisor.keeper.rehearsal import rehearse
 
 IDLE = 4
 """Keepers that wait for a job."""
+SCARCE = 2
+"""So many are replaced at once."""
+REFILL_AFTER_MS = 10
+"""The others are replaced when nothing has happened for so long, out of the way of the command just started."""
 REHEARSED = 8
 """Rehearsals before the first fork: so often the interpreter wants to see code before it has adapted to it."""
 FORK_PAUSE_S = 0.2
@@ -64,18 +68,20 @@ class Zygote:
         poll.register(LIFELINE, 0)
         poll.register(self._taken, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
+        self._fill(IDLE)
         while True:
-            self._fill()
-            ready = dict(poll.poll())
+            missing = len(self._idle) < IDLE
+            ready = dict(poll.poll(REFILL_AFTER_MS if missing else None))
             if LIFELINE in ready:
                 return
             self._note_taken()
             if self._wake in ready:
                 os.read(self._wake, 4096)
                 self._bury()
+            self._fill(SCARCE if ready else IDLE)
 
-    def _fill(self) -> None:
-        while len(self._idle) < IDLE:
+    def _fill(self, wanted: int) -> None:
+        while len(self._idle) < wanted:
             try:
                 pid = os.fork()
             except OSError:

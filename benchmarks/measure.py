@@ -1,0 +1,85 @@
+"""What the benchmarks of the engine share: an executor in a temporary directory, and tables with ratios."""
+
+import asyncio
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.supervisor.executor import HasEnded, HasSettled, RunKey, StartOrder
+from whisper_tui.supervisor.local import LocalExecutor
+
+
+class Runner:
+    """Runs one command after the other under keepers."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.executor = LocalExecutor(directory / "runs")
+        self._reports = self.executor.reports()
+        self._next = 0
+
+    async def start(self, argv: Sequence[str]) -> RunKey:
+        """Ask for a start."""
+        self._next += 1
+        key = RunKey(str(self._next), 1)
+        spec = CommandSpec(command=Argv(program=argv[0], args=tuple(argv[1:])), cwd=str(self.directory))
+        order = StartOrder(key=key, spec=spec, program=shutil.which(argv[0]), environment=dict(os.environ))
+        await self.executor.start(order)
+        return key
+
+    async def seconds(self, argv: Sequence[str]) -> float:
+        """From the request to the report of the exit; then waits until all is over."""
+        begin = time.perf_counter()
+        await self.start(argv)
+        elapsed = 0.0
+        async for report in self._reports:
+            if isinstance(report, HasEnded):
+                elapsed = time.perf_counter() - begin
+            if isinstance(report, HasSettled):
+                return elapsed
+        raise AssertionError("reports never end")
+
+    def output_size(self) -> int:
+        """Bytes that the last run printed to standard output, as its file has them."""
+        return (self.directory / "runs" / f"{self._next}.1" / "out").stat().st_size
+
+    def forget(self) -> None:
+        """Remove the files of the last run."""
+        for path in (self.directory / "runs" / f"{self._next}.1").iterdir():
+            path.unlink()
+
+
+@asynccontextmanager
+async def runner() -> AsyncIterator[Runner]:
+    """A runner in a temporary directory of the current disk."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
+        runner = Runner(Path(directory))
+        await runner.executor.open()
+        try:
+            await asyncio.sleep(0.5)  # the keepers get ready
+            yield runner
+        finally:
+            await runner.executor.close()
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of the values lies."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in Markdown."""
+    print(f"\n{title}\n")
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+median = statistics.median
