@@ -63,8 +63,8 @@ class CockpitApp(App[None]):
         self,
         supervision: Supervision,
         *,
-        user: str,
-        theme: str = DEFAULT_THEME,
+        user: str = "",
+        theme: str | None = None,
         clock: Callable[[], float] = time.time,
         reconnect: Reconnect | None = None,
     ) -> None:
@@ -78,6 +78,7 @@ class CockpitApp(App[None]):
         self._theme_problems = list(themes.problems)
         for found in themes.good.values():
             self.register_theme(found.theme)
+        theme = theme or DEFAULT_THEME
         if theme not in themes.good:
             self._theme_problems.append(f"There is no theme {theme!r}; there are {', '.join(themes.good)}.")
             theme = next(iter(themes.good))

@@ -1,5 +1,6 @@
 """A command as it is shown: an argv in words that can be told apart, a shell text in its own lines."""
 
+import json
 import shlex
 from collections.abc import Iterable
 
@@ -14,6 +15,8 @@ def command_title(command: Command) -> str:
     """What kind of command it is, and how much of it there is to read."""
     if isinstance(command, Argv):
         return f"{count(len(command.words()), 'word')}, no shell reads them"
+    if isinstance(command, Function):
+        return "a tool of the agent's own, which it carries out itself"
     if isinstance(command, Function):
         return f"a tool of the agent's side, with {count(len(command.arguments), 'argument')}"
     length = len(command.text)
@@ -33,6 +36,8 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
     marked = sorted(risk.span for risk in risks if risk.span)
     if isinstance(command, Argv):
         return _argv(command, marked)
+    if isinstance(command, Function):
+        return _function(command)
     lines = command.text.split("\n")
     digits = len(str(len(lines))) if len(lines) > 1 else 0
     found, at = [], 0
@@ -48,6 +53,11 @@ def _block(spans: Line, label: str = " ") -> Paragraph:
     margin = (Span(label, "muted"), Span("│ ", "frame"))
     hanging = (Span(" " * len(label)), Span("┆ ", "frame"))
     return Paragraph(spans, margin, hanging, card=True, at_words=False)
+
+
+def _function(command: Function) -> tuple[Paragraph, ...]:
+    lines = json.dumps(command.arguments, ensure_ascii=False, indent=2).split("\n")
+    return (_block(said(command.tool, "strong")), *(_block(said(line, "command")) for line in lines))
 
 
 def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:

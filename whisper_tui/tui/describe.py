@@ -52,6 +52,8 @@ def standing(record: CallRecord, now: float) -> Line:
             return (Span("◆ waits for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Queued():
             return (Span("◇ approved", "running"), Span(", waits for a free worker", "muted"))
+        case Starting() if record.function is not None:
+            return (Span("▶ carried out", "running"), Span(" by the agent itself", "muted"))
         case Starting():
             return (Span("▷ starting", "running"),)
         case Running(process=process):
@@ -130,7 +132,9 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
     if record.signals:
         found.append(_field("Signals sent", (Span(", ".join(map(signal_name, record.signals))),)))
     if record.agent_gave_up is not None:
-        found.append(_field("Agent", (Span("no longer waits: ", "risk"), *said(record.agent_gave_up))))
+        stopping = "; it has asked for the run to be ended" if record.stopping else ""
+        gone = (Span("no longer waits: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
+        found.append(_field("Agent", gone))
     return tuple(found)
 
 
@@ -162,6 +166,8 @@ def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
 
 
 def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
+    if record.function is not None:
+        return (_directory(spec, record),)
     found = [_directory(spec, record), _program(record)]
     for number, (name, value) in enumerate(sorted(spec.environment.items())):
         line = (*said(name, "strong"), Span("=", "muted"), *said(value, "command"))

@@ -1,10 +1,11 @@
 """What a person makes of a command before approving it: fields as text, checked, and back into a specification."""
 
+import json
 import math
 import shlex
 from dataclasses import dataclass
 
-from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
+from whisper_tui.model.command import Argv, Command, CommandSpec, Function, Shell
 from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden
 
 
@@ -13,9 +14,9 @@ class Draft:
     """The fields of the edit screen as they are typed."""
 
     program: str
-    """Empty for a shell text."""
+    """Empty for anything but an argv."""
     text: str
-    """The arguments in the quoting of a shell, or the shell text."""
+    """The arguments in the quoting of a shell, or the shell text, or the arguments of a tool as JSON."""
     cwd: str
     timeout: str
     """Seconds; empty for none."""
@@ -36,6 +37,8 @@ def draft_of(spec: CommandSpec) -> Draft:
     if isinstance(command, Argv):
         text = " ".join(shlex.quote(seen(word)) for word in command.args)
         return Draft(seen(command.program), text, seen(spec.cwd), timeout)
+    if isinstance(command, Function):
+        return Draft("", seen(json.dumps(command.arguments, ensure_ascii=False, indent=2)), seen(spec.cwd), timeout)
     return Draft("", seen(command.text), seen(spec.cwd), timeout)
 
 
@@ -75,6 +78,8 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
             problems.append("There is no command.")
             return None
         return asked.model_copy(update={"text": draft.text})
+    if isinstance(asked, Function):
+        return _function(draft.text, asked, problems)
     if not draft.program.strip():
         problems.append("There is no program.")
     try:
@@ -83,6 +88,17 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
         problems.append("A quote in the arguments is not closed, or a backslash stands at their end.")
         return None
     return Argv(program=draft.program, args=args)
+
+
+def _function(text: str, asked: Function, problems: list[str]) -> Function | None:
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        problems.append("The arguments must be a JSON object.")
+        return None
+    return asked.model_copy(update={"arguments": arguments})
 
 
 def _timeout(text: str, problems: list[str]) -> float | None:

@@ -16,6 +16,8 @@ Reconnect = Callable[[], Awaitable[Supervision]]
 
 SLICE_S = 0.008
 """How long events are folded before keys and drawing get their turn."""
+NEWS_S = 0.1
+"""How often a batch that takes longer than that is shown while it is folded."""
 RETRIES_S = (0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reconnect; the last one repeats."""
 
@@ -31,6 +33,7 @@ class Follower:
         self._post = post
         self._reconnect = reconnect
         self._changed: dict[str, None] = {}
+        self._told_at = float("-inf")
 
     def take_changes(self) -> tuple[str, ...]:
         """Ids of the calls that changed since this was asked last, in the order of their first change."""
@@ -75,10 +78,16 @@ class Follower:
         for event in events:
             self._apply(event)
             if time.perf_counter() > until:
-                self._post(BoardChanged())
+                self._tell()
                 await asyncio.sleep(0)
                 until = time.perf_counter() + SLICE_S
-        self._post(BoardChanged())
+        self._tell(last=True)
+
+    def _tell(self, *, last: bool = False) -> None:
+        now = time.perf_counter()
+        if last or now - self._told_at > NEWS_S:
+            self._told_at = now
+            self._post(BoardChanged())
 
     def _apply(self, event: Event) -> None:
         settled = self.board.settled

@@ -9,7 +9,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Label, Static, TextArea
 
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.command_text import command_paragraphs, command_title
@@ -61,7 +61,8 @@ class EditScreen(Dialog[Approve]):
             yield Input(draft.program, id="program", compact=True)
             yield Label("Arguments, quoted as for a shell; no shell reads them")
         else:
-            yield Label("Shell text")
+            shell = isinstance(self._asked.command, Shell)
+            yield Label("Shell text" if shell else "Arguments, as a JSON object")
         yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
         yield Label("Directory")
         yield Input(draft.cwd, id="cwd", compact=True)

@@ -64,7 +64,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def select(self, call_id: str | None, *, by_hand: bool) -> None:
         """Select a call and bring it into view."""
         self._untouched = False
-        if call_id == self.selected:
+        if call_id == self.selected and not by_hand:
             return
         self.selected = call_id
         self._line = self._line_of_selected()

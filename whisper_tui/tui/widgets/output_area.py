@@ -14,6 +14,8 @@ from whisper_tui.tui.widgets.output_pane import OutputPane
 from whisper_tui.tui.words import size
 
 FRAMES_PER_S = 30
+CALM_FRAMES = 4
+"""While nothing grows, only every so many frames look for growth."""
 WIDE = 100
 """Columns from which the streams stand side by side."""
 HIGH = 12
@@ -32,6 +34,8 @@ class OutputArea(Container):
         self.choice: Choice = "both"
         self._shown: tuple[str, int | None] | None = None
         self._terminal = False
+        self._frame = 0
+        self._grown_at = 0
 
     def compose(self) -> ComposeResult:
         """A pane for each stream."""
@@ -60,6 +64,7 @@ class OutputArea(Container):
             pane.show(partial(supervision.read_output, key[0], stream) if key is not None else None)
         self.panes[0].title = "terminal" if self._terminal else "stdout"
         self._arrange()
+        self._grown_at = self._frame
         self.call_after_refresh(self._tick)
 
     def forget(self) -> None:
@@ -108,8 +113,15 @@ class OutputArea(Container):
     async def _tick(self) -> None:
         if self._shown is None or not self.display:
             return
-        before = [pane.view.size if pane.view else 0 for pane in self.panes]
+        self._frame += 1
+        if self._frame - self._grown_at > CALM_FRAMES and self._frame % CALM_FRAMES:
+            return
+        before = self._sizes()
         for pane in self.panes:
             await pane.tick()
-        if before != [pane.view.size if pane.view else 0 for pane in self.panes]:
+        if before != self._sizes():
+            self._grown_at = self._frame
             self._name_the_other()
+
+    def _sizes(self) -> list[int]:
+        return [pane.view.size if pane.view is not None else 0 for pane in self.panes]

@@ -1,0 +1,96 @@
+"""The cockpit on a stage, with short words for what the tests do with it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from tests.tui.scenes import Play
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.screens.cockpit import CockpitScreen
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.output_pane import OutputPane
+
+PATIENCE = 1000
+"""Looks at a condition before a test gives up; there are 20 ms between them."""
+
+
+class Cockpit:
+    """A running cockpit and who sits in it."""
+
+    def __init__(self, app: CockpitApp, pilot: Pilot[None], play: Play) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.play = play
+
+    @property
+    def screen(self) -> CockpitScreen:
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, CockpitScreen)
+        return screen
+
+    @property
+    def selected(self) -> str | None:
+        return self.screen.query_one(CallList).selected
+
+    @property
+    def shown(self) -> CallRecord:
+        record = self.screen.shown
+        assert record is not None
+        return record
+
+    def record(self, call_id: str) -> CallRecord:
+        return self.play.stage.board.calls[call_id]
+
+    def text(self) -> str:
+        """What is on the terminal, line by line."""
+        strips = self.app.screen._compositor.render_strips(self.app.size)
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    def pane(self, stream: str) -> OutputPane:
+        return self.screen.query_one(f"#{stream}", OutputPane)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Wait for a condition, bounded."""
+        for _ in range(PATIENCE):
+            if condition():
+                return
+            await self.pilot.pause(0.02)
+        raise AssertionError(f"it did not come to pass; on the screen:\n{self.text()}")
+
+    async def sees(self, *words: str) -> None:
+        """Wait until all of these words are on the terminal."""
+        await self.until(lambda: all(word in self.text() for word in words))
+
+    async def select(self, call_id: str) -> None:
+        self.screen.query_one(CallList).select(call_id, by_hand=True)
+        await self.until(lambda: self.screen.shown is not None and self.screen.shown.id == call_id)
+
+    async def settled(self) -> None:
+        """Wait until the cockpit shows what the stage holds, and the panes show their output."""
+        board = self.play.stage.board
+        await self.until(lambda: self.screen.board.seq == board.seq)
+        await self.until(lambda: self.screen.shown is not None or not board.calls)
+        await self.pilot.pause()
+        for stream in ("out", "err"):
+            pane = self.pane(stream)
+            view = pane.view
+            if view is not None and pane.display:
+                size = len(getattr(self.play.stage.written.get(self.shown.id), stream, b""))
+                await self.until(lambda view=view, size=size: view.size == size)
+        await self.pilot.pause()
+
+
+@asynccontextmanager
+async def cockpit(play: Play, size: tuple[int, int] = (120, 40), **options: Any) -> AsyncIterator[Cockpit]:
+    """A cockpit that has settled."""
+    app = CockpitApp(play.stage, user="me", clock=play.clock, **options)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        found = Cockpit(app, pilot, play)
+        await found.settled()
+        yield found

@@ -1,0 +1,182 @@
+"""The list of calls: sections, very many rows, what stays under the eye."""
+
+import random
+
+import pytest
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import ROOT, Play, workday
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.event import Decided
+from whisper_tui.tui.ordered import OrderedIds
+from whisper_tui.tui.roster import SECTIONS, Place, Roster
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.list_layout import ListLayout
+
+
+def many(count: int) -> Play:
+    """So many calls wait."""
+    play = Play.begin()
+    for number in range(count):
+        spec = CommandSpec(command=Shell(text=f"echo {number}"), cwd=ROOT)
+        play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+    return play
+
+
+def test_ordered_ids_agree_with_a_plain_list() -> None:
+    chance = random.Random(5)
+    plain: list[str] = []
+    ordered = OrderedIds()
+    for number in range(2000):
+        if plain and chance.random() < 0.4:
+            gone = chance.choice(plain)
+            plain.remove(gone)
+            ordered.discard(gone)
+        else:
+            plain.append(str(number))
+            ordered.append(str(number))
+    assert list(ordered) == plain
+    assert [ordered.position(id_) for id_ in plain] == list(range(len(plain)))
+    assert all(ordered[at] == id_ for at, id_ in enumerate(plain))
+
+
+def test_a_roster_kept_in_step_is_the_same_as_one_built_anew() -> None:
+    stage = workday().stage
+    board = Board()
+    roster = Roster(board)
+    for event in stage.events:
+        board.apply(event)
+        if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
+            roster.update([call_id])
+    fresh = Roster(stage.board)
+    for section in SECTIONS:
+        count = fresh.count(section)
+        assert roster.count(section) == count == fresh.totals[section] == roster.totals[section]
+        for row in range(count):
+            assert roster.id_at(Place(section, row)) == fresh.id_at(Place(section, row))
+
+
+def test_every_row_has_a_place_and_every_place_a_row() -> None:
+    roster = Roster(workday().stage.board)
+    total = sum(roster.count(section) for section in SECTIONS)
+    ids = [roster.flat(row) for row in range(total)]
+    assert len(set(ids)) == total == 9
+    for id_ in ids:
+        place = roster.place_of(id_)
+        assert place is not None and roster.id_at(place) == id_
+    assert roster.flat(-5) == ids[0]
+    assert roster.flat(99) == ids[-1]
+
+
+def test_each_line_of_the_list_belongs_to_one_row() -> None:
+    roster = Roster(workday().stage.board)
+    layout = ListLayout(roster)
+    rows = [layout.at(line) for line in range(layout.height)]
+    places = [line.place for line in rows if line is not None and line.place is not None]
+    assert len(places) == 3 * 2 + 1 + 1 + 4
+    for place in places:
+        assert layout.at(layout.line_of(place)).place == place
+    assert layout.at(layout.height + 5) is None
+
+
+def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -> None:
+    roster = Roster(workday().stage.board)
+    for words, ids in (("CRAWL", {"6"}), ("fresh start", {"7"}), ("release agent", {"3", "6", "9"}), ("zzz", set())):
+        roster.narrow(words)
+        found = {roster.flat(row) for row in range(sum(roster.count(section) for section in SECTIONS))} - {None}
+        assert found == ids
+
+
+def test_a_filter_holds_for_calls_that_arrive_and_change() -> None:
+    play = many(10)
+    roster = Roster(play.stage.board)
+    roster.narrow("echo 3")
+    play.ask("build")
+    roster.update(["11"])
+    assert roster.count("waiting") == 1
+    assert roster.totals["waiting"] == 11
+    roster.narrow("")
+    assert roster.count("waiting") == 11
+
+
+async def test_sections_show_what_waits_runs_was_left_behind_and_ended() -> None:
+    async with cockpit(workday()) as seat:
+        text = seat.text()
+        for words in ("Waiting for you", "Running", "Left in the background", "Ended"):
+            assert words in text
+        assert "substitution" in text
+        assert "1 alive" in text
+        assert "exit 1" in text
+        assert "denied" in text
+
+
+async def test_very_many_waiting_rows_are_listed_and_reached() -> None:
+    play = many(10_000)
+    async with cockpit(play) as seat:
+        await seat.sees("10,000 waiting", "echo 0")
+        await seat.press("end")
+        await seat.sees("echo 9999")
+        await seat.press("home")
+        await seat.sees("echo 0")
+
+
+async def test_only_the_rows_on_the_screen_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: set[int] = set()
+    original = CallList.render_line
+    monkeypatch.setattr(CallList, "render_line", lambda self, y: drawn.add(y) or original(self, y))
+    async with cockpit(many(1000)) as seat:
+        await seat.sees("1,000 waiting")
+        assert max(drawn) < seat.app.size.height
+
+
+async def test_rows_that_go_above_do_not_move_the_selected_one() -> None:
+    play = many(200)
+    async with cockpit(play) as seat:
+        calls = seat.screen.query_one(CallList)
+        await seat.select("100")
+        row = next(y for y, line in enumerate(seat.text().splitlines()) if "▌◆" in line)
+        for call_id in ("3", "50", "99"):
+            play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=seat.screen.me))
+        await seat.until(lambda: len(seat.screen.board.waiting) == 197)
+        await seat.pilot.pause()
+        assert calls.selected == "100"
+        assert "▌◆ echo 99 " in seat.text().splitlines()[row]
+
+
+async def test_the_selection_goes_with_the_call_into_its_next_section() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.select("8")
+        seat.play.approve("8")
+        await seat.sees("Call 8  ▶ running")
+        assert seat.selected == "8"
+
+
+async def test_a_click_selects_a_call() -> None:
+    async with cockpit(workday()) as seat:
+        lines = seat.text().splitlines()
+        y = next(y for y, line in enumerate(lines) if "./test.sh" in line)
+        await seat.pilot.click("#calls", offset=(6, y - 1))
+        await seat.until(lambda: seat.selected == "2")
+
+
+async def test_a_filter_that_hides_the_selected_call_selects_the_first_one_left() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.select("8")
+        await seat.press("slash", *"serve")
+        await seat.until(lambda: seat.selected == "4")
+
+
+async def test_ages_grow_by_the_clock() -> None:
+    async with cockpit(workday()) as seat:
+        seat.play.clock.advance(3600)
+        await seat.sees(" 1h", "for 1 h 00 min")
+
+
+async def test_a_denied_call_is_listed_as_denied() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.play.stage.decide("8", Deny(reason="no"), seat.screen.me, seat.record("8").seen_digest())
+        await seat.until(lambda: seat.screen.roster.count("waiting") == 2)
+        assert seat.text().count("denied") == 2

@@ -1,0 +1,235 @@
+"""A call in full, as text."""
+
+import pytest
+
+from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
+from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.event import AgentGaveUp, Decided, Judged
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.describe import describe, heading
+from whisper_tui.tui.spans import Paragraph, Span, fitted, said, width_of, wrap
+from whisper_tui.tui.words import age, duration, ending_sentence, ending_word, limit, size
+
+
+def text_of(paragraphs: tuple[Paragraph, ...], width: int = 100) -> str:
+    rows = [row for paragraph in paragraphs for row in wrap(paragraph, width)]
+    return "\n".join("".join(span.text for span in row).rstrip() for row in rows)
+
+
+def described(play: Play, call_id: str, width: int = 100) -> str:
+    record = play.stage.board.calls[call_id]
+    return text_of(describe(record, play.stage.board.sessions[record.call.session_id], play.clock()), width)
+
+
+def asked(spec: CommandSpec, *risks: Risk, **resolved: str | None) -> CallRecord:
+    play = Play.begin()
+    call_id = play.ask("build", *risks)
+    record = play.stage.board.calls[call_id]
+    found = Resolved(**{"program": "/usr/bin/x", "cwd": spec.cwd} | resolved)
+    return record.model_copy(update={"call": record.call.model_copy(update={"spec": spec}), "resolved": found})
+
+
+def command_of(spec: CommandSpec, width: int = 100) -> str:
+    return text_of(command_paragraphs(spec.command, ()), width)
+
+
+def test_a_waiting_call_shows_everything_that_decides_what_it_does() -> None:
+    spec = CommandSpec(
+        command=Argv(program="tool", args=("-x", "two words")),
+        cwd="/link/dir",
+        environment={"CI": "1", "PATH": "/evil"},
+        timeout_s=90,
+        grace_s=5,
+        accepts_input=True,
+    )
+    risk = Risk(id="outside-workspace", sentence="It runs outside the workspace")
+    text = text_of(describe(asked(spec, risk, program="/opt/tool", cwd="/real/dir"), None, 1_700_000_000))
+    for words in (
+        "▲ It runs outside the workspace.",
+        "“ Build the site into build/",
+        "Command  3 words, no shell reads them",
+        "tool -x 'two words'",
+        "Directory   /real/dir  asked as /link/dir",
+        "Program     /opt/tool",
+        "Environment CI=1",
+        "            PATH=/evil",
+        "Timeout     90 s, then TERM, and KILL 5 s later",
+        "Input       open",
+        "Asked with  run_shell_command",
+        "Why asked   because of the risk above",
+    ):
+        assert words in text
+
+
+def test_a_program_or_directory_that_is_not_there_is_said() -> None:
+    spec = CommandSpec(command=Argv(program="nope"), cwd="/gone")
+    text = text_of(describe(asked(spec, program=None, cwd=None, problem="nope was not found"), None, 0))
+    assert "/gone  does not exist" in text
+    assert "not found  nope was not found" in text
+
+
+def test_a_session_is_shown_with_its_agent_and_root() -> None:
+    text = described(workday(), "7")
+    assert "Session     site builder · claude-code 2.1.329" in text
+    assert f"Workspace   {ROOT}" in text
+
+
+def test_a_running_call_shows_its_process() -> None:
+    play = workday()
+    assert "Process     pid 4116 · group 4116 · attempt 1" in described(play, "6")
+    assert "running for" in "".join(span.text for span in heading(play.stage.board.calls["6"], play.clock()))
+
+
+def test_an_edited_call_shows_what_was_asked_and_what_ran() -> None:
+    text = described(workday(), "3")
+    assert "Asked  2 words" in text
+    assert "./release.sh production" in text
+    assert "Ran, as edited" in text
+    assert "./release.sh staging" in text
+    assert "approved by me in the cockpit" in text
+    assert ", edited" in text
+
+
+def test_an_ended_call_shows_its_ending_and_what_it_left_behind() -> None:
+    text = described(workday(), "4")
+    assert "Ending      Ended with exit code 0" in text
+    assert "Left behind ● alive  pid 4113  /bin/sh ./serve.sh" in text
+    assert "memory 3.7 MB" in text
+
+
+def test_signals_and_an_agent_that_gave_up_are_shown() -> None:
+    play = workday()
+    play.stage.happen(AgentGaveUp(at=play.clock(), call_id="6", why="it timed out", stopping=True))
+    text = described(play, "6")
+    assert "Agent       no longer waits: it timed out; it has asked for the run to be ended" in text
+
+
+def test_a_call_that_is_asked_again_says_why() -> None:
+    play = Play.begin()
+    call = play.ask("build")
+    play.stage.happen(Decided(at=play.clock(), call_id=call, decision=Approve(), by=ME))
+    verdict = Verdict(kind="ask", reason="the directory is another one now")
+    play.stage.happen(Judged(at=play.clock(), call_id=call, verdict=verdict, resolved=Resolved()))
+    assert "Asked again the directory is another one now" in described(play, call)
+
+
+def test_a_tool_of_the_agents_own_is_shown_with_its_arguments() -> None:
+    spec = CommandSpec(command=Function(tool="send_mail", arguments={"to": "me", "text": "a\u202eb"}), cwd=ROOT)
+    text = command_of(spec)
+    assert "send_mail" in text
+    assert '"to": "me"' in text
+    assert "a⟨U+202E⟩b" in text
+    assert "carries out itself" in command_title(spec.command)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("a", "b c"), "a 'b c'"),
+        (("a b", "c"), "'a b' c"),
+        (("a", ""), "a ''"),
+        (("a", "$(rm)"), "a '$(rm)'"),
+        (("a", "x\u200by"), "a 'x⟨U+200B⟩y'"),
+        (("a", "\x1b[31m"), "a '␛[31m'"),
+    ],
+)
+def test_words_of_an_argv_can_be_told_apart(words: tuple[str, ...], shown: str) -> None:
+    spec = CommandSpec(command=Argv(program=words[0], args=words[1:]), cwd="/")
+    assert shown in command_of(spec)
+
+
+def test_a_line_feed_inside_a_word_is_shown_and_ends_the_row() -> None:
+    text = command_of(CommandSpec(command=Argv(program="sh", args=("-c", "one\ntwo")), cwd="/"))
+    assert "sh -c 'one␊\n" in text
+    assert text.splitlines()[1].endswith("two'")
+
+
+def test_a_shell_text_keeps_its_lines_and_numbers_them() -> None:
+    text = command_of(CommandSpec(command=Shell(text="one\n\ttwo\nthree"), cwd="/"))
+    assert text.splitlines() == [" 1 │ one", " 2 │     two", " 3 │ three"]
+
+
+def test_rows_that_continue_a_line_look_other_than_rows_that_begin_one() -> None:
+    text = command_of(CommandSpec(command=Shell(text="a" * 30 + "\nb"), cwd="/"), 20)
+    assert [row[:4] for row in text.splitlines()] == [" 1 │", "   ┆", " 2 │"]
+
+
+def test_nothing_of_a_command_is_ever_cut() -> None:
+    command = "".join(chr(33 + n % 90) for n in range(20_000))
+    for width in (20, 53, 120):
+        rows = [row for p in command_paragraphs(Shell(text=command), ()) for row in wrap(p, width)]
+        assert "".join(span.text for row in rows for span in row if span.role == "command") == command
+        assert all(width_of(row) <= width for row in rows)
+
+
+def test_what_a_risk_is_about_is_marked() -> None:
+    risk = Risk(id="substitution", sentence="x", span=(5, 10))
+    (paragraph,) = command_paragraphs(Shell(text="echo $(id) | cat"), (risk,))
+    assert Span("$(id)", "risk") in paragraph.spans
+    risk = Risk(id="substitution", sentence="x", span=(4, 7))
+    (paragraph,) = command_paragraphs(Argv(program="a", args=("b", "cde")), (risk,))
+    assert Span("cde", "risk") in paragraph.spans
+
+
+def test_wide_characters_take_two_columns() -> None:
+    rows = wrap(Paragraph((Span("日本語日本語"),), at_words=False), 5)
+    assert [span.text for row in rows for span in row if span.text.strip()] == ["日本", "語日", "本語"]
+    assert width_of(fitted((Span("日本語"),), 4)) == 4
+
+
+def test_a_line_that_is_cut_says_so() -> None:
+    assert "".join(span.text for span in fitted((Span("abcdef"),), 4)) == "abc…"
+    assert "".join(span.text for span in fitted((Span("ab"),), 4)) == "ab  "
+
+
+def test_hidden_characters_have_a_role_of_their_own() -> None:
+    assert said("a\u202eb") == (Span("a"), Span("⟨U+202E⟩", "hidden"), Span("b"))
+
+
+@pytest.mark.parametrize(
+    ("ending", "sentence", "word"),
+    [
+        (Exited(code=0), "Ended with exit code 0", "exit 0"),
+        (Exited(code=3), "Failed with exit code 3", "exit 3"),
+        (Signalled(number=9, by_us=True), "Ended by SIGKILL (9), sent from here", "SIGKILL"),
+        (Signalled(number=11, by_us=False, core_dumped=True), "not sent from here; it left a core dump", "SIGSEGV"),
+        (TimedOut(after_s=90), "Timed out after 90 s and was ended", "timed out"),
+        (
+            FailedToStart(problem="program_not_found", subject="x", message="x was not found"),
+            "Never started: x was not found",
+            "not started",
+        ),
+        (Denied(by=Decider(surface="rule", who="no-rm"), reason="never"), "Denied by the rule no-rm: never", "denied"),
+        (Denied(by=ME, reason=""), "Denied by me in the cockpit, without a reason", "denied"),
+        (Withdrawn(why="cancelled"), "Withdrawn by the agent: cancelled", "withdrawn"),
+        (Lost(why="the machine restarted"), "Lost: the machine restarted", "lost"),
+    ],
+)
+def test_no_ending_looks_like_another(ending: object, sentence: str, word: str) -> None:
+    assert sentence in ending_sentence(ending)
+    assert ending_word(ending) == word
+
+
+def test_times_and_sizes_in_words() -> None:
+    assert [age(s) for s in (0, 59, 60, 3599, 3600, 86_400 * 3)] == ["0s", "59s", "1m", "59m", "1h", "3d"]
+    assert [duration(s) for s in (0.123, 4.2, 65, 7380)] == ["0.12 s", "4.2 s", "1 min 05 s", "2 h 03 min"]
+    assert [limit(s) for s in (30, 0.5, 90, 120, 5400)] == ["30 s", "0.5 s", "90 s", "2 min", "1 h 30 min"]
+    assert [size(n) for n in (0, 999, 1000, 1_234_567, 99_960_000, 10**9)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "1.2 MB",
+        "100 MB",
+        "1.0 GB",
+    ]
+
+
+def test_every_scene_can_be_described() -> None:
+    play = Play.begin()
+    for scene in BY_ID.values():
+        assert spec_of(scene).cwd == ROOT
+        assert "Why asked" in described(play, play.ask(scene.id))

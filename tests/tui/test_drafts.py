@@ -1,0 +1,61 @@
+"""Editing a command: text into a specification, with what is wrong in words."""
+
+import pytest
+
+from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
+from whisper_tui.tui.drafts import Draft, checked, draft_of, hidden_count
+
+ARGV = CommandSpec(command=Argv(program="make", args=("-j", "two words", "", "it's")), cwd="/home/me", timeout_s=60)
+SHELL = CommandSpec(command=Shell(text="cd x &&\n\tmake"), cwd="/home/me", tty=True)
+FUNCTION = CommandSpec(command=Function(tool="mail", arguments={"to": ["me"], "n": 1}), cwd="/home/me")
+
+
+@pytest.mark.parametrize("spec", [ARGV, SHELL, FUNCTION])
+def test_an_untouched_draft_is_the_same_specification(spec: CommandSpec) -> None:
+    assert checked(draft_of(spec), spec).spec == spec
+
+
+def test_what_is_not_edited_stays() -> None:
+    draft = Draft(program="", text="true", cwd="/srv", timeout="0.5")
+    spec = checked(draft, SHELL).spec
+    assert spec == CommandSpec(command=Shell(text="true"), cwd="/srv", timeout_s=0.5, tty=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"program": " "}, "There is no program."),
+        ({"text": "'open"}, "A quote in the arguments is not closed"),
+        ({"cwd": "relative"}, "absolute path"),
+        ({"timeout": "soon"}, "number of seconds"),
+        ({"timeout": "0"}, "number of seconds"),
+        ({"timeout": "-1"}, "number of seconds"),
+        ({"timeout": "inf"}, "number of seconds"),
+        ({"timeout": "nan"}, "number of seconds"),
+        ({"text": "a\u202eb"}, "cannot be seen (U+202E)"),
+        ({"program": "ma\u200bke"}, "The program holds a character that cannot be seen (U+200B)"),
+        ({"cwd": "/a\x1b"}, "cannot be seen (U+001B)"),
+    ],
+)
+def test_what_is_wrong_is_said(change: dict[str, str], problem: str) -> None:
+    draft = Draft(**{**vars(draft_of(ARGV)), **change})
+    result = checked(draft, ARGV)
+    assert result.spec is None
+    assert any(problem in sentence for sentence in result.problems)
+
+
+def test_an_empty_shell_text_is_no_command() -> None:
+    assert checked(Draft("", " \n", "/", ""), SHELL).problems == ("There is no command.",)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "3"])
+def test_arguments_of_a_tool_are_a_json_object(text: str) -> None:
+    assert checked(Draft("", text, "/", ""), FUNCTION).problems == ("The arguments must be a JSON object.",)
+
+
+def test_characters_that_cannot_be_seen_are_left_out_of_the_fields_and_counted() -> None:
+    spec = CommandSpec(command=Shell(text="rm \u202efdp.x\u2066"), cwd="/")
+    assert draft_of(spec).text == "rm fdp.x"
+    assert hidden_count(spec) == 2
+    edited = checked(draft_of(spec), spec).spec
+    assert edited is not None and edited != spec

@@ -1,0 +1,79 @@
+"""Following the events of a supervisor, and coming back when it was away."""
+
+from collections.abc import Awaitable, Callable
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import Play, workday
+from whisper_tui.demo.stage import Stage
+from whisper_tui.model.board import ENDED_KEPT
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.tui.widgets.banner import Banner
+
+GONE = Unavailable("The supervisor cannot be reached", hint="Start it with whisper-tui")
+
+
+def back_to(play: Play, failures: int = 0) -> Callable[[], Awaitable[Stage]]:
+    """Reconnects to another stage, after so many failures."""
+    left = [GONE] * failures
+
+    async def reconnect() -> Stage:
+        if left:
+            raise left.pop()
+        return play.stage
+
+    return reconnect
+
+
+async def test_a_lost_connection_is_told_with_what_goes_on_and_what_to_do() -> None:
+    async with cockpit(workday(), size=(200, 60)) as seat:
+        seat.play.stage.break_down(GONE)
+        await seat.sees(
+            "The supervisor cannot be reached. Start it with whisper-tui. Commands that run go on.",
+            "Leave with q and start whisper-tui again.",
+            "not connected",
+        )
+
+
+async def test_a_connection_comes_back_and_shows_the_board_of_now() -> None:
+    later = workday()
+    later.ask("build")
+    async with cockpit(workday(), reconnect=back_to(later)) as seat:
+        await seat.select("8")
+        seat.play.stage.break_down(GONE)
+        await seat.sees("Trying again in")
+        await seat.sees("4 waiting", "● connected")
+        assert not seat.screen.query_one(Banner).display
+        assert seat.selected == "8"
+        seat.play.clock.advance(1)
+        await seat.press("a")
+        await seat.until(lambda: "8" in later.stage.board.running)
+
+
+async def test_it_is_tried_again_until_it_works() -> None:
+    later = workday()
+    async with cockpit(workday(), reconnect=back_to(later, failures=1)) as seat:
+        seat.play.stage.break_down(GONE)
+        await seat.sees("Trying again in")
+        await seat.until(lambda: seat.screen.supervision is later.stage)
+        await seat.sees("● connected")
+
+
+async def test_a_decision_without_a_connection_is_told_in_one_sentence() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.select("8")
+        seat.play.stage.broken = GONE
+        await seat.press("a")
+        await seat.sees("Start it with whisper-tui")
+        assert seat.selected == "8"
+
+
+async def test_ended_calls_that_the_board_forgets_leave_the_list() -> None:
+    play = Play.begin()
+    for _ in range(ENDED_KEPT + 5):
+        play.deny(play.ask("build"), "no")
+    async with cockpit(play) as seat:
+        await seat.until(lambda: seat.screen.roster.count("ended") == ENDED_KEPT)
+        play.deny(play.ask("build"), "no")
+        await seat.until(lambda: seat.screen.roster.place_of(str(ENDED_KEPT + 6)) is not None)
+        assert seat.screen.roster.count("ended") == ENDED_KEPT
+        assert seat.screen.roster.place_of("6") is None

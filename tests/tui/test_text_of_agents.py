@@ -1,0 +1,56 @@
+"""Text of agents is data: nothing of it is read as markup, and nothing of it reaches the terminal."""
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import Play
+from whisper_tui.model.call import CallRequest, ClientInfo, SessionHello
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.verdict import Risk, Verdict
+
+EVIL = "[red]x[/red] [/] [@click=app.quit]go[/] \x1b[31m\x07\u202e\u200b end"
+SHOWN = "[red]x[/red] [/] [@click=app.quit]go[/] ␛[31m␇⟨U+202E⟩⟨U+200B⟩ end"
+
+
+async def evil_play(command: Shell | Argv) -> Play:
+    play = Play.begin()
+    hello = SessionHello(name=f"s {EVIL}", root="/r/[b]", client=ClientInfo(name=EVIL, version="[i]"))
+    session = await play.stage.open_session(hello)
+    spec = CommandSpec(command=command, cwd="/[b]x\x1b", environment={"A[b]": EVIL})
+    request = CallRequest(session_id=session.id, tool="[t]\x1b", arguments={}, spec=spec, description=EVIL)
+    risk = Risk(id="control-characters", sentence=f"risk {EVIL}")
+    play.stage.ask(request, Verdict(kind="ask", reason=EVIL, risks=(risk,)))
+    return play
+
+
+def only_printable(text: str) -> bool:
+    return all(ord(c) >= 0x20 and not 0x7F <= ord(c) < 0xA0 for c in text.replace("\n", "")) and "\u202e" not in text
+
+
+async def test_commands_descriptions_and_names_are_shown_letter_by_letter() -> None:
+    for command in (Shell(text=EVIL), Argv(program=EVIL)):
+        async with cockpit(await evil_play(command), size=(200, 60)) as seat:
+            text = seat.text()
+            assert only_printable(text)
+            assert text.count(SHOWN) >= 5
+
+
+async def test_dialogs_and_toasts_show_it_letter_by_letter() -> None:
+    async with cockpit(await evil_play(Shell(text=EVIL)), size=(200, 60)) as seat:
+        seat.play.clock.advance(1)
+        await seat.press("e")
+        await seat.sees("cannot be seen")
+        assert only_printable(seat.text())
+        await seat.press("escape", "D")
+        await seat.sees("[red]x[/red]")
+        assert only_printable(seat.text())
+        await seat.press("escape")
+        seat.screen.tell(EVIL)
+        await seat.sees("[@click=app.quit]go[/]")
+        assert only_printable(seat.text())
+
+
+async def test_an_error_of_the_supervisor_is_no_markup() -> None:
+    async with cockpit(await evil_play(Shell(text="x"))) as seat:
+        seat.play.stage.break_down(Unavailable(EVIL))
+        await seat.sees("[red]x[/red]")
+        assert only_printable(seat.text())
