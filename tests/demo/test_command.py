@@ -125,7 +125,10 @@ def read_screen_until(terminal: FileIO, wanted: bytes) -> None:
     """Read what is drawn until it holds some bytes; the limit of the test bounds it."""
     drawn = b""
     while wanted not in drawn:
-        drawn += terminal.read(65_536) or b""
+        try:
+            drawn += terminal.read(65_536) or b""
+        except OSError:
+            pytest.fail(f"the program ended before it drew {wanted!r}; its last words: {drawn[-2000:]!r}")
 
 
 def drain(terminal: FileIO) -> None:
