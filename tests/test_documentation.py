@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from whisper_tui.config.file import CockpitSettings, Configuration
 from whisper_tui.model.call import Session
 from whisper_tui.policy.risks import ALWAYS_ASKED
