@@ -20,7 +20,7 @@ def add(verbs: Verbs) -> None:
         _call,
         details="What a human changed is said on standard error. Ctrl-C withdraws a call that still waits.",
     )
-    parser.add_argument("tool", metavar="TOOL", help="execute_command or run_shell_command")
+    parser.add_argument("tool", metavar="TOOL", help="a tool that `whisper-tui tools` lists")
     parser.add_argument("arguments", metavar="JSON", help="the tool's arguments, as one JSON object")
     parser.add_argument("--session", default="command line", metavar="NAME", help="how it is called in the queue")
 

@@ -11,7 +11,7 @@ from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import AITool, CommandTool, ToolContext, standard_registry
+from whisper_tui.tools import AITool, CommandTool, SupervisedTool, ToolContext, standard_registry
 from whisper_tui.wire.client import RemoteSupervision
 from whisper_tui.wire.rendezvous import was_stopped
 
@@ -48,16 +48,20 @@ class Caller:
         """The tool's result, and what is to be told beyond it. Given up, it withdraws a call that still waits."""
         registry = standard_registry(ToolContext(self._supervision, self._session))
         tool: AITool = registry.get_tool_by_name(tool_name)
-        if not isinstance(tool, CommandTool):
+        if not isinstance(tool, SupervisedTool) or not await tool.is_asked(arguments):
             return await registry.call(tool_name, arguments), None
-        call_id = await self._supervision.submit(tool.request(arguments))
+        request = tool.request(arguments)
+        call_id = await self._supervision.submit(request)
         try:
-            record = await self._outcome(call_id)
+            if isinstance(tool, CommandTool):
+                answer = await tool.answer(await self._outcome(call_id))
+            else:
+                await self._say_that_it_waits(call_id)
+                answer = await tool.follow(request, call_id)
         except asyncio.CancelledError:
             with suppress(WhisperError):
                 await self._supervision.withdraw(call_id, "the caller gave up")
             raise
-        answer = await tool.answer(record)
         return answer.result, answer.told
 
     async def _outcome(self, call_id: str) -> CallRecord:

@@ -19,13 +19,14 @@ from whisper_tui.cli import (
     show,
     signals,
     supervise,
+    tools,
 )
 from whisper_tui.cli.exit_codes import INTERRUPTED, PIPE_CLOSED, REFUSED, UNAVAILABLE, code_of
 from whisper_tui.cli.parsing import Verbs
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 
-_FAMILIES = (demo, mcp, call, listing, show, deciding, signals, logs, approvals, running, supervise)
+_FAMILIES = (demo, mcp, call, listing, show, deciding, signals, logs, approvals, running, supervise, tools)
 
 
 def parser() -> Verbs:

@@ -1,0 +1,67 @@
+"""`tools`: what agents are offered, as a table or in the forms that models are given."""
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+from whisper_tui.cli.parsing import Options, Verbs
+from whisper_tui.cli.table import print_table
+
+if TYPE_CHECKING:
+    from whisper_tui.tools import AITool
+
+FORMATS = ("table", "openrouter", "prompt", "json")
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "tools",
+        "show the tools that agents are offered",
+        _tools,
+        details="`openrouter` is the array of definitions that chat completion APIs take, `prompt` the text for a "
+        "model's prompt, `json` all that is known about each tool.",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="table", help="how to print them (default: table)")
+    parser.add_argument("--set", metavar="NAME", help="only the tools of this set")
+
+
+def _tools(options: Options) -> int:
+    tools = _offered(options.set)
+    match options.format:
+        case "openrouter":
+            _print_json([tool.get_openrouter_tool_definition() for tool in tools])
+        case "prompt":
+            sys.stdout.write("\n\n".join(tool.get_ai_prompt_instructions() for tool in tools) + "\n")
+        case "json":
+            _print_json([_row(tool) for tool in tools])
+        case _:
+            print_table(("TOOL", "CATEGORY", "DESCRIPTION"), ((t.name, t.category or "", t.description) for t in tools))
+    return 0
+
+
+def _offered(name: str | None) -> "list[AITool]":
+    """The tools of a session in this directory; nothing of them is called, so no supervisor is needed."""
+    from whisper_tui.model.call import Session
+    from whisper_tui.tools import ToolContext, standard_registry
+
+    session = Session(id="s0", name="command line", root=os.path.realpath(os.curdir), opened_at=0.0)
+    registry = standard_registry(ToolContext(cast("Any", None), session))
+    return registry.get_all_tools() if name is None else registry.get_tool_set(name)
+
+
+def _row(tool: "AITool") -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "category": tool.category,
+        "tags": list(tool.tags),
+        "read_only": tool.read_only,
+        "parameters": tool.parameters_schema,
+        "prompt": tool.get_ai_prompt_instructions(),
+    }
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
