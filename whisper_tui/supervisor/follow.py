@@ -59,6 +59,8 @@ class Follower:
 
     def doubtful(self, why: str) -> list[Report]:
         """It may have run, and no file can tell."""
+        if self.answered:
+            return self._settled()
         self.attempt.close_books(why)
         return [*self._ended(Lost(why=why), OutputSizes(), None), *self._settled()]
 

@@ -36,8 +36,10 @@ BOOT = "boot"
 class _Run:
     """One run that is followed."""
 
-    def __init__(self, follower: Follower, deadline: float) -> None:
+    def __init__(self, follower: Follower, deadline: float, *, asked: bool) -> None:
         self.follower = follower
+        self.asked = asked
+        """Whether this process asked for the start, so that there were files for certain."""
         self.deadline = deadline
         """Monotonic seconds at which it is revoked if nobody has taken it up."""
         self.reachable = asyncio.Event()
@@ -86,6 +88,9 @@ class LocalExecutor:
             asyncio.get_running_loop().remove_reader(self._notify)
             os.close(self._notify)
             self._notify = -1
+        for run in self._runs.values():
+            run.reachable.set()
+        self._runs.clear()
         await self._keepers.close()
 
     async def start(self, order: StartOrder) -> None:
@@ -99,7 +104,7 @@ class LocalExecutor:
             raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
         except OSError as error:
             raise self._unprepared(order.key, error) from None
-        run = self._follow(attempt)
+        run = self._follow(attempt, asked=True)
         asked = False
         try:
             await self._keepers.send(attempt.directory, order.environment)
@@ -115,7 +120,7 @@ class LocalExecutor:
     async def attach(self, key: RunKey) -> None:
         """Follow a start that an earlier supervisor asked for: everything about it is reported (again)."""
         attempt = Attempt(self._runs_path, key)
-        run = self._follow(attempt)
+        run = self._follow(attempt, asked=False)
         if not Path(attempt.directory).is_dir():
             self._tell(run, self._undecided(run))
             return
@@ -188,8 +193,8 @@ class LocalExecutor:
             layout.write_whole(str(self._directory / BOOT), self._boot.encode(), durable=True)
             self._boot_before = self._boot
 
-    def _follow(self, attempt: Attempt) -> _Run:
-        run = _Run(Follower(attempt, self._files), time.monotonic() + UNCLAIMED_S)
+    def _follow(self, attempt: Attempt, *, asked: bool) -> _Run:
+        run = _Run(Follower(attempt, self._files), time.monotonic() + UNCLAIMED_S, asked=asked)
         self._runs[attempt.key] = run
         return run
 
@@ -269,6 +274,8 @@ class LocalExecutor:
         if self._boot_of(follower.attempt) not in {self._boot, ""}:
             return follower.doubtful("the machine restarted when it was being started; it may have run")
         if not Path(follower.attempt.directory).is_dir():
+            if run.asked or follower.process is not None:
+                return follower.doubtful("its files were removed while it was starting or running; it may have run")
             return follower.never_ran()
         fate = follower.attempt.revoke()
         if fate == "revoked":

@@ -187,3 +187,13 @@ async def test_a_keeper_that_is_asked_to_end_ends_its_command_first(engine: Engi
     os.kill(spawned.process.keeper_pid, signal.SIGTERM)
     assert await engine.ended(key) == Exited(code=0)
     assert engine.out(key) == b"ready\nbye\n"
+
+
+@linux_only
+async def test_asked_again_to_end_the_shortest_grace_holds(engine: Engine):
+    key = await engine.start("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    await until(lambda: engine.out(key) == b"ready\n")
+    await engine.executor.end(key, 600.0)
+    await engine.executor.end(key, 0.1)
+    await engine.executor.end(key, 600.0)
+    assert await engine.ended(key) == Signalled(number=signal.SIGKILL, by_us=True)

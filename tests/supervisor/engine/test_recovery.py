@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tests.supervisor.engine.conftest import Engine, alive, until
 from tests.supervisor.engine.restartable import Plan
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
+from whisper_tui.supervisor.keeper.processes import children_of
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.output_files import OutputFiles
 
@@ -289,3 +291,31 @@ async def test_lost_hints_lose_no_report(engine: Engine):
     asyncio.get_running_loop().remove_reader(engine.executor._notify)
     key = await engine.run("sleep 0.1 & echo hi; exit 2")
     assert await engine.ended(key) == Exited(code=2)
+
+
+async def test_a_run_whose_files_were_removed_is_lost_and_not_taken_for_one_that_never_ran(engine: Engine):
+    key = await engine.start("exec sleep 600")
+    spawned = await engine.spawned(key)
+    engine.executor._runs[key].deadline = 0.0
+    shutil.rmtree(engine.runs / "1.1")
+    ending = await engine.ended(key)
+    assert isinstance(ending, Lost)
+    assert "removed" in ending.why
+    os.kill(spawned.process.leader.pid, signal.SIGKILL)
+
+
+async def test_a_job_that_nobody_can_take_any_more_is_told_as_never_run(engine: Engine):
+    """The parent of the keepers and all that wait are killed with a job in their queue."""
+    zygote = engine.executor._keepers._zygote
+    assert zygote is not None
+    await until(lambda: len(children_of(zygote.pid)) >= 4)
+    waiting = children_of(zygote.pid)
+    for pid in (zygote.pid, *waiting):
+        os.kill(pid, signal.SIGSTOP)
+    key = await engine.start("echo no > ran")
+    for pid in (zygote.pid, *waiting):
+        os.kill(pid, signal.SIGKILL)
+    await engine.settled(key)
+    assert engine.of(key) == [NeverRan(key)]
+    assert not (engine.workspace / "ran").exists()
+    assert engine.out(await engine.run("echo fine")) == b"fine\n"

@@ -1,6 +1,8 @@
 """Ending a whole run: ask its processes to end, wait a little, then kill until nothing is left."""
 
+import math
 import signal
+import time
 from collections.abc import Callable
 
 from whisper_tui.supervisor.keeper.alarms import Alarms
@@ -20,18 +22,25 @@ class Ender:
         self._alarms = alarms
         self._nothing_left = nothing_left
         self._pause = SOONEST_S
+        self._kill_at = math.inf
         self.asked = False
         """Whether the run is being ended."""
         self.killing = False
         """Whether it is being killed."""
 
     def end(self, grace_s: float) -> None:
-        """TERM, the grace, KILL. Stopped processes are continued, for they would not hear TERM."""
+        """TERM, the grace, KILL. Stopped processes are continued, for they would not hear TERM.
+
+        Asked again, it sends TERM again; the shortest grace holds.
+        """
         self.asked = True
         if self.killing:
             return
         send_to_all(self._descendants.now(), signal.SIGTERM, signal.SIGCONT)
-        self._alarms.ring_in(grace_s, "kill", self.kill)
+        kill_at = time.monotonic() + grace_s
+        if kill_at < self._kill_at:
+            self._kill_at = kill_at
+            self._alarms.ring_in(grace_s, "kill", self.kill)
 
     def kill(self) -> None:
         """KILL, again and again, until nothing is left."""

@@ -1,7 +1,6 @@
 """Which processes there are below a keeper: read from /proc, or from `ps` where there is no /proc."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -164,6 +163,8 @@ def _is_own_ps(words: list[str]) -> bool:
 
 def _output(*argv: str) -> str:
     """What a small program prints; nothing if it is not there."""
+    import subprocess  # not needed, and not small, where there is /proc
+
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
