@@ -139,3 +139,15 @@ async def test_a_directory_that_is_absolute_missing_or_outside_is_refused_and_no
     with pytest.raises(ArgumentError, match=why):
         await tool_over(supervision, root).execute(command="x", directory=directory)
     assert supervision.requests == []
+
+
+def test_on_windows_the_text_follows_the_slash_c_of_its_own_interpreter(tmp_path):
+    tool = RunShellCommandTool(ToolContext(Recorded(), session(str(tmp_path))), platform="win32")
+    assert tool.request({"command": "dir & echo -"}).spec.command.words() == ("cmd.exe", "/c", "dir & echo -")
+    assert "`cmd.exe /c`" in tool.description
+
+
+async def test_on_windows_no_background_processes_are_named(tmp_path):
+    supervision = Recorded(finish=ended(Exited(code=0), left=(background(7),)))
+    tool = RunShellCommandTool(ToolContext(supervision, session(str(tmp_path))), platform="win32")
+    assert (await tool.execute(command="start /b x"))["backgroundPids"] == []

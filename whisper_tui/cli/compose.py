@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.config import leave_pointer, load
-from whisper_tui.config.file import Configuration
+from whisper_tui.config.file import Configuration, ToolSettings
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import Supervision
@@ -21,6 +21,7 @@ from whisper_tui.wire.peers import ancestry, look, why_supervised
 from whisper_tui.wire.server import Door, serve
 
 if TYPE_CHECKING:
+    from whisper_tui.tools import ToolContext, ToolRegistry
     from whisper_tui.transports.mcp import McpDoor
 
 _log = logging.getLogger("whisper_tui")
@@ -60,7 +61,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         loop.add_signal_handler(number, supervisor.stopped.set)
     await supervisor.open()
     try:
-        agents = _LateMcpDoor(supervisor)
+        agents = _LateMcpDoor(supervisor, configuration.tools)
         server = await serve(supervisor, home, {"mcp": agents})
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
@@ -75,8 +76,9 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
 class _LateMcpDoor:
     """The door for agents, which is loaded beside the first work because its SDK takes long to import."""
 
-    def __init__(self, supervision: Supervision) -> None:
+    def __init__(self, supervision: Supervision, tools: ToolSettings) -> None:
         self._supervision = supervision
+        self._tools = tools
         self._door: asyncio.Task[Door] | None = None
 
     def prepare(self) -> asyncio.Task[Door]:
@@ -92,9 +94,16 @@ class _LateMcpDoor:
 
     async def _load(self) -> Door:
         door_class = await asyncio.to_thread(_mcp_door_class)
-        door = door_class(self._supervision)
+        door = door_class(self._supervision, registry=self._registry)
         await door.prepare()
         return door
+
+    def _registry(self, context: "ToolContext") -> "ToolRegistry":
+        from whisper_tui.tools import standard_registry
+
+        return standard_registry(
+            context, longest_timeout_s=self._tools.longest_timeout_s, whole_line=self._tools.whole_line
+        )
 
 
 def _mcp_door_class() -> "type[McpDoor]":

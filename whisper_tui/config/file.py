@@ -8,12 +8,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.home import Home
 from whisper_tui.model.value import Value
 from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.policy.tool_lists import allowances, denials
 from whisper_tui.supervisor.settings import SupervisorSettings
 
 FILE_NAME = "config.toml"
@@ -28,12 +29,29 @@ class CockpitSettings(Value):
     """Name of the theme. None: the cockpit's own choice."""
 
 
+class ToolSettings(Value):
+    """The `[tools]` table of the configuration file; its lists are read in the syntax of other agents' settings."""
+
+    excludeTools: tuple[str, ...] = ()
+    """Tools, or tools with the first words of a command, that are refused."""
+    coreTools: tuple[str, ...] = ()
+    """Tools with the first words of a command, that run without asking."""
+    strict: bool = False
+    """Whether `run_shell_command` refuses what is not in `coreTools`, instead of asking."""
+    whole_line: bool = False
+    """Whether `execute_command` takes a whole line for a shell, as it did in an older design."""
+    longest_timeout_s: int = Field(default=120, ge=1)
+    """The largest `timeout` of `execute_command`, in seconds."""
+
+
 class Configuration(Value):
     """All that the user has set."""
 
     supervisor: SupervisorSettings = SupervisorSettings()
     cockpit: CockpitSettings = CockpitSettings()
+    tools: ToolSettings = ToolSettings()
     rules: Rules = Rules()
+    """The rules of the file, and those that the lists of `tools` mean."""
 
 
 def read(home: Home) -> Configuration:
@@ -47,11 +65,25 @@ def read(home: Home) -> Configuration:
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration(f"{path} is not valid TOML: {error}", hint="Correct it, then try again") from error
     _check_known(path, "", document, Configuration.model_fields)
+    tools = _table(path, "tools", document, ToolSettings)
     return Configuration(
         supervisor=_table(path, "supervisor", document, SupervisorSettings),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
-        rules=_rules(path, document.get("rules", {})),
+        tools=tools,
+        rules=_with_lists(path, _rules(path, document.get("rules", {})), tools),
     )
+
+
+def _with_lists(path: Path, rules: Rules, tools: ToolSettings) -> Rules:
+    """The rules together with what the lists of tools mean. An entry that cannot be read makes everything be asked."""
+    problems: list[str] = [] if rules.broken is None else [rules.broken]
+    deny = (*rules.deny, *denials(tools.excludeTools, problems))
+    allow = (*rules.allow, *allowances(tools.coreTools, problems))
+    strict = ("run_shell_command",) if tools.strict else ()
+    broken = "; ".join(problems) if problems else None
+    if broken is not None and rules.broken is None:
+        broken = f"{path}: {broken}"
+    return rules.model_copy(update={"deny": deny, "allow": allow, "strict": strict, "broken": broken})
 
 
 def _text(path: Path) -> str | None:

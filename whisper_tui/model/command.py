@@ -33,7 +33,12 @@ class Shell(Value):
     """Whether the shell reads the user's login files first."""
 
     def words(self) -> tuple[str, ...]:
-        """The argv to execute; `--` keeps a text that starts with a dash from being read as an option."""
+        """The argv to execute; `--` keeps a text that starts with a dash from being read as an option.
+
+        The command interpreter of Windows knows neither: its text follows `/c`.
+        """
+        if self.shell.lower().rpartition("\\")[2] in {"cmd", "cmd.exe"}:
+            return (self.shell, "/c", self.text)
         return (self.shell, "-lc" if self.login else "-c", "--", self.text)
 
 

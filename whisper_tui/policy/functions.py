@@ -3,17 +3,23 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from whisper_tui.model.command import Function
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
+from whisper_tui.policy.rules import Rules
 
 if TYPE_CHECKING:
     from whisper_tui.policy.evaluate import Question
 
 
-def evaluate_function(question: "Question", memory: Iterable[Grant]) -> Verdict:
-    """Such a call is asked, unless exactly this one was approved for the session before."""
+def evaluate_function(question: "Question", function: Function, rules: Rules, memory: Iterable[Grant]) -> Verdict:
+    """Such a call is asked, unless a rule denies the whole tool or exactly this call was approved for the session."""
     risks = risks_of(question)
+    for rule in rules.deny:
+        if rule.anything and rule.tool == function.tool:
+            reason = rule.justification or f"the rule {rule.name!r} denies this tool"
+            return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
     doubt = question.resolved.problem or next((risk.sentence for risk in risks if risk.id in ALWAYS_ASKED), None)
     if doubt:
         return Verdict(kind="ask", reason=doubt, risks=risks)

@@ -47,7 +47,7 @@ class Judge:
         covering = self._grants.get(call.session_id, {}).get(spec.identity(), ())
         memory = [self._board.grants[grant_id] for grant_id in covering if grant_id in self._board.grants]
         if isinstance(spec.command, Function):
-            verdict = evaluate_function(question, memory)
+            verdict = evaluate_function(question, spec.command, self._rules(), memory)
         else:
             verdict = evaluate(question, self._rules(), memory)
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)

@@ -1,6 +1,7 @@
 """`run_shell_command`: a line of text for bash, in the project."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -10,6 +11,7 @@ from whisper_tui.model.ending import Exited, FailedToStart, Signalled
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools.arguments import ArgumentError
 from whisper_tui.tools.command_tool import CommandTool, Ran
+from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.prompt_text import prompt_block
 
 MARK = {"ASIMI_CLI": "1"}
@@ -19,6 +21,10 @@ MARK = {"ASIMI_CLI": "1"}
 class RunShellCommandTool(CommandTool):
     """Runs one line of bash inside the project; what it leaves in the background is named in the result."""
 
+    def __init__(self, context: ToolContext, *, platform: str = sys.platform) -> None:
+        super().__init__(context)
+        self._on_windows = platform == "win32"
+
     @property
     def name(self) -> str:
         """The tool's identifier."""
@@ -27,7 +33,8 @@ class RunShellCommandTool(CommandTool):
     @property
     def description(self) -> str:
         """What the tool does."""
-        return "This tool executes a given shell command with `bash -c`. It can start background processes."
+        shell = "`cmd.exe /c`" if self._on_windows else "`bash -c`"
+        return f"This tool executes a given shell command with {shell}. It can start background processes."
 
     @property
     def category(self) -> str:
@@ -90,7 +97,7 @@ class RunShellCommandTool(CommandTool):
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
         """The line for bash, in the project's root or a directory below it."""
         return CommandSpec(
-            command=Shell(text=arguments["command"]),
+            command=Shell(text=arguments["command"], shell="cmd.exe" if self._on_windows else "bash"),
             cwd=self._directory(arguments.get("directory", "")),
             environment=MARK,
         )
@@ -122,7 +129,9 @@ class RunShellCommandTool(CommandTool):
             "signal": ending.number if isinstance(ending, Signalled) else None,
             "error": ending.message if isinstance(ending, FailedToStart) else None,
             "pid": record.process.leader.pid if record.process else None,
-            "backgroundPids": [process.identity.pid for process in record.living_background],
+            "backgroundPids": []
+            if self._on_windows
+            else [process.identity.pid for process in record.living_background],
         }
 
     def text(self, result: Any) -> str:
