@@ -7,8 +7,40 @@ from pydantic import Field
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.value import Value
 
-Scope = Literal["exact_for_session"]
-"""How far an approval reaches beyond this one call: the same command in the same directory, this session."""
+
+class ExactScope(Value):
+    """The same command in the same directory, for this session, as often or as long as said."""
+
+    kind: Literal["exact"] = "exact"
+    uses: int | None = Field(default=None, ge=1)
+    """How many later calls it allows. None: any number."""
+    minutes: float | None = Field(default=None, gt=0)
+    """How long it holds. None: as long as the session."""
+
+
+class PrefixScope(Value):
+    """Every command that begins with these words, with no options but those of the approved one, for this session."""
+
+    kind: Literal["prefix"] = "prefix"
+    words: tuple[str, ...] = Field(min_length=1)
+    directory: str | None = None
+    """Only in this directory and below, with every path inside it. None: wherever the session works."""
+    uses: int | None = Field(default=None, ge=1)
+    minutes: float | None = Field(default=None, gt=0)
+
+
+class RuleScope(Value):
+    """Every command that begins with these words, by a rule that is written to the user's rules."""
+
+    kind: Literal["rule"] = "rule"
+    words: tuple[str, ...] = Field(min_length=1)
+    where: Literal["project", "user"] = "project"
+    """Whether it holds in this workspace alone, or everywhere."""
+    minutes: float | None = Field(default=None, gt=0)
+
+
+Scope = Literal["exact_for_session"] | Annotated[ExactScope | PrefixScope | RuleScope, Field(discriminator="kind")]
+"""How far an approval reaches beyond this one call. The word alone is an exact scope without limits."""
 
 
 class Decider(Value):
@@ -41,7 +73,7 @@ Decision = Annotated[Approve | Deny, Field(discriminator="kind")]
 
 
 class Grant(Value):
-    """A remembered approval: this command in this directory, for this session."""
+    """A remembered approval, for one session: of a command in a directory, or of all that begin as it does."""
 
     id: str
     session_id: str
@@ -51,6 +83,10 @@ class Grant(Value):
     granted_at: float
     """Seconds since the epoch."""
     by: Decider
+    scope: Scope = "exact_for_session"
+    """What it covers. A saved rule is no remembered approval."""
+    until: float | None = None
+    """Seconds since the epoch when it ends. None: with the session."""
     uses: int = 0
     """How many later calls it has allowed."""
     revoked_at: float | None = None

@@ -27,6 +27,8 @@ class Verdict(Value):
     grant_id: str | None = None
     """The remembered approval that allowed it, where one did."""
     risks: tuple[Risk, ...] = ()
+    prefixes: tuple[tuple[str, ...], ...] = ()
+    """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""
 
 
 class Resolved(Value):

@@ -10,9 +10,14 @@ from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
 from whisper_tui.policy.matching import reaches
+from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.suggest import suggested_prefixes
 from whisper_tui.policy.view import View, view
+
+REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
+"""Tools whose contract is to fail a call that would run something while its words are expanded."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +44,21 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         if _applies(rule, question) and reaches(rule, command, seen):
             reason = rule.justification or f"the rule {rule.name!r} denies this command"
             return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
+    if question.tool in REFUSES_SUBSTITUTION and seen.expands:
+        reason = f"{question.tool} takes no command or process substitution: $(…), `…`, <(…), >(…)"
+        return Verdict(kind="refuse", reason=reason, rule="no substitution", risks=risks)
     asked = _asked(question, rules, seen, risks)
     if asked is not None:
         return asked
-    allowed = _allowed(question, rules, seen, risks) or _remembered(question, memory, risks)
+    held = tuple(grant for grant in memory if holds(grant, question.session_id, question.now))
+    allowed = _allowed(question, rules, seen, held, risks)
     if allowed is not None:
         return allowed
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule="strict", risks=risks)
-    return Verdict(kind="ask", reason=_nothing_known(seen), risks=risks)
+    prefixes = suggested_prefixes(question.spec)
+    return Verdict(kind="ask", reason=_nothing_known(seen), risks=risks, prefixes=prefixes)
 
 
 def _asked(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]) -> Verdict | None:
@@ -75,36 +85,53 @@ def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
     return None
 
 
-def _allowed(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]) -> Verdict | None:
-    """What a rule, or the list of commands that only look, says to this call."""
-    if any(not is_mark(name) for name in question.spec.environment):
-        return None
-    holding = tuple(rule for rule in rules.allow if _applies(rule, question))
+def _allowed(
+    question: Question, rules: Rules, seen: View, held: tuple[Grant, ...], risks: tuple[Risk, ...]
+) -> Verdict | None:
+    """What a rule, the list of commands that only look, or a remembered approval says to this call."""
+    additions = any(not is_mark(name) for name in question.spec.environment)
+    holding = () if additions else tuple(rule for rule in rules.allow if _applies(rule, question))
     for rule in holding:
         if rule.matches(question.spec.command):
-            return _by_rules((rule,), risks)
-    if seen.plain is None:
+            return _by_rules((rule,), (), risks)
+    for grant in held:
+        if is_exact(grant) and grant.spec.identity() == question.spec.identity():
+            return _by_grant(grant, risks)
+    if seen.plain is None or additions:
         return None
+    remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
+    prefixes = tuple(rule for grant in remembered.values() if _applies(rule := rule_of(grant), question))
     allowing = Allowing(
-        rules=(*holding, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
+        rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
         read_only=rules.read_only,
         git_is_neutral=question.resolved.git_is_neutral,
     )
     found = allowing.allows(seen.plain)
-    return None if found is None else _by_rules(found, risks)
+    if found is None:
+        return None
+    used = tuple(remembered[rule.name] for rule in found if rule.name in remembered)
+    return _by_rules(found, used, risks)
 
 
 _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")
 
 
-def _by_rules(found: tuple[Rule, ...], risks: tuple[Risk, ...]) -> Verdict:
+def _by_rules(found: tuple[Rule, ...], used: tuple[Grant, ...], risks: tuple[Risk, ...]) -> Verdict:
+    if used:
+        return _by_grant(used[0], risks)
     names = ", ".join(rule.name for rule in found)
     said = next((rule.justification for rule in found if rule.justification and rule is not LOOKS), "")
     if found == (LOOKS,):
-        said = "it only looks"
-    plural = "rules" if len(found) > 1 else "rule"
-    reason = said or f"the {plural} {names!r} allow{'' if len(found) > 1 else 's'} this command"
+        said = LOOKS.justification
+    reason = said or (
+        f"the rules {names} allow this command" if len(found) > 1 else f"the rule {names!r} allows this command"
+    )
     return Verdict(kind="allow", reason=reason, rule=names, risks=risks)
+
+
+def _by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
+    reason = f"approved for this session with call {grant.from_call}"
+    return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
 
 
 def _applies(rule: Rule, question: Question) -> bool:
@@ -113,25 +140,12 @@ def _applies(rule: Rule, question: Question) -> bool:
         return False
     if rule.trust and question.trust not in rule.trust:
         return False
+    if rule.until is not None and question.now >= rule.until:
+        return False
     if rule.directory is None:
         return True
     cwd = question.resolved.cwd or question.spec.cwd
     return (cwd.rstrip("/") + "/").startswith(rule.directory.rstrip("/") + "/")
-
-
-def _remembered(question: Question, memory: Iterable[Grant], risks: tuple[Risk, ...]) -> Verdict | None:
-    for grant in memory:
-        if _covers(grant, question):
-            reason = f"approved for this session with call {grant.from_call}"
-            return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
-    return None
-
-
-def _covers(grant: Grant, question: Question) -> bool:
-    """A remembered approval holds for this session and for exactly this command in exactly this directory."""
-    if grant.revoked_at is not None or grant.session_id != question.session_id:
-        return False
-    return grant.spec.identity() == question.spec.identity()
 
 
 def _nothing_known(seen: View) -> str:

@@ -34,6 +34,8 @@ class Rule(Value):
     """Only for calls of this tool. None: for all."""
     trust: tuple[Trust, ...] = ()
     """Only for sessions that are trusted like this. Empty: for all."""
+    until: float | None = None
+    """Seconds since the epoch when it ends. None: never."""
     justification: str = ""
     """Shown to the human, and to the agent where the rule denies."""
     match: tuple[str, ...] = ()

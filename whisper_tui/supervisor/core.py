@@ -15,7 +15,7 @@ from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
-from whisper_tui.policy.rules import NO_RULES, Rules
+from whisper_tui.policy.rules import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.desk import Desk
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor, RunKey
@@ -42,11 +42,13 @@ class Supervisor:
         home: Home,
         executor: Executor,
         *,
-        rules: Rules = NO_RULES,
+        rules: Rules | Callable[[], Rules] = NO_RULES,
+        keep_rule: Callable[[Rule], None] | None = None,
         settings: SupervisorSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
+        """The rules, or what tells them: asked at every judgement, so that a changed file counts at once."""
         self.stopped = asyncio.Event()
         """Set when somebody asked for a shutdown."""
         self._home = home
@@ -58,11 +60,11 @@ class Supervisor:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._ledger = Ledger(Journal(state / "journal.sqlite"))
         environments = Environments(state / "environments", os.environ)
-        judge = Judge(self._ledger.board, environments, lambda: self.rules, clock)
+        judge = Judge(self._ledger.board, environments, self._rules_now, clock)
         for grant in self._ledger.board.grants.values():
             judge.remember(grant)
         self._sessions = Sessions(self._ledger, environments, clock)
-        self._desk = Desk(self._ledger, judge, clock)
+        self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)
         self._pool = Pool(
             ledger=self._ledger,
@@ -75,6 +77,9 @@ class Supervisor:
         )
         self._waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._absence: asyncio.TimerHandle | None = None
+
+    def _rules_now(self) -> Rules:
+        return self.rules if isinstance(self.rules, Rules) else self.rules()
 
     async def open(self) -> None:
         """Take back what runs, judge what was left unjudged, and begin to work."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.command import CommandSpec, Function
-from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, RuleScope, Scope
 from whisper_tui.model.ending import Denied, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused
 from whisper_tui.model.event import (
@@ -18,6 +18,8 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.policy.memory import is_exact, saved_rule, scope_problem
+from whisper_tui.policy.rules import Rule
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.twins import Twins
@@ -26,10 +28,18 @@ from whisper_tui.supervisor.twins import Twins
 class Desk:
     """Takes calls in, has them judged, and records what is decided. First decision wins."""
 
-    def __init__(self, ledger: Ledger, judge: Judge, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        judge: Judge,
+        clock: Callable[[], float],
+        keep_rule: Callable[[Rule], None] | None = None,
+    ) -> None:
         self._ledger = ledger
         self._judge = judge
         self._clock = clock
+        self._keep_rule = keep_rule
+        """Writes a rule to the user's rules. None: this supervisor has none."""
         self._twins = Twins(ledger)
 
     def submit(self, request: CallRequest) -> str:
@@ -102,16 +112,31 @@ class Desk:
                 )
             allowed = judged.verdict.model_copy(update={"kind": "allow"})
             facts.append(judged.model_copy(update={"verdict": allowed}))
-        if decision.remember is not None:
-            grant = self._grant(record, decision, by, now)
+        scope, grant = decision.remember, None
+        if scope is not None:
+            _check_scope(scope, decision.edited or record.call.spec)
+        if isinstance(scope, RuleScope):
+            self._save(scope, decision.edited or record.call.spec, record, now)
+        elif scope is not None:
+            grant = self._grant(record, decision, scope, by, now)
             facts.append(Granted(at=now, grant=grant))
         self._record(*facts)
-        if decision.remember is not None:
+        if grant is not None:
             self._ledger.journal.last_grant += 1
             self._judge.remember(grant)
+        if scope is not None:
             self._let_through(grant)
 
-    def _grant(self, record: CallRecord, decision: Approve, by: Decider, now: float) -> Grant:
+    def _save(self, scope: RuleScope, spec: CommandSpec, record: CallRecord, now: float) -> None:
+        """Write the rule before the approval is recorded: what cannot be kept is not approved like that."""
+        if self._keep_rule is None:
+            raise Refused("this supervisor keeps no rules", hint="Approve it for the session")
+        session = self._ledger.board.sessions.get(record.call.session_id)
+        root = session.root if session and scope.where == "project" else None
+        self._keep_rule(saved_rule(scope, spec, call_id=record.id, root=root, now=now))
+
+    def _grant(self, record: CallRecord, decision: Approve, scope: Scope, by: Decider, now: float) -> Grant:
+        minutes = None if isinstance(scope, str) else scope.minutes
         return Grant(
             id=f"g{self._ledger.journal.last_grant + 1}",
             session_id=record.call.session_id,
@@ -119,15 +144,19 @@ class Desk:
             from_call=record.id,
             granted_at=now,
             by=by,
+            scope=scope,
+            until=None if minutes is None else now + 60 * minutes,
         )
 
-    def _let_through(self, grant: Grant) -> None:
-        """An approval for the session also answers for the same commands that wait already."""
+    def _let_through(self, grant: Grant | None) -> None:
+        """What is remembered also answers for what waits already. None: a rule was saved, for every session."""
         board = self._ledger.board
-        identity = grant.spec.identity()
+        exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
         for call_id in tuple(board.waiting):
             record = board.calls[call_id]
-            if record.call.session_id == grant.session_id and record.call.spec.identity() == identity:
+            if grant is not None and record.call.session_id != grant.session_id:
+                continue
+            if exact is None or record.call.spec.identity() == exact:
                 judged = self._judge.judge(record.call, record.call.spec)
                 if judged.verdict.kind == "allow":
                     self._record(judged, *self._consequences(record.call, judged))
@@ -193,6 +222,12 @@ def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
     tools = [spec.command.tool if isinstance(spec.command, Function) else None for spec in (asked, edited)]
     if tools[0] != tools[1]:
         raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
+
+
+def _check_scope(scope: Scope, spec: CommandSpec) -> None:
+    problem = scope_problem(scope, spec)
+    if problem is not None:
+        raise Refused(f"this cannot be remembered like that: {problem}", hint="Choose a longer beginning, or once")
 
 
 def _check_storable(call: ToolCall) -> None:

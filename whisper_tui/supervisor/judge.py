@@ -11,6 +11,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy.evaluate import Question, evaluate
 from whisper_tui.policy.functions import evaluate_function
+from whisper_tui.policy.memory import is_exact
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.resolve import resolve
@@ -26,15 +27,23 @@ class Judge:
         self._environments = environments
         self._rules = rules
         self._clock = clock
-        self._grants: dict[str, dict[str, list[str]]] = {}
-        """Ids of remembered approvals by session and by what they cover."""
+        self._exact: dict[str, dict[str, list[str]]] = {}
+        """Ids of remembered approvals of one command, by session and by what they cover."""
+        self._wide: dict[str, list[str]] = {}
+        """Ids of remembered approvals of a prefix, by session."""
 
     def remember(self, grant: Grant) -> None:
         """Take a remembered approval into account from now on."""
-        self._grants.setdefault(grant.session_id, {}).setdefault(grant.spec.identity(), []).append(grant.id)
+        if is_exact(grant):
+            self._exact.setdefault(grant.session_id, {}).setdefault(grant.spec.identity(), []).append(grant.id)
+        else:
+            self._wide.setdefault(grant.session_id, []).append(grant.id)
 
-    def judge(self, call: ToolCall, spec: CommandSpec) -> Judged:
-        """The verdict about a command of a call, as a fact that is yet to be recorded."""
+    def judge(self, call: ToolCall, spec: CommandSpec, *, used: str | None = None) -> Judged:
+        """The verdict about a command of a call, as a fact that is yet to be recorded.
+
+        `used` is the remembered approval that has let this very call through: its own use does not count against it.
+        """
         session = self._board.sessions.get(call.session_id)
         resolved = resolve(spec, self._environments.of(call.session_id))
         question = Question(
@@ -43,14 +52,25 @@ class Judge:
             spec=spec,
             description=call.description,
             resolved=resolved,
+            tool=call.tool,
+            trust=session.trust if session else "untrusted_external",
+            now=self._clock(),
         )
-        covering = self._grants.get(call.session_id, {}).get(spec.identity(), ())
-        memory = [self._board.grants[grant_id] for grant_id in covering if grant_id in self._board.grants]
+        memory = self._memory(call.session_id, spec, used)
         if isinstance(spec.command, Function):
             verdict = evaluate_function(question, spec.command, self._rules(), memory)
         else:
             verdict = evaluate(question, self._rules(), memory)
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
+
+    def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:
+        """The remembered approvals that may be about a command."""
+        ids = (*self._exact.get(session_id, {}).get(spec.identity(), ()), *self._wide.get(session_id, ()))
+        known = [self._board.grants[grant_id] for grant_id in ids if grant_id in self._board.grants]
+        return [
+            grant.model_copy(update={"uses": grant.uses - 1}) if grant.id == used and grant.uses else grant
+            for grant in known
+        ]
 
     def judge_again(self, record: CallRecord) -> Judged | None:
         """Look once more before the start. None: it may start as it was decided.
@@ -58,7 +78,8 @@ class Judge:
         A command whose meaning has changed since is asked again, and so is one whose rule or remembered
         approval no longer holds. A human's approval of the same command stands, unless a rule denies it by now.
         """
-        again = self.judge(record.call, record.spec)
+        used = record.decided_by.who if record.decided_by and record.decided_by.surface == "memory" else None
+        again = self.judge(record.call, record.spec, used=used)
         if again.verdict.kind == "refuse":
             return again
         if again.resolved != record.resolved:

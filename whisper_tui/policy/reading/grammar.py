@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from whisper_tui.policy.reading.compound import CompoundReader
-from whisper_tui.policy.reading.syntax import Redirection, Simple, Unreadable, Word
+from whisper_tui.policy.reading.syntax import Piece, Redirection, Simple, Unreadable, Word
 
 _OPERATORS = ("<<-", "<<<", "&>>", "<<", ">>", "<&", ">&", ">|", "<>", "&>", "<", ">")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?\+?=", re.DOTALL)
@@ -180,7 +180,7 @@ class ScriptReader(CompoundReader):
             self.at = before
             return None
         self.skip_blank()
-        target = self.word()
+        target = self._closing() if operator in {"<&", ">&"} and self.peek() == "-" else self.word()
         if target is None:
             raise Unreadable(f"{operator} has no target")
         redirection = Redirection(operator, target)
@@ -190,6 +190,12 @@ class ScriptReader(CompoundReader):
             self._expect_here_document(redirection)
         self.found.redirections.append(redirection)
         return redirection
+
+    def _closing(self) -> Word:
+        """The dash that closes a descriptor is a word of its own, whatever follows it."""
+        start = self.at
+        self.at += 1
+        return Word((Piece("text", "-", False),), self.base + start, self.base + self.at, True)
 
     def _expect_here_document(self, redirection: Redirection) -> None:
         target = redirection.target

@@ -190,6 +190,8 @@ class _PlainReader:
         target = self._word()
         if target is None:
             raise NotPlain("a redirection has no plain target")
+        if operator[0] in {"<&", ">&"} and target.startswith("-") and target != "-":
+            raise NotPlain("what follows a closed descriptor belongs to the command")
         if operator[0] in {"<<", "<<-"}:
             quoted = any(character in self._text[before : self._at] for character in "'\"\\")
             self._documents.append((target, quoted))
