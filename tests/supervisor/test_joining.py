@@ -119,3 +119,11 @@ async def test_a_stream_is_in_a_file_once_something_was_started(bench: Bench) ->
     key = await bench.ordered(call)
     bench.executor.files[key, "out"] = "/runs/1.1/out"
     assert await bench.supervisor.output_file(call, "out") == "/runs/1.1/out"
+
+
+async def test_the_trust_of_a_session_is_recorded(bench: Bench) -> None:
+    for trust in ("trusted_operator", "trusted_system", "trusted_integration", "untrusted_external"):
+        session_id = await bench.session(trust=trust)
+        assert bench.supervisor._ledger.board.sessions[session_id].trust == trust
+    plain = await bench.session()
+    assert bench.supervisor._ledger.board.sessions[plain].trust == "untrusted_external"

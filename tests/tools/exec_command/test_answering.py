@@ -5,7 +5,9 @@ import pytest
 from tests.tools.exec_command.conftest import Shop
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Lost, Signalled, TimedOut
+from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.tools import UnknownTool
 from whisper_tui.tools.exec_command import render_for_model
 
 
@@ -228,3 +230,19 @@ async def test_a_cut_stream_without_a_file_names_the_command_that_prints_it(shop
     result = (await answer)["result"]
     assert f"whisper-tui logs {key.call_id}" in result["stdout_preview"]
     assert "artifacts" not in result and "stdout_artifact" not in result
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "retryable"),
+    [
+        (UnknownTool("there is no tool 'x'", hint="There are: y"), "unknown_tool", False),
+        (Unavailable("the supervisor is gone"), "tool_execution_failed", True),
+        (Refused("session s1 is closed", hint="Open a new one"), "tool_execution_failed", False),
+    ],
+)
+def test_every_other_error_is_told_by_its_kind(shop: Shop, error, kind, retryable):
+    envelope = shop.tool.error_result(error)
+    assert (envelope["tool_name"], envelope["status"]) == ("ExecCommand", "error")
+    assert (envelope["error"]["kind"], envelope["error"]["retryable"]) == (kind, retryable)
+    assert envelope["error"]["message"] == error.message and envelope["error"]["recovery_hint"]
+    assert render_for_model(envelope).startswith(f"Command failed\n{kind}: {error.message}\n")
