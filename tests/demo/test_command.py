@@ -114,7 +114,7 @@ def test_in_a_terminal_it_opens_the_cockpit_with_calls_that_wait(environment: di
     with os.fdopen(ours, "rb+", buffering=0) as terminal:
         read_screen_until(terminal, b"./build.sh")
         terminal.write(b"q")
-        read_screen_until(terminal, b"\x1b[?1049l")
+        read_screen_until(terminal, b"The demo is over, and all that it ran with it.")
         while demo.poll() is None:
             drain(terminal)
     assert demo.returncode == 0

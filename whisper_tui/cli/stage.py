@@ -18,6 +18,7 @@ from whisper_tui.supervisor.state_directory import prepare
 
 STEP_S, HASTY_STEP_S = 0.2, 0.01
 """Seconds between two lines of the demo's scripts, for somebody who looks on and for a log."""
+FAREWELL = "The demo is over, and all that it ran with it. Run whisper-tui for work of your own."
 ENDED = 128
 """Added to the number of the signal that ended the demo, as shells do."""
 
@@ -65,7 +66,7 @@ async def _watch(supervisor: Supervisor, workspace: Workspace) -> int:
     from whisper_tui.tui.app import CockpitApp
 
     agents = asyncio.create_task(play_agent(supervisor, workspace), name="the demo's agents")
-    app = CockpitApp(supervisor, user=decider()["who"])
+    app = CockpitApp(supervisor, user=decider()["who"], farewell=FAREWELL)
     try:
         await app.run_async()
     finally:

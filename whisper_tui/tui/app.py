@@ -67,8 +67,11 @@ class CockpitApp(App[None]):
         theme: str | None = None,
         clock: Callable[[], float] = time.time,
         reconnect: Reconnect | None = None,
+        farewell: str = "The supervisor and every command go on. Run whisper-tui to look again.",
     ) -> None:
+        """`farewell`: what is said on the terminal when the human leaves."""
         super().__init__()
+        self.farewell = farewell
         themes = load_themes()
         if not themes.good:
             raise BadConfiguration(

@@ -77,4 +77,5 @@ class Viewing:
 
     def leave(self) -> None:
         """Nothing stops because nobody looks."""
-        self._screen.app.exit(message="The supervisor and every command go on. Run whisper-tui to look again.")
+        app = self._screen.app
+        app.exit(message=getattr(app, "farewell", None))
