@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.config import leave_pointer, load
 from whisper_tui.config.file import Configuration, ToolSettings
+from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import Supervision
@@ -50,10 +51,12 @@ def _check_outside() -> None:
 
 
 async def _supervise(home: Home, configuration: Configuration, ready: Callable[[], None]) -> None:
+    rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
         LocalExecutor(Path(home.state) / "runs"),
-        rules=configuration.rules,
+        rules=rules.current,
+        keep_rule=rules.keep,
         settings=configuration.supervisor,
     )
     loop = asyncio.get_running_loop()

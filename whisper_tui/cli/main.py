@@ -9,12 +9,14 @@ from types import TracebackType
 from whisper_tui.cli import (
     approvals,
     call,
+    check,
     cockpit,
     deciding,
     demo,
     listing,
     logs,
     mcp,
+    rules,
     running,
     show,
     signals,
@@ -26,7 +28,22 @@ from whisper_tui.cli.parsing import Verbs
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 
-_FAMILIES = (demo, mcp, call, listing, show, deciding, signals, logs, approvals, running, supervise, tools)
+_FAMILIES = (
+    demo,
+    mcp,
+    call,
+    listing,
+    show,
+    deciding,
+    signals,
+    logs,
+    approvals,
+    check,
+    rules,
+    running,
+    supervise,
+    tools,
+)
 
 
 def parser() -> Verbs:

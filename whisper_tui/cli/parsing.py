@@ -25,7 +25,7 @@ class Verbs:
             prog="whisper-tui", description=_DESCRIPTION, epilog=EPILOG, formatter_class=_RAW
         )
         self.parser.add_argument("--version", action="version", version=f"whisper-tui {__version__}")
-        _add_places(self.parser, default=None)
+        add_places(self.parser, default=None)
         self.parser.set_defaults(run=cockpit)
         self._verbs = self.parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", dest="verb")
 
@@ -33,12 +33,13 @@ class Verbs:
         """A new subcommand. `sentence` says what it does; `details` follows it in its own help."""
         text = f"{sentence[:1].upper()}{sentence[1:]}." + (f" {details}" if details else "")
         parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_RAW)
-        _add_places(parser, default=argparse.SUPPRESS)
+        add_places(parser, default=argparse.SUPPRESS)
         parser.set_defaults(run=run)
         return parser
 
 
-def _add_places(parser: argparse.ArgumentParser, default: object) -> None:
+def add_places(parser: argparse.ArgumentParser, default: object) -> None:
+    """Let a subcommand be told which instance it is about."""
     parser.add_argument(
         "--home",
         metavar="DIR",

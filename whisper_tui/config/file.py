@@ -1,7 +1,5 @@
 """The configuration file: `config.toml`, checked key by key."""
 
-import os
-import stat
 import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,10 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from whisper_tui.config.private_text import private_text
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.home import Home
 from whisper_tui.model.value import Value
-from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.policy.rules import Rules
+from whisper_tui.policy.rules_file import read_rules
 from whisper_tui.policy.tool_lists import allowances, denials
 from whisper_tui.supervisor.settings import SupervisorSettings
 
@@ -57,7 +57,7 @@ class Configuration(Value):
 def read(home: Home) -> Configuration:
     """What the file says; defaults where there is none. Raises `BadConfiguration`."""
     path = Path(home.config) / FILE_NAME
-    text = _text(path)
+    text = private_text(path)
     if text is None:
         return Configuration()
     try:
@@ -70,7 +70,7 @@ def read(home: Home) -> Configuration:
         supervisor=_table(path, "supervisor", document, SupervisorSettings),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
         tools=tools,
-        rules=_with_lists(path, _rules(path, document.get("rules", {})), tools),
+        rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),
     )
 
 
@@ -79,30 +79,11 @@ def _with_lists(path: Path, rules: Rules, tools: ToolSettings) -> Rules:
     problems: list[str] = [] if rules.broken is None else [rules.broken]
     deny = (*rules.deny, *denials(tools.excludeTools, problems))
     allow = (*rules.allow, *allowances(tools.coreTools, problems))
-    strict = ("run_shell_command",) if tools.strict else ()
+    strict = (*rules.strict, *(("run_shell_command",) if tools.strict else ()))
     broken = "; ".join(problems) if problems else None
     if broken is not None and rules.broken is None:
         broken = f"{path}: {broken}"
     return rules.model_copy(update={"deny": deny, "allow": allow, "strict": strict, "broken": broken})
-
-
-def _text(path: Path) -> str | None:
-    """The text of the file. None: there is none. Rules decide what runs, so nobody else may have written them."""
-    try:
-        with path.open("rb") as file:
-            about = os.fstat(file.fileno())
-            if about.st_uid not in {os.getuid(), 0} or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise BadConfiguration(
-                    f"{path} can be changed by other users, so it is not used",
-                    hint=f"Make it yours alone: chown {os.getuid()} and chmod go-w on it",
-                )
-            return file.read().decode()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise BadConfiguration(f"{path} cannot be read: {error.strerror}", hint="Check its permissions") from error
-    except UnicodeDecodeError as error:
-        raise BadConfiguration(f"{path} is not UTF-8 text (byte {error.start})", hint="Save it as UTF-8") from error
 
 
 def _table(path: Path, name: str, document: dict[str, Any], kind: type[_Table]) -> _Table:
@@ -136,43 +117,3 @@ def _first_problem(table: str, error: ValidationError) -> str:
 
 def _lower_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
-
-
-def _rules(path: Path, tables: object) -> Rules:
-    """The rules that can be read. One that cannot makes everything be asked; what is denied stays denied."""
-    if not isinstance(tables, dict):
-        return Rules(broken=f"{path}: 'rules' must hold [[rules.deny]] and [[rules.allow]]")
-    problems = [_unknown("rules", key, ("allow", "deny")) for key in tables if key not in {"allow", "deny"}]
-    deny = _read_rules("deny", tables.get("deny", []), problems)
-    allow = _read_rules("allow", tables.get("allow", []), problems)
-    return Rules(deny=deny, allow=allow, broken=f"{path}: {'; '.join(problems)}" if problems else None)
-
-
-def _read_rules(effect: str, entries: object, problems: list[str]) -> tuple[ExactRule, ...]:
-    if not isinstance(entries, list):
-        problems.append(f"write [[rules.{effect}]] with double brackets")
-        return ()
-    rules = []
-    for number, entry in enumerate(entries, start=1):
-        where = f"rules.{effect} {number}"
-        problem = _rule_problem(where, entry)
-        if problem is None:
-            rules.append(ExactRule.model_validate(entry))
-        else:
-            problems.append(problem)
-    return tuple(rules)
-
-
-def _rule_problem(where: str, entry: object) -> str | None:
-    if not isinstance(entry, dict):
-        return f"{where} must be a table"
-    for key in entry:
-        if key not in ExactRule.model_fields:
-            return _unknown(where, key, ExactRule.model_fields)
-    try:
-        rule = ExactRule.model_validate(entry)
-    except ValidationError as error:
-        return _first_problem(where, error)
-    if (rule.argv is None) == (rule.text is None):
-        return f"{where} ({rule.name}) needs either argv or text"
-    return None

@@ -1,0 +1,72 @@
+"""Rules of other programs mean no more here than they did there, and what was left behind is said."""
+
+import pytest
+
+from whisper_tui.policy.examples import is_about
+from whisper_tui.policy.imports.recognise import import_rules
+
+CLAUDE = """{"permissions": {
+  "allow": ["Bash(git commit:*)", "Bash(npm run test *)", "Bash(make lint)", "Bash(python:*)", "Bash", "Read(./x)"],
+  "ask": ["Bash(git push:*)"], "deny": ["Bash(rm:*)", "Bash(curl * | sh)"]}}"""
+
+
+def test_the_permissions_of_claude_code_are_carried_over() -> None:
+    carried = import_rules("settings.json", CLAUDE)
+    assert [rule.subject() for rule in carried.of("allow")] == ["git commit …", "npm run test …", "= make lint"]
+    assert [rule.subject() for rule in carried.of("ask")] == ["git push …"]
+    assert [rule.subject() for rule in carried.of("deny")] == ["rm …", "curl * | sh"]
+    assert [sentence.partition(":")[0] for sentence in carried.left] == [
+        "allow Bash(python",
+        "allow Bash",
+        "allow Read(./x)",
+    ]
+
+
+def test_the_prefix_rules_of_codex_are_carried_over_with_their_alternatives() -> None:
+    text = """
+prefix_rule(pattern=["git", ["status", "diff"]], decision="allow", justification="looks")
+prefix_rule(pattern=["rm"], decision="forbidden")
+prefix_rule(pattern=["bash", "-lc"])
+host_executable(name="git")
+prefix_rule(pattern=[x], decision="prompt")
+"""
+    carried = import_rules("default.rules", text)
+    assert [rule.prefix for rule in carried.of("allow")] == [("git", "status"), ("git", "diff")]
+    assert [rule.prefix for rule in carried.of("deny")] == [("rm",)]
+    assert len(carried.left) == 3
+
+
+def test_the_policies_of_gemini_cli_are_carried_over() -> None:
+    text = """
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = ["git log", "npm test"]
+decision = "allow"
+priority = 100
+[[rule]]
+toolName = "run_shell_command"
+commandRegex = "^rm"
+decision = "deny"
+[[rule]]
+toolName = "write_file"
+decision = "allow"
+"""
+    carried = import_rules("policy.toml", text)
+    assert [(rule.prefix, rule.tool) for rule in carried.of("allow")] == [
+        (("git", "log"), "run_shell_command"),
+        (("npm", "test"), "run_shell_command"),
+    ]
+    assert len(carried.left) == 2
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.rules", "x.toml", "x.txt"])
+def test_what_is_no_such_file_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError):
+        import_rules(name, "[(")
+
+
+def test_a_carried_rule_does_not_reach_further_than_its_words() -> None:
+    (rule, *_) = import_rules("settings.json", CLAUDE).of("allow")
+    assert is_about("allow", rule, "git commit -m x")
+    assert not is_about("allow", rule, "git commit-tree")
+    assert not is_about("allow", rule, "git commit -m x && rm y")

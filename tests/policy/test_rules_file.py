@@ -1,0 +1,107 @@
+"""Rules in a file: read strictly, tried by their examples, written so that they read back the same."""
+
+import tomllib
+
+import pytest
+
+from tests.policy.build import a_question
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.rules_file import read_rules, rules_text
+
+
+def read(text: str) -> Rules:
+    return read_rules(tomllib.loads(text), "rules.toml", table="")
+
+
+def say(rules: Rules, text: str, cwd: str = "/home/me/project", **question: object) -> str:
+    made = a_question(CommandSpec(command=Shell(text=text), cwd=cwd), session_root="/home/me")
+    verdict = evaluate(made.__class__(**{**vars(made), **question}), rules, ())
+    return verdict.kind
+
+
+def test_a_prefix_allows_what_begins_with_its_words_and_nothing_dangerous_behind_them() -> None:
+    rules = read('[[allow]]\nname = "x"\nprefix = ["git", "push"]\n')
+    assert say(rules, "git push origin main") == "allow"
+    assert say(rules, "git push --force") == "ask"
+    assert say(rules, "git pull") == "ask"
+    assert say(rules, "git push; rm x") == "ask"
+
+
+def test_options_that_are_not_listed_are_asked() -> None:
+    rules = read('[[allow]]\nname = "x"\nprefix = ["npm", "run"]\noptions = ["--silent", "--depth="]\n')
+    assert say(rules, "npm run build --silent") == "allow"
+    assert say(rules, "npm run build --depth=3") == "allow"
+    assert say(rules, "npm run build --script-shell=x") == "ask"
+
+
+def test_deny_beats_ask_and_ask_beats_allow() -> None:
+    rules = read(
+        '[[allow]]\nname = "a"\nprefix = ["git"]\n'
+        '[[ask]]\nname = "b"\nprefix = ["git", "push"]\n'
+        '[[deny]]\nname = "c"\nprefix = ["git", "push", "--force"]\n'
+    )
+    assert [say(rules, text) for text in ("git fetch", "git push", "git push origin --force")] == [
+        "allow",
+        "ask",
+        "refuse",
+    ]
+
+
+def test_a_directory_confines_a_rule_and_the_paths_that_it_allows() -> None:
+    rules = read('[[allow]]\nname = "x"\nprefix = ["cat"]\ndirectory = "/home/me/project"\n')
+    assert say(rules, "cat a/b", cwd="/home/me/project/sub") == "allow"
+    assert say(rules, "cat a/b", cwd="/home/me/projects") == "ask"
+    assert say(rules, "cat /etc/passwd") == "ask"
+    assert say(rules, "cat ../x") == "ask"
+
+
+def test_a_rule_can_be_for_one_tool_or_for_trusted_sessions_or_for_a_while() -> None:
+    rules = read(
+        '[[allow]]\nname = "x"\nprefix = ["make"]\ntool = "t"\n'
+        '[[allow]]\nname = "y"\nprefix = ["ninja"]\ntrust = ["trusted_operator"]\n'
+        '[[allow]]\nname = "z"\nprefix = ["tox"]\nuntil = 100.0\n'
+    )
+    assert [say(rules, "make", tool="t"), say(rules, "make", tool="u")] == ["allow", "ask"]
+    assert [say(rules, "ninja", trust="trusted_operator"), say(rules, "ninja")] == ["allow", "ask"]
+    assert [say(rules, "tox", now=99.0), say(rules, "tox", now=100.0)] == ["allow", "ask"]
+
+
+@pytest.mark.parametrize(
+    ("example", "complaint"),
+    [('match = ["git pull"]', "does not match 'git pull'"), ('not_match = ["git push x"]', "matches 'git push x'")],
+)
+def test_a_rule_that_fails_its_examples_is_reported_and_everything_is_asked(example: str, complaint: str) -> None:
+    rules = read(f'[[allow]]\nname = "x"\nprefix = ["git", "push"]\n{example}\n')
+    assert rules.broken is not None
+    assert complaint in rules.broken
+    assert say(rules, "git push") == "ask"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[[allow]]\nname = "x"\nprefix = []\n', "empty prefix"),
+        ('[[allow]]\nname = "x"\nprefix = ["a"]\nprogram = "b"\n', "exactly one"),
+        ('[[deny]]\nname = "x"\nprefix = ["a"]\ndirectory = "b"\n', "absolute"),
+        ("read_only = 3\n", "read_only"),
+        ('strict = "x"\n', "strict"),
+        ("allow = 3\n", "double brackets"),
+        ("[[permit]]\n", "'permit'"),
+    ],
+)
+def test_what_cannot_be_read_is_said(text: str, complaint: str) -> None:
+    assert complaint in (read(text).broken or "")
+
+
+def test_rules_are_written_so_that_they_read_back_the_same() -> None:
+    rules = Rules(
+        deny=(Rule(name='quote " and\nline \x7f é', text='a\t"b"\\'),),
+        ask=(Rule(name="p", pattern="git * --force*", justification="careful"),),
+        allow=(
+            Rule(name="x", prefix=("a", "b"), options=("-v",), directory="/x", until=5.5, trust=("trusted_system",)),
+        ),
+        read_only=True,
+    )
+    assert read(rules_text(rules)) == rules

@@ -1,0 +1,117 @@
+"""The user's rules on the disk: read again when a file changes, added to and taken away from."""
+
+import os
+import tomllib
+from pathlib import Path
+
+from whisper_tui.config.private_text import private_text
+from whisper_tui.model.errors import BadConfiguration, Refused
+from whisper_tui.model.home import Home
+from whisper_tui.policy.examples import EFFECTS, Effect, failed_examples
+from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.rules_file import read_rules, rules_text, shape_problem
+
+FILE_NAME = "rules.toml"
+"""Rules that were saved by approvals and by `whisper-tui rules`; those written by hand may stand in it, too."""
+
+
+class RuleFiles:
+    """The rules of one instance: those of the configuration file, and those of the rules file."""
+
+    def __init__(self, home: Home, configured: Rules) -> None:
+        self._configured = configured
+        self.path = Path(home.config) / FILE_NAME
+        self._seen: tuple[int, int, int] | None = None
+        self._saved = Rules()
+
+    def current(self) -> Rules:
+        """All rules that hold now. A file that cannot be read makes everything be asked."""
+        stamp = self._stamp()
+        if stamp != self._seen or stamp is None:
+            self._saved = self.saved()
+            self._seen = stamp
+        return joined(self._configured, self._saved)
+
+    def saved(self) -> Rules:
+        """The rules of the rules file alone."""
+        try:
+            document = tomllib.loads(private_text(self.path) or "")
+        except (BadConfiguration, tomllib.TOMLDecodeError) as error:
+            return Rules(broken=f"{self.path}: {error}")
+        return read_rules(document, str(self.path), table="")
+
+    def add(self, effect: Effect, rule: Rule) -> None:
+        """Write one more rule. Raises `Refused` for one that would not be read back, or whose examples fail."""
+        problem = shape_problem(rule) or "; ".join(failed_examples(effect, rule))
+        if problem:
+            raise Refused(f"the rule {rule.name!r} {problem}", hint="Change it, then add it again")
+        rules = self._readable()
+        self._write(rules.model_copy(update={effect: (*getattr(rules, effect), rule)}))
+
+    def keep(self, rule: Rule) -> None:
+        """Write a rule that allows, from an approval."""
+        self.add("allow", rule)
+
+    def remove(self, name: str) -> int:
+        """Take away the rules of that name. Returns how many there were. Raises `Refused` if there were none."""
+        rules = self._readable()
+        kept: dict[str, tuple[Rule, ...]] = {
+            effect: tuple(r for r in getattr(rules, effect) if r.name != name) for effect in EFFECTS
+        }
+        gone = sum(len(getattr(rules, effect)) - len(kept[effect]) for effect in EFFECTS)
+        if not gone:
+            raise Refused(f"there is no rule {name!r} in {self.path}", hint="whisper-tui rules list shows them")
+        self._write(rules.model_copy(update=kept))
+        return gone
+
+    def _readable(self) -> Rules:
+        rules = self.saved()
+        if rules.broken:
+            raise Refused(f"the rules cannot be changed while they cannot be read: {rules.broken}", hint="Correct them")
+        return rules
+
+    def _write(self, rules: Rules) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = self.path.with_name(f"{FILE_NAME}.{os.getpid()}")
+        try:
+            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(rules_text(rules))
+            unfinished.replace(self.path)
+        except OSError as error:
+            raise Refused(f"{self.path} cannot be written: {error.strerror}", hint="Check its directory") from error
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            about = self.path.stat()
+        except OSError:
+            return None
+        return (about.st_mtime_ns, about.st_size, about.st_ino)
+
+
+def rules_in(path: Path) -> Rules:
+    """The rules of any one file: a rules file, or the table `rules` of a configuration file.
+
+    Raises `BadConfiguration` if there is none or it is no TOML.
+    """
+    text = private_text(path)
+    if text is None:
+        raise BadConfiguration(f"there is no file {path}", hint="Name a file of rules")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfiguration(f"{path} is not valid TOML: {error}", hint="Correct it, then try again") from error
+    return (
+        read_rules(document["rules"], str(path)) if "rules" in document else read_rules(document, str(path), table="")
+    )
+
+
+def joined(first: Rules, second: Rules) -> Rules:
+    """Two sets of rules as one."""
+    return Rules(
+        deny=(*first.deny, *second.deny),
+        ask=(*first.ask, *second.ask),
+        allow=(*first.allow, *second.allow),
+        read_only=first.read_only or second.read_only,
+        strict=(*first.strict, *second.strict),
+        broken="; ".join(filter(None, (first.broken, second.broken))) or None,
+    )
