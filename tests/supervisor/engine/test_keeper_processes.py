@@ -29,9 +29,10 @@ def family():
     deadline = time.monotonic() + 30
     while len(commands(Descendants(shell.pid, adopts=False).now())) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
+    children = Descendants(shell.pid, adopts=False).now()
     yield shell
-    for seen in Descendants(shell.pid, adopts=False).now():
-        os.kill(seen.pid, signal.SIGKILL)
+    for seen in children:
+        send_to(seen, signal.SIGKILL)
     shell.kill()
     shell.wait()
     shell.stdout.close()
@@ -131,8 +132,10 @@ async def test_keepers_that_wait_are_replaced_when_they_are_killed(engine: Engin
     await engine.run("true")
     zygote = engine.executor._keepers._zygote
     assert zygote is not None
-    for pid in processes.children_of(zygote.pid):
+    waiting = set(processes.children_of(zygote.pid))
+    for pid in waiting:
         os.kill(pid, signal.SIGKILL)
+    await until(lambda: not waiting & set(processes.children_of(zygote.pid)))
     key = await engine.run("echo fine")
     assert engine.out(key) == b"fine\n"
     await until(lambda: len(processes.children_of(zygote.pid)) >= 4)
