@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from whisper_tui.cli import (
+    agent,
     approvals,
     call,
     check,
@@ -43,6 +44,7 @@ _FAMILIES = (
     running,
     supervise,
     tools,
+    agent,
 )
 
 

@@ -1,9 +1,12 @@
 """A tool whose calls go through the supervisor: handed in, decided there, and followed to their answer."""
 
+import asyncio
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Any
 
 from whisper_tui.model.call import CallRequest
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.tools.ai_tool import AITool
 from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.context import ToolContext
@@ -24,9 +27,15 @@ class SupervisedTool(AITool):
         """Check the arguments and make a request of them. Raises `WhisperError`; nothing is submitted."""
 
     async def call(self, arguments: object) -> Answer:
-        """Submit and follow. Raises `WhisperError` where there is no result."""
+        """Submit and follow; given up, withdraw. Raises `WhisperError` where there is no result."""
         request = self.request(arguments)
-        return await self.follow(request, await self._context.supervision.submit(request))
+        call_id = await self._context.supervision.submit(request)
+        try:
+            return await self.follow(request, call_id)
+        except asyncio.CancelledError:
+            with suppress(WhisperError):
+                await self._context.supervision.withdraw(call_id, "the caller gave up")
+            raise
 
     @abstractmethod
     async def follow(self, request: CallRequest, call_id: str) -> Answer:

@@ -1,0 +1,79 @@
+"""`whisper-tui agent`: a model works on a task, and a human decides about its calls."""
+
+import asyncio
+import os
+import sys
+
+from tests.cli.conftest import PROGRAM, Instance
+from tests.transports.scripted_model import ScriptedModel, call, text
+
+
+async def agent(instance: Instance, model: ScriptedModel, *words: str, key: str | None = "a secret key"):
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    if key is not None:
+        environment["OPENROUTER_API_KEY"] = key
+    return await asyncio.create_subprocess_exec(
+        *PROGRAM,
+        *("agent", "what is here?", "--model", "some/model", "--base-url", model.url, "--home", str(instance.root)),
+        *words,
+        env=environment,
+        cwd=instance.workspace,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def waiting(instance: Instance) -> str:
+    async with asyncio.timeout(90):
+        while True:
+            rows = [row for row in await asyncio.to_thread(instance.rows, "list") if row["state"] == "waiting"]
+            if rows:
+                return str(rows[0]["id"])
+            await asyncio.sleep(0.1)
+
+
+async def test_a_task_is_worked_on_and_its_commands_wait_for_a_human_and_do_not_get_the_key(instance: Instance):
+    arguments = '{"command": "env; echo found"}'
+    model = ScriptedModel(
+        [*text("I look."), call(0, "c1", "run_shell_command", arguments)], text("Nothing\x1b[2J here.")
+    )
+    async with model.open():
+        process = await agent(instance, model)
+        call_id = await waiting(instance)
+        assert (await asyncio.to_thread(instance.run, "approve", call_id)).returncode == 0
+        async with asyncio.timeout(90):
+            out, err = await process.communicate()
+    assert process.returncode == 0, err
+    assert "I look." in out.decode() and "here." in out.decode() and "\x1b" not in out.decode()
+    assert "the model asks for run_shell_command" in err.decode()
+    answer = model.requests[1]["messages"][-1]["content"]
+    assert "found" in answer and "a secret key" not in answer
+
+
+async def test_without_a_key_nothing_is_begun(instance: Instance):
+    model = ScriptedModel()
+    async with model.open():
+        process = await agent(instance, model, key=None)
+        _, err = await process.communicate()
+    assert process.returncode != 0
+    assert b"There is no key for the model's service" in err
+    assert model.requests == [] and not (instance.root / "state").exists()
+
+
+async def test_the_tools_can_be_a_set(instance: Instance):
+    model = ScriptedModel(text("done"))
+    async with model.open():
+        process = await agent(instance, model, "--set", "argv")
+        await process.communicate()
+    assert process.returncode == 0
+    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]] == ["execute_command"]
+
+
+async def test_without_the_client_the_extra_is_named(instance: Instance):
+    program = "import sys; sys.modules['openai'] = None; from whisper_tui.cli import main; sys.exit(main())"
+    words = ("agent", "x", "--model", "m", "--home", str(instance.root))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, *words, stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await process.communicate()
+    assert process.returncode != 0 and b"whisper-tui[agent]" in err

@@ -1,0 +1,72 @@
+"""`agent`: a model of any compatible service works on a task, and every tool call of it goes through the queue."""
+
+import os
+import sys
+
+from whisper_tui.cli.parsing import Options, Verbs
+from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.text import visible
+
+BASE_URL = "https://openrouter.ai/api/v1"
+KEYS = ("OPENROUTER_API_KEY", "OPENAI_API_KEY")
+"""Variables in which the key is looked for. Commands of the agent do not inherit them."""
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "agent",
+        "let a model work on a task; each of its tool calls goes through the queue",
+        _agent,
+        details=f"The key is read from {' or '.join(KEYS)}. It needs the extra `agent` of the package.",
+    )
+    parser.add_argument("task", metavar="TASK", help="what the model is asked to do")
+    parser.add_argument("--model", required=True, metavar="NAME", help="the model, as the service calls it")
+    parser.add_argument("--base-url", default=BASE_URL, metavar="URL", help=f"the service (default: {BASE_URL})")
+    parser.add_argument(
+        "--steps", type=int, default=50, metavar="N", help="at most N answers of the model (default: 50)"
+    )
+    parser.add_argument("--set", metavar="NAME", help="offer the model only the tools of this set")
+
+
+def _agent(options: Options) -> int:
+    if options.steps < 1:
+        raise InvalidRequest(f"--steps must be at least 1, not {options.steps}")
+    import asyncio
+
+    asyncio.run(_work(options))
+    return 0
+
+
+async def _work(options: Options) -> None:
+    try:
+        from openai import AsyncOpenAI
+    except ImportError as error:
+        raise Unavailable(
+            "the official client for models is not installed", hint="pip install 'whisper-tui[agent]'"
+        ) from error
+    from whisper_tui.library import connect
+    from whisper_tui.tools import ToolRegistry
+    from whisper_tui.transports.openrouter import Conversation
+
+    key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
+    if key is None:
+        raise InvalidRequest("there is no key for the model's service", hint=f"Set {' or '.join(KEYS)}")
+    inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
+    name = f"agent ({options.model})"
+    async with connect(name, home=options.home, environment=inherited) as agent:
+        tools = agent.tools if options.set is None else ToolRegistry(agent.tools.get_tool_set(options.set))
+        async with AsyncOpenAI(api_key=key, base_url=options.base_url) as client:
+            conversation = Conversation(client, options.model, tools, steps=options.steps, say=_say, note=_note)
+            await conversation.ask(options.task)
+    sys.stdout.write("\n")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(visible(text, keep_lines=True))
+    sys.stdout.flush()
+
+
+def _note(sentence: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(f"\nwhisper-tui: the model asks for {visible(sentence)}\n")
