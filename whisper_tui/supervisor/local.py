@@ -220,6 +220,8 @@ class LocalExecutor:
         *lines, self._hint_rest = (self._hint_rest + data).split(b"\n")
         for name in dict.fromkeys(line.partition(b" ")[0].decode() for line in lines):
             call_id, _, attempt = name.rpartition(".")
+            if name == layout.NOBODY:
+                self._expect_losses()
             run = self._runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
             if run is not None:
                 self._tell(run, run.follower.news())
@@ -245,11 +247,15 @@ class LocalExecutor:
                     await asyncio.sleep(0)
 
     def _replace_keepers(self) -> None:
+        self._expect_losses()
+        with suppress(Unavailable):
+            self._keepers.replace()
+
+    def _expect_losses(self) -> None:
+        """Keepers were lost, and perhaps jobs that they were taking: do not wait long for those."""
         deadline = time.monotonic() + UNCLAIMED_AFTER_LOSS_S
         for run in self._runs.values():
             run.deadline = min(run.deadline, deadline)
-        with suppress(Unavailable):
-            self._keepers.replace()
 
     def _check(self, run: _Run, *, revoke_now: bool = False) -> None:
         """Tell what is new about a run, and find out whether anybody still stands by it."""

@@ -5,7 +5,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import pytest
 
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Ending
+from whisper_tui.model.errors import NotRunning
 from whisper_tui.supervisor.executor import (
     HasBackground,
     HasEnded,
@@ -165,17 +167,15 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def _end_everything(engine: Engine) -> None:
+    """Whatever is not over is taken back, if a test has let go of it, and killed."""
     for directory in engine.runs.iterdir():
         call, _, attempt = directory.name.rpartition(".")
-        if attempt.isdecimal() and not (directory / "done").exists():
-            await _ignore(engine.executor.signal(RunKey(call, int(attempt)), signal.SIGKILL, "tree"))
-
-
-async def _ignore(action: Awaitable[None]) -> None:
-    from whisper_tui.model.errors import NotRunning
-
-    try:
-        async with asyncio.timeout(5):
-            await action
-    except (NotRunning, TimeoutError):
-        return
+        if not attempt.isdecimal() or (directory / "done").exists():
+            continue
+        key = RunKey(call, int(attempt))
+        with suppress(NotRunning, TimeoutError):
+            async with asyncio.timeout(10):
+                await engine.executor.attach(key)
+                await engine.executor.signal(key, signal.SIGKILL, "tree")
+                while not (directory / "done").exists():
+                    await asyncio.sleep(0.01)

@@ -302,6 +302,7 @@ async def test_a_run_whose_files_were_removed_is_lost_and_not_taken_for_one_that
     assert isinstance(ending, Lost)
     assert "removed" in ending.why
     os.kill(spawned.process.leader.pid, signal.SIGKILL)
+    await until(lambda: not alive(spawned.process.keeper_pid))
 
 
 async def test_a_job_that_nobody_can_take_any_more_is_told_as_never_run(engine: Engine):

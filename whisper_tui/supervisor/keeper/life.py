@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, layout, spawn
@@ -122,13 +123,19 @@ class Keeper:
 
     def _give_up(self, failure: spawn.StartFailed) -> None:
         """Record why nothing was started, if need be when the disk has room again."""
-        while True:
-            try:
-                self._records.failed(failure)
-                break
-            except OSError:
-                time.sleep(DISK_RETRY_S)
+        while not self._is_written(lambda: self._records.failed(failure)):
+            time.sleep(DISK_RETRY_S)
         self._finish()
+
+    def _is_written(self, write: Callable[[], None]) -> bool:
+        """Whether a record is written, or can never be: where the directory was removed, nobody waits for it."""
+        try:
+            write()
+        except FileNotFoundError:
+            return not os.path.isdir(self._job.directory)
+        except OSError:
+            return False
+        return True
 
     def _introduce(self) -> None:
         """Say who runs, and listen to orders."""
@@ -191,9 +198,8 @@ class Keeper:
             self._background.all_gone()
         elif self._background.look(None):
             self._background.save()
-        try:
-            self._records.ended(self._leader, death, self._facts())
-        except OSError:
+        facts = self._facts()
+        if not self._is_written(lambda: self._records.ended(self._leader, death, facts)):
             time.sleep(DISK_RETRY_S)
             return
         self._answered = True

@@ -15,7 +15,8 @@ REMEMBERED = layout.CHUNK
 RETRY_S = 0.5
 """Seconds between two attempts to write again."""
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOENT})
+"""What a disk says that takes no more, or on which the directory was removed."""
 _SPLICE_FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
 CAN_SPLICE = hasattr(os, "splice")
 

@@ -11,7 +11,8 @@ import sys
 import time
 from contextlib import suppress
 
-from whisper_tui.supervisor.keeper.job import take
+from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.job import Hints, take
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
 from whisper_tui.supervisor.keeper.rehearsal import rehearse
@@ -105,6 +106,9 @@ class Zygote:
                 died_idle |= pid in self._idle
                 self._idle.discard(pid)
         if died_idle:
+            hints = Hints(os.path.join(self._runs, layout.NOBODY))
+            hints.give("lost")
+            hints.close()
             time.sleep(FORK_PAUSE_S)
 
     def _live(self) -> None:
