@@ -1,0 +1,34 @@
+"""run_shell_command takes no substitution that bash would carry out, by the real grammar."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.model.build import ROOT
+from tests.policy.build import a_question
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.rules import Rules
+
+
+def verdict(text: str, tool: str = "run_shell_command") -> Verdict:
+    spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+    question = a_question(spec, resolved=Resolved(program="/usr/bin/bash", cwd=ROOT))
+    return evaluate(replace(question, tool=tool), Rules(), ())
+
+
+@pytest.mark.parametrize(
+    "text", ["echo $(id)", "echo `id`", "cat <(id)", "tee >(id)", "echo $'\\'' $(id)", "bash -c 'echo $(id)'"]
+)
+def test_what_bash_would_substitute_fails_the_call(text: str) -> None:
+    assert verdict(text).kind == "refuse"
+
+
+@pytest.mark.parametrize("text", ["echo '$(x)'", "echo $((1+2))", "cat <<'END'\n$(x)\nEND", "echo \\$(x"])
+def test_what_bash_would_not_substitute_is_fine(text: str) -> None:
+    assert verdict(text).kind == "ask"
+
+
+def test_other_tools_are_asked_about_the_same_text() -> None:
+    assert verdict("echo $(id)", tool="ExecCommand").kind == "ask"
