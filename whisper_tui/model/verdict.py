@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from whisper_tui.model.value import Value
 
 
@@ -31,6 +33,23 @@ class Verdict(Value):
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""
 
 
+class Meaning(Value):
+    """One command that would run, as far as it is known before it does."""
+
+    words: tuple[str | None, ...]
+    """Its words after expansion. None: only known when it runs."""
+    program: str | None = None
+    """Absolute path of its program. None: not found, built into the shell, or not known."""
+    through: tuple[str, ...] = ()
+    """The wrappers around it, outermost first."""
+    expanded: tuple[str, ...] = ()
+    """What was expanded, like `*.py: 12 files`, for people."""
+    background: bool = False
+    """Whether nobody waits for it."""
+    unknown: str | None = None
+    """Why it cannot be said what it runs in turn. None: it can."""
+
+
 class Resolved(Value):
     """What the words of a command mean on this machine at this moment."""
 
@@ -42,3 +61,9 @@ class Resolved(Value):
     """What would keep it from starting, in one sentence."""
     git_is_neutral: bool = False
     """Whether git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
+    shell: str | None = None
+    """What reads a shell's text, links followed: `bash`, `dash`. None: no shell does, or nobody has looked."""
+    variables: dict[str, str] = Field(default_factory=dict)
+    """Values of the variables that the text uses, as far as they are known and no secret."""
+    commands: tuple[Meaning, ...] = ()
+    """What will really run, each command with its words expanded as far as that is known."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from whisper_tui.model.call import Trust
-from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, Allowing
@@ -57,7 +57,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule="strict", risks=risks)
-    prefixes = suggested_prefixes(question.spec)
+    prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
     return Verdict(kind="ask", reason=_nothing_known(seen), risks=risks, prefixes=prefixes)
 
 
@@ -97,7 +97,7 @@ def _allowed(
     for grant in held:
         if is_exact(grant) and grant.spec.identity() == question.spec.identity():
             return _by_grant(grant, risks)
-    if seen.plain is None or additions:
+    if seen.plain is None or additions or not _is_bash(question):
         return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
     prefixes = tuple(rule for grant in remembered.values() if _applies(rule := rule_of(grant), question))
@@ -111,6 +111,14 @@ def _allowed(
         return None
     used = tuple(remembered[rule.name] for rule in found if rule.name in remembered)
     return _by_rules(found, used, risks)
+
+
+def _is_bash(question: Question) -> bool:
+    """Whether the grammar of bash says what a text means here; `sh` is often another shell."""
+    command, shell = question.spec.command, question.resolved.shell
+    if not isinstance(command, Shell):
+        return True
+    return shell == "bash" or (shell is None and command.shell.rsplit("/", 1)[-1] == "bash")
 
 
 _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")

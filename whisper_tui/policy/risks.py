@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden, visible
 from whisper_tui.model.verdict import Risk
+from whisper_tui.policy.dangers.of_inner import forks_without_end
+from whisper_tui.policy.deception import deceptions
+from whisper_tui.policy.exposure import exposures
 from whisper_tui.policy.view import View, view
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ SHELLS = frozenset(
 )
 """What may read a shell's text. Anything else could make of it what it likes."""
 
+MOST_DANGERS = 12
+"""Dangers that are listed for one command; nobody reads more."""
+
 _OPENING = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
 
 
@@ -46,7 +52,25 @@ def risks_of(question: "Question") -> tuple[Risk, ...]:
         *_substitution(seen),
         *_unknown_shell(command),
         *_outside_workspace(question),
+        *_dangers(seen),
+        *deceptions(question, seen),
+        *exposures(question, seen),
     )
+
+
+def _dangers(seen: View) -> tuple[Risk, ...]:
+    """One finding for each kind of danger and sentence, at its first place."""
+    found: dict[tuple[str, str], Risk] = {}
+    for command, danger in seen.dangers:
+        at = danger.word
+        span = command.places[at] if at < len(command.places) else command.span
+        sentence = visible(danger.sentence)
+        found.setdefault((danger.id, sentence), Risk(id=danger.id, sentence=sentence, span=span))
+    for script in seen.scripts:
+        if forks_without_end(script, seen.commands):
+            sentence = "A function in it starts itself again and again, until nothing else can start"
+            found["ends-processes", sentence] = Risk(id="ends-processes", sentence=sentence)
+    return tuple(found.values())[:MOST_DANGERS]
 
 
 def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:

@@ -32,6 +32,7 @@ from whisper_tui.supervisor.fair_queue import FairQueue
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.start_form import inherited, what_starts
 
 RETRY_S = 0.5
 """Seconds until a fact that could not be journaled is tried again."""
@@ -141,10 +142,11 @@ class Pool:
         self._ledger.record(
             Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec), durable=True
         )
+        spec, program = what_starts(record)
         order = StartOrder(
             key=key,
-            spec=record.spec,
-            program=record.resolved.program if record.resolved else None,
+            spec=spec,
+            program=program,
             environment=self._environment(record),
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
@@ -160,7 +162,7 @@ class Pool:
 
     def _environment(self, record: CallRecord) -> dict[str, str]:
         return {
-            **self._environments.of(record.call.session_id),
+            **inherited(record, self._environments.of(record.call.session_id)),
             **record.spec.environment,
             "WHISPER_TUI": "1",
             "WHISPER_TUI_CALL_ID": record.id,

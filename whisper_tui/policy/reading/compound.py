@@ -142,8 +142,10 @@ class CompoundReader(WordReader):
         self._list_to("done" if closer == "do" else "}")
 
     def _loop_words(self) -> None:
-        if self.word() is None:
+        name = self.word()
+        if name is None:
             raise Unreadable("the loop has no variable")
+        self.found.loop_variables.add(name.value or "")
         self.skip_lines()
         if not self.closing_word(frozenset({"in"})):
             return

@@ -109,6 +109,8 @@ class Script:
     """Where a value may be read as code again: arithmetic with names, `${x@P}`."""
     variables: set[str] = field(default_factory=set)
     """Names that the text expands."""
+    loop_variables: set[str] = field(default_factory=set)
+    """Names that loops of the text set."""
     functions: set[str] = field(default_factory=set)
     """Names that the text defines as functions."""
     words: int = 0

@@ -1,0 +1,80 @@
+"""A repository whose settings could run something is never looked at without a question."""
+
+from pathlib import Path
+
+import pytest
+
+from whisper_tui.supervisor.git_configuration import configuration_is_neutral, is_neutral
+
+ORDINARY = """
+[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+[remote "origin"]
+	url = git@example.org:a/b.git
+	fetch = +refs/heads/*:refs/remotes/origin/*
+[branch "main"]
+	remote = origin
+	merge = refs/heads/main
+[user]
+	name = A "quoted" name
+"""
+
+
+def test_an_ordinary_configuration_runs_nothing() -> None:
+    assert configuration_is_neutral(ORDINARY)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "[core]\n\tfsmonitor = ./x",
+        "[core]\n\thooksPath = x",
+        "[core]\n\tpager = x",
+        "[core]\n\tsshCommand = x",
+        "[core]\n\tattributesFile = x",
+        "[core]\n\tworktree = /elsewhere",
+        "[diff]\n\texternal = x",
+        '[diff "x"]\n\ttextconv = x',
+        '[filter "x"]\n\tclean = x',
+        "[alias]\n\tstatus = !x",
+        "[include]\n\tpath = x",
+        '[includeIf "gitdir:/"]\n\tpath = x',
+        "[gpg]\n\tprogram = x",
+        '[remote "origin"]\n\turl = ext::x',
+        '[submodule "x"]\n\tupdate = !x',
+        "[core] fsmonitor = x",
+        "[core]\n\tfilemode = tr\\\nue",
+        "[core]\n\tnonsense here",
+        "filemode = true",
+    ],
+)
+def test_a_setting_that_could_run_something_or_is_not_understood_is_not_neutral(setting: str) -> None:
+    assert not configuration_is_neutral(ORDINARY + setting + "\n")
+
+
+def repository(tmp_path: Path, config: str = ORDINARY) -> Path:
+    git = tmp_path / ".git"
+    git.mkdir()
+    (git / "config").write_text(config)
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    return inner
+
+
+def test_the_repository_around_a_directory_counts(tmp_path: Path) -> None:
+    assert is_neutral(str(repository(tmp_path)))
+
+
+def test_a_repository_that_cannot_be_read_or_lies_elsewhere_is_not_neutral(tmp_path: Path) -> None:
+    inner = repository(tmp_path, ORDINARY + "[core]\n\tpager = x\n")
+    assert not is_neutral(str(inner))
+    (inner / ".git").write_text("gitdir: /elsewhere\n")
+    assert not is_neutral(str(inner))
+
+
+def test_a_directory_that_git_would_take_for_a_repository_is_not_neutral(tmp_path: Path) -> None:
+    for name in ("HEAD", "objects", "refs"):
+        (tmp_path / name).mkdir()
+    assert not is_neutral(str(tmp_path))

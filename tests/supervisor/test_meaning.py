@@ -1,0 +1,90 @@
+"""What will really run: expanded where that runs nothing, and left open where it would."""
+
+from pathlib import Path
+
+import pytest
+
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.verdict import Meaning, Resolved
+from whisper_tui.supervisor.resolve import resolve
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "NAME": "x y", "DIR": "out", "API_TOKEN": "hush"}
+
+
+@pytest.fixture
+def resolved(tmp_path: Path):
+    for name in ("b.py", "a.py", ".hidden.py", "c.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "d.py").touch()
+
+    def look(text: str) -> Resolved:
+        return resolve(CommandSpec(command=Shell(text=text), cwd=str(tmp_path)), ENVIRONMENT)
+
+    return look
+
+
+def words(resolved: Resolved) -> list[tuple[str | None, ...]]:
+    return [meaning.words for meaning in resolved.commands]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ls *.py", ("ls", "a.py", "b.py")),
+        ("ls */*.py", ("ls", "sub/d.py")),
+        ("ls *.none", ("ls", "*.none")),
+        ("ls '*.py' \\*", ("ls", "*.py", "*")),
+        ('ls "$DIR"/x $DIR', ("ls", "out/x", "out")),
+        ("ls $MISSING end", ("ls", "end")),
+        ('ls "$MISSING"', ("ls", "")),
+        ("ls $NAME", ("ls", None)),
+        ("ls ~/x ~", ("ls", "/home/me/x", "/home/me")),
+        ("ls ~root", ("ls", None)),
+        ("ls $(id) x", ("ls", None, "x")),
+        ("ls {a,b}", ("ls", None)),
+        ("ls ${DIR:-x}", ("ls", None)),
+    ],
+)
+def test_words_are_expanded_as_bash_would(resolved, text: str, expected: tuple[str | None, ...]) -> None:
+    assert words(resolved(text))[0] == expected
+
+
+def test_what_was_expanded_is_said_with_counts(resolved) -> None:
+    assert resolved('rm *.py "$DIR"').commands[0].expanded == ("*.py: 2 files", "$DIR: out")
+
+
+def test_a_secret_is_neither_shown_nor_expanded(resolved) -> None:
+    found = resolved('curl -H "$API_TOKEN"')
+    assert "hush" not in found.model_dump_json()
+    assert found.commands[0].words[-1] is None
+
+
+def test_a_variable_that_the_text_sets_is_not_known_before(resolved) -> None:
+    assert words(resolved("DIR=a; ls $DIR"))[-1] == ("ls", None)
+    assert words(resolved("for DIR in a b; do ls $DIR; done"))[-1] == ("ls", None)
+
+
+def test_files_are_not_looked_for_where_the_text_moves_first(resolved) -> None:
+    assert words(resolved("cd sub && ls *.py"))[-1] == ("ls", None)
+
+
+def test_each_command_has_its_program_and_the_wrappers_around_it(resolved) -> None:
+    found = resolved("env A=1 ls | cat &")
+    assert [(meaning.program is not None, meaning.through) for meaning in found.commands] == [
+        (True, ()),
+        (True, ("env",)),
+        (True, ()),
+    ]
+    assert all(meaning.background for meaning in found.commands)
+
+
+def test_a_builtin_and_a_missing_program_have_no_file(resolved) -> None:
+    assert [meaning.program for meaning in resolved("cd /; no-such-program").commands] == [None, None]
+
+
+def test_words_that_no_shell_reads_stay_as_they_are(tmp_path: Path) -> None:
+    spec = CommandSpec(command=Argv(program="ls", args=("*", "$HOME")), cwd=str(tmp_path))
+    (meaning,) = resolve(spec, ENVIRONMENT).commands
+    assert isinstance(meaning, Meaning)
+    assert meaning.words == ("ls", "*", "$HOME")

@@ -1,0 +1,134 @@
+"""Approvals that reach further: a prefix, so many times, for a while, or as a saved rule."""
+
+import pytest
+
+from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.model.command import Argv
+from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
+from whisper_tui.model.errors import Refused
+from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.supervisor.core import Supervisor
+
+PUSH = PrefixScope(words=("npm", "test"))
+
+
+@pytest.fixture
+async def programs(bench: Bench, monkeypatch) -> Bench:
+    """A bench whose sessions find the program that the tests speak of."""
+    place = bench.workspace / "bin"
+    place.mkdir()
+    for name in ("npm", "git"):
+        (place / name).write_text("#!/bin/sh\n")
+        (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+    await bench.restart()
+    return bench
+
+
+async def kind(bench: Bench, call_id: str) -> str:
+    return (await bench.record(call_id)).verdict.kind
+
+
+async def test_a_prefix_covers_what_begins_like_it_with_the_same_options(programs: Bench) -> None:
+    session = await programs.session()
+    first = await programs.submit(session, text="npm test -- --quiet")
+    assert (await programs.record(first)).verdict.prefixes == (("npm", "test"),)
+    await programs.approve(await programs.submit(session, text="npm test --silent a"), remember=PUSH)
+    assert await kind(programs, await programs.submit(session, text="npm test --silent b c")) == "allow"
+    assert await kind(programs, await programs.submit(session, "npm", "test", "d")) == "allow"
+    assert await kind(programs, await programs.submit(session, text="npm test --script-shell=x")) == "ask"
+    assert await kind(programs, await programs.submit(session, text="npm test; rm x")) == "ask"
+    assert await kind(programs, await programs.submit(session, text="npm publish")) == "ask"
+    assert await kind(programs, await programs.submit(await programs.session("other"), text="npm test")) == "ask"
+
+
+async def test_a_prefix_lets_through_what_waits_already(programs: Bench) -> None:
+    session = await programs.session()
+    first, second = [await programs.submit(session, text=f"npm test {name}") for name in "ab"]
+    await programs.approve(first, remember=PUSH)
+    await programs.ordered(second)
+
+
+async def test_a_number_of_uses_is_counted_down(programs: Bench) -> None:
+    session = await programs.session()
+    await programs.approve(await programs.submit(session, "true"), remember=ExactScope(uses=2))
+    used = [await programs.submit(session, "true") for _ in range(3)]
+    assert [await kind(programs, call_id) for call_id in used] == ["allow", "allow", "ask"]
+    await programs.ordered(used[1])
+
+
+async def test_an_approval_ends_with_its_time(programs: Bench) -> None:
+    now = [1000.0]
+    await programs.supervisor.close()
+    programs.supervisor = Supervisor(programs.home, programs.executor, clock=lambda: now[0])
+    await programs.supervisor.open()
+    session = await programs.session()
+    await programs.approve(await programs.submit(session, "true"), remember=ExactScope(minutes=2))
+    now[0] += 119
+    assert await kind(programs, await programs.submit(session, "true")) == "allow"
+    now[0] += 1
+    assert await kind(programs, await programs.submit(session, "true")) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("npm test x", PrefixScope(words=("npm",))),
+        ("npm run x", PrefixScope(words=("npm", "run"))),
+        ("npm test x", PrefixScope(words=("git", "push"))),
+        ("git push --force", PrefixScope(words=("git", "push"))),
+        ("npm test > out", PUSH),
+        ("npm test $x", PUSH),
+        ("A=1 npm test", PUSH),
+    ],
+)
+async def test_what_says_too_little_cannot_be_remembered(programs: Bench, text: str, scope: PrefixScope) -> None:
+    call_id = await programs.submit(await programs.session(), text=text)
+    with pytest.raises(Refused, match="cannot be remembered"):
+        await programs.approve(call_id, remember=scope)
+    assert (await programs.record(call_id)).state.kind == "waiting"
+
+
+async def test_a_remembered_prefix_never_beats_a_rule_that_denies(programs: Bench) -> None:
+    session = await programs.session()
+    await programs.approve(await programs.submit(session, text="npm test a"), remember=PUSH)
+    programs.supervisor.rules = Rules(deny=(Rule(name="no b", prefix=("npm", "test", "b")),))
+    assert await kind(programs, await programs.submit(session, text="npm test b")) == "refuse"
+
+
+async def test_an_approval_can_be_saved_as_a_rule_of_the_project(programs: Bench) -> None:
+    kept: list[Rule] = []
+    await programs.supervisor.close()
+    programs.supervisor = Supervisor(
+        programs.home, programs.executor, rules=lambda: Rules(allow=tuple(kept)), keep_rule=kept.append
+    )
+    await programs.supervisor.open()
+    session = await programs.session()
+    call_id = await programs.submit(session, text="npm test --silent")
+    seen = (await programs.record(call_id)).seen_digest()
+    scope = RuleScope(words=("npm", "test"))
+    await programs.supervisor.decide(call_id, Approve(remember=scope), HUMAN, seen)
+    assert [(rule.prefix, rule.options, rule.directory) for rule in kept] == [
+        (("npm", "test"), ("--silent",), str(programs.workspace))
+    ]
+    assert await kind(programs, await programs.submit(session, text="npm test x --silent")) == "allow"
+
+
+async def test_what_a_rule_allows_starts_without_a_shell_and_without_inherited_traps(programs: Bench) -> None:
+    programs.supervisor.rules = Rules(allow=(Rule(name="t", prefix=("npm", "test")),))
+    environment = {"PATH": str(programs.workspace / "bin"), "BASH_ENV": "/x", "LD_PRELOAD": "/y", "KEPT": "z"}
+    session = await programs.session(environment=environment | {"PATH": environment["PATH"] + ":/usr/bin:/bin"})
+    order = programs.executor.orders[await programs.ordered(await programs.submit(session, text="npm test 'a b'"))]
+    assert order.spec.command == Argv(program="npm", args=("test", "a b"))
+    assert order.program == str(programs.workspace / "bin" / "npm")
+    assert order.environment["KEPT"] == "z"
+    assert not {"BASH_ENV", "LD_PRELOAD"} & set(order.environment)
+
+
+async def test_what_a_human_approves_starts_as_it_was_shown(programs: Bench) -> None:
+    session = await programs.session(environment={"PATH": "/usr/bin:/bin", "PAGER": "less"})
+    call_id = await programs.submit(session, text="true x")
+    await programs.approve(call_id)
+    order = programs.executor.orders[await programs.ordered(call_id)]
+    assert order.spec.command.kind == "shell"
+    assert order.environment["PAGER"] == "less"

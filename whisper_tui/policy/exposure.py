@@ -1,0 +1,110 @@
+"""Findings about what a command reaches: other places, other machines, secrets, and what its variables change."""
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import Risk
+from whisper_tui.policy.dangers.network import talks
+from whisper_tui.policy.environment import changes_what_runs
+from whisper_tui.policy.inner import Inner
+from whisper_tui.policy.view import View
+
+if TYPE_CHECKING:
+    from whisper_tui.policy.evaluate import Question
+
+_SECRET_OPTION = re.compile(
+    r"--?(?:password|passwd|pass|token|secret|api[-_]?key|access[-_]?key|auth[-_]?token|client[-_]?secret)"
+    r"(?:=(.+))?\Z",
+    re.I,
+)
+_SECRET_TEXT = re.compile(
+    r"\b(?:ghp|gho|ghs|github_pat)_[A-Za-z0-9_]{20,}|\bsk-[A-Za-z0-9_-]{20,}|\bAKIA[0-9A-Z]{16}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}|"
+    r"\bAuthorization:\s*(?:Bearer|Basic)\s+\S+|://[^/\s:@]+:[^/\s@]{3,}@|-----BEGIN [A-Z ]*PRIVATE KEY-----|"
+    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.",
+    re.I,
+)
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:PASSWORD|PASSWD|TOKEN|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)\Z", re.I
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name usually holds something that should not be shown."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def exposures(question: "Question", seen: View) -> tuple[Risk, ...]:
+    """All findings of this kind."""
+    return (
+        *_writes_outside(question, seen),
+        *_network(seen),
+        *_secrets(seen),
+        *_environment(question, seen),
+    )
+
+
+def _writes_outside(question: "Question", seen: View) -> tuple[Risk, ...]:
+    root = question.session_root.rstrip("/")
+    cwd = question.resolved.cwd or question.spec.cwd
+    for script in seen.scripts:
+        for redirection in script.redirections:
+            if redirection.access not in {"write", "net"}:
+                continue
+            name = redirection.target.value
+            span = (redirection.target.start, redirection.target.end) if script is seen.scripts[0] else None
+            if name is None:
+                sentence = "Which file it writes is only known when it runs"
+                return (Risk(id="writes-outside", sentence=sentence, span=span),)
+            path = posixpath.normpath(posixpath.join(cwd, name))
+            if root and path != root and not path.startswith(root + "/"):
+                sentence = f"It writes to {visible(name)}, outside the workspace {root}"
+                return (Risk(id="writes-outside", sentence=sentence, span=span),)
+    return ()
+
+
+def _network(seen: View) -> tuple[Risk, ...]:
+    for script in seen.scripts:
+        for redirection in script.redirections:
+            if redirection.access == "net":
+                return (Risk(id="network", sentence="It opens a connection to another machine"),)
+    for command in seen.commands:
+        if command.name is not None and talks(command.argv, command.name):
+            sentence = f"{visible(command.name)} talks to other machines"
+            return (Risk(id="network", sentence=sentence, span=_word(command, 0)),)
+    return ()
+
+
+def _secrets(seen: View) -> tuple[Risk, ...]:
+    sentence = "It seems to hold a secret, which every process on this machine can read while it runs"
+    if match := _SECRET_TEXT.search(seen.text):
+        return (Risk(id="secret-in-arguments", sentence=sentence, span=match.span()),)
+    for command in seen.commands:
+        for assignment in command.assignments:
+            name, _, value = assignment.partition("=")
+            if value and _SECRET_NAME.search(name):
+                return (Risk(id="secret-in-arguments", sentence=sentence, span=command.span),)
+        for at, word in enumerate(command.argv):
+            match = _SECRET_OPTION.match(word or "")
+            if match and (match[1] or command.argv[at + 1 : at + 2] not in {(), ("",)}):
+                return (Risk(id="secret-in-arguments", sentence=sentence, span=_word(command, at)),)
+    return ()
+
+
+def _environment(question: "Question", seen: View) -> tuple[Risk, ...]:
+    added = [name for name in question.spec.environment if changes_what_runs(name)]
+    if added:
+        sentence = f"{visible(', '.join(added))} can make it run something that its words do not name"
+        return (Risk(id="environment", sentence=sentence),)
+    for command in seen.commands:
+        for assignment in command.assignments:
+            name = assignment.partition("=")[0].rstrip("+")
+            if changes_what_runs(name):
+                sentence = f"{visible(name)} can make it run something that its words do not name"
+                return (Risk(id="environment", sentence=sentence, span=command.span),)
+    return ()
+
+
+def _word(command: Inner, at: int) -> tuple[int, int]:
+    return command.places[at] if at < len(command.places) else command.span

@@ -1,0 +1,90 @@
+"""Whether git's configuration in a directory is known to run nothing by itself."""
+
+import os
+import re
+
+_HARMLESS = re.compile(
+    r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|"
+    r"safecrlf|eol|compression|quotepath|sharedrepository|abbrev|longpaths|whitespace|commitgraph|multipackindex)|"
+    r"remote\.[^=]*\.(?:fetch|url|pushurl|mirror|tagopt|prune)|branch\.[^=]*\.(?:remote|merge|rebase|description|pushremote)|"
+    r"user\.(?:name|email)|init\.defaultbranch|pull\.rebase|push\.(?:default|autosetupremote)|fetch\.prune|"
+    r"submodule\.[^=]*\.(?:url|active|branch|update)|gc\.auto|color\.\w+|extensions\.objectformat|"
+    r"lfs\.repositoryformatversion|advice\.\w+|log\.\w+|merge\.(?:conflictstyle|ff)|rerere\.\w+"
+)
+"""Settings that only say what something is called or how it is shown. `url` may not be a command, see below."""
+
+_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)\Z')
+_SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?\Z")
+_LONGEST = 100_000
+
+NEUTRAL = {
+    "GIT_CONFIG_COUNT": "4",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "core.hooksPath",
+    "GIT_CONFIG_VALUE_1": "/dev/null",
+    "GIT_CONFIG_KEY_2": "core.pager",
+    "GIT_CONFIG_VALUE_2": "cat",
+    "GIT_CONFIG_KEY_3": "diff.external",
+    "GIT_CONFIG_VALUE_3": "",
+    "GIT_PAGER": "cat",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+"""Added for a git that only looks and that nobody was asked about: nothing of the user's is started by it either."""
+
+
+def is_neutral(cwd: str) -> bool:
+    """Whether the repository around a directory, if there is one, is set up so that looking at it runs nothing."""
+    directory = cwd
+    while True:
+        found = os.path.join(directory, ".git")  # noqa: PTH118
+        if os.path.lexists(found):
+            return os.path.isdir(found) and not os.path.islink(found) and _repository_is_neutral(found)  # noqa: PTH112, PTH114
+        if _looks_bare(directory):
+            return False
+        parent = os.path.dirname(directory)  # noqa: PTH120
+        if parent == directory:
+            return True
+        directory = parent
+
+
+def _looks_bare(directory: str) -> bool:
+    """A directory that git would take for a repository itself, though nobody would call it one."""
+    return all(os.path.lexists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs"))  # noqa: PTH118
+
+
+def _repository_is_neutral(git: str) -> bool:
+    if os.path.lexists(os.path.join(git, "config.worktree")):  # noqa: PTH118
+        return False
+    try:
+        with open(os.path.join(git, "config"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            text = file.read(_LONGEST + 1)
+    except (OSError, UnicodeDecodeError):
+        return False
+    return len(text) <= _LONGEST and configuration_is_neutral(text)
+
+
+def configuration_is_neutral(text: str) -> bool:
+    """Whether every setting of a configuration is one that runs nothing. What is not understood is not neutral."""
+    section = ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if not bare or bare[0] in "#;":
+            continue
+        if bare.endswith("\\"):
+            return False
+        if bare.startswith("["):
+            match = _SECTION.match(bare)
+            if match is None or match[3]:
+                return False
+            section = match[1].lower() + ("." + match[2] if match[2] is not None else "")
+            continue
+        match = _SETTING.match(bare)
+        if match is None or not section or not _is_harmless(f"{section}.{match[1].lower()}", match[2] or ""):
+            return False
+    return True
+
+
+def _is_harmless(name: str, value: str) -> bool:
+    return _HARMLESS.fullmatch(name) is not None and "::" not in value and not value.startswith(("!", "-"))
