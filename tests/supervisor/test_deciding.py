@@ -179,6 +179,13 @@ async def test_text_that_cannot_be_stored_is_refused_in_one_sentence(bench: Benc
     request = CallRequest(session_id=await bench.session(), tool="t", arguments=arguments, spec=spec)
     with pytest.raises(InvalidRequest, match="not valid Unicode"):
         await bench.supervisor.submit(request)
+    call_id = await bench.submit(request.session_id, "true")
+    with pytest.raises(InvalidRequest, match="not valid Unicode"):
+        await bench.deny(call_id, "because \udcff")
+    edited = CommandSpec(command=Argv(program="echo", args=("\ud800",)), cwd=str(bench.workspace))
+    with pytest.raises(InvalidRequest, match="not valid Unicode"):
+        await bench.approve(call_id, edited=edited)
+    assert (await bench.record(call_id)).state.kind == "waiting"
 
 
 async def test_a_closed_session_can_submit_nothing(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, RuleScope, Scope
 from whisper_tui.model.ending import Denied, Withdrawn
-from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, Refused
 from whisper_tui.model.event import (
     Decided,
     Event,
@@ -20,6 +20,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.policy.memory import is_exact, saved_rule, scope_problem
 from whisper_tui.policy.rules import Rule
+from whisper_tui.supervisor.journal import as_stored
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.twins import Twins
@@ -58,7 +59,7 @@ class Desk:
             submitted_at=self._clock(),
             **{name: getattr(request, name) for name in CallRequest.model_fields},
         )
-        _check_storable(call)
+        as_stored(call)
         judged = self._judge.judge(call, call.spec)
         self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
         self._ledger.journal.last_call += 1
@@ -75,6 +76,7 @@ class Desk:
         record = self._waiting(call_id)
         if seen != record.seen_digest():
             raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
+        as_stored(decision)
         if isinstance(decision, Deny):
             self._deny(record, decision, by)
         else:
@@ -228,12 +230,3 @@ def _check_scope(scope: Scope, spec: CommandSpec) -> None:
     problem = scope_problem(scope, spec)
     if problem is not None:
         raise Refused(f"this cannot be remembered like that: {problem}", hint="Choose a longer beginning, or once")
-
-
-def _check_storable(call: ToolCall) -> None:
-    try:
-        call.model_dump_json()
-    except ValueError as error:
-        raise InvalidRequest(
-            "the call holds text that is not valid Unicode", hint="Send UTF-8 without lone surrogates"
-        ) from error

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from whisper_tui.model.board import ENDED_KEPT
-from whisper_tui.model.errors import BadStateDirectory, JournalFailed
+from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, JournalFailed
 from whisper_tui.model.event import (
     EVENT,
     CallEvent,
@@ -22,6 +22,7 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.value import Value
 from whisper_tui.supervisor.search_text import search_text
 
 FORMAT = 1
@@ -71,18 +72,20 @@ class Journal:
     def append(self, events: Sequence[Event], *, durable: bool = False) -> tuple[Event, ...]:
         """Write facts, all or none, and return them numbered. `durable`: they survive a power cut from here on.
 
-        Raises `JournalFailed`; nothing may be done about the facts then.
+        Raises `JournalFailed`, or `InvalidRequest` for text that no file can hold; nothing may be done about the
+        facts then.
         """
         numbered = tuple(
             event.model_copy(update={"seq": self.last_seq + offset}) for offset, event in enumerate(events, start=1)
         )
+        bodies = [as_stored(event) for event in numbered]
         try:
             self._set_durable(durable)
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
-                for event in numbered:
-                    self._insert(event)
-        except (sqlite3.Error, UnicodeEncodeError) as error:
+                for event, body in zip(numbered, bodies, strict=True):
+                    self._insert(event, body)
+        except sqlite3.Error as error:
             raise JournalFailed(
                 f"the journal {self._path} cannot be written: {error}",
                 hint="Nothing was done. Check free disk space and permissions, then try again",
@@ -153,19 +156,19 @@ class Journal:
         """Write everything back and let go of the file."""
         self._db.close()
 
-    def _insert(self, event: Event) -> None:
+    def _insert(self, event: Event, body: str) -> None:
         if isinstance(event, Submitted):
             call = event.call
-            row = (int(call.id), call.session_id, call.key, search_text(call))
-            self._db.execute("INSERT INTO calls (id, session_id, key, words) VALUES (?, ?, ?, ?)", row)
+            columns = (int(call.id), call.session_id, call.key, search_text(call))
+            self._db.execute("INSERT INTO calls (id, session_id, key, words) VALUES (?, ?, ?, ?)", columns)
         elif isinstance(event, Settled) or (isinstance(event, Finished) and self._never_started(event)):
             self._db.execute("UPDATE calls SET open = 0 WHERE id = ?", (int(event.call_id),))
         elif isinstance(event, SessionOpened):
             self._count("session", event.session.id)
         elif isinstance(event, Granted):
             self._count("grant", event.grant.id)
-        body = (event.seq, _call_of(event), _session_of(event), event.model_dump_json())
-        self._db.execute("INSERT INTO events (seq, call_id, session_id, body) VALUES (?, ?, ?, ?)", body)
+        row = (event.seq, _call_of(event), _session_of(event), body)
+        self._db.execute("INSERT INTO events (seq, call_id, session_id, body) VALUES (?, ?, ?, ?)", row)
 
     def _never_started(self, event: Finished) -> bool:
         return event.ending.kind in {"denied", "withdrawn"}
@@ -208,6 +211,16 @@ class Journal:
                 hint="Check its permissions and the free disk space, or give another directory with --home",
             ) from error
         return db
+
+
+def as_stored(value: Value) -> str:
+    """A value as the journal holds it. Raises `InvalidRequest` for text that no file can hold."""
+    try:
+        return value.model_dump_json()
+    except ValueError as error:
+        raise InvalidRequest(
+            "the request holds text that is not valid Unicode", hint="Send UTF-8 without lone surrogates"
+        ) from error
 
 
 def _call_of(event: Event) -> int | None:
