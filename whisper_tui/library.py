@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.config import find_home
+from whisper_tui.config import find_home, load
+from whisper_tui.config.file import ToolSettings
+from whisper_tui.config.offered import offered
 from whisper_tui.model.call import Session, SessionHello, Trust
 from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import AlreadyDecided, WhisperError
@@ -20,7 +22,7 @@ from whisper_tui.policy.rules import NO_RULES, Rules
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
-from whisper_tui.tools import AITool, ToolContext, ToolRegistry, standard_registry
+from whisper_tui.tools import AITool, ToolContext, ToolRegistry
 from whisper_tui.wire.client import RemoteSupervision
 
 Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
@@ -60,9 +62,11 @@ async def connect(
     `name` is shown to the human; `root` is the workspace; `home` are other directories than the user's usual ones;
     `environment` is what commands inherit, None: that of this process. Raises `WhisperError`.
     """
-    supervision = await RemoteSupervision.connect(find_home(home, os.environ), start=start)
+    place = find_home(home, os.environ)
+    settings = load(place).tools
+    supervision = await RemoteSupervision.connect(place, start=start)
     try:
-        async with _session(supervision, _hello(name, root, trust, environment), tools) as agent:
+        async with _session(supervision, _hello(name, root, trust, environment), tools, settings) as agent:
             yield agent
     finally:
         await supervision.close()
@@ -93,7 +97,7 @@ async def in_process(
         await supervisor.open()
         deciding = asyncio.create_task(_decide_for_ever(supervisor, decide))
         try:
-            async with _session(supervisor, _hello(name, root, trust, environment), tools) as agent:
+            async with _session(supervisor, _hello(name, root, trust, environment), tools, ToolSettings()) as agent:
                 yield agent
         finally:
             deciding.cancel()
@@ -115,9 +119,11 @@ def _hello(
 
 
 @asynccontextmanager
-async def _session(supervision: Supervision, hello: SessionHello, tools: Iterable[AITool]) -> AsyncIterator[Agent]:
+async def _session(
+    supervision: Supervision, hello: SessionHello, tools: Iterable[AITool], settings: ToolSettings
+) -> AsyncIterator[Agent]:
     session = await supervision.open_session(hello)
-    registry = standard_registry(ToolContext(supervision, session))
+    registry = offered(settings, ToolContext(supervision, session))
     for tool in tools:
         registry.register_tool(tool)
     try:

@@ -99,3 +99,15 @@ def test_any_tool_can_be_called_from_a_shell_and_waits_for_a_human(instance: Ins
     assert instance.run("approve", "1").returncode == 0
     out, err = process.communicate(timeout=90)
     assert shown in out, err
+
+
+def test_the_settings_of_the_user_shape_the_tools(instance: Instance):
+    (instance.root / "config").mkdir()
+    (instance.root / "config" / "config.toml").write_text("[tools]\nwhole_line = true\n")
+    rows = json.loads(instance.run("tools", "--format", "json").stdout)
+    (tool,) = [row for row in rows if row["name"] == "execute_command"]
+    assert set(tool["parameters"]["properties"]) == {"command", "cwd"}
+    process = instance.call("execute_command", command="echo hello | cat")
+    assert instance.run("approve", "1").returncode == 0
+    out, err = process.communicate(timeout=90)
+    assert '"returncode": 0' in out, err

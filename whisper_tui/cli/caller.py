@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Self
 
+from whisper_tui.config import load
+from whisper_tui.config.offered import offered
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import AITool, CommandTool, SupervisedTool, ToolContext, standard_registry
+from whisper_tui.tools import AITool, CommandTool, SupervisedTool, ToolContext
 from whisper_tui.wire.client import RemoteSupervision
 from whisper_tui.wire.rendezvous import was_stopped
 
@@ -46,7 +48,7 @@ class Caller:
 
     async def call(self, tool_name: str, arguments: object) -> tuple[Any, str | None]:
         """The tool's result, and what is to be told beyond it. Given up, it withdraws a call that still waits."""
-        registry = standard_registry(ToolContext(self._supervision, self._session))
+        registry = offered(load(self._home).tools, ToolContext(self._supervision, self._session))
         tool: AITool = registry.get_tool_by_name(tool_name)
         if not isinstance(tool, SupervisedTool) or not await tool.is_asked(arguments):
             return await registry.call(tool_name, arguments), None

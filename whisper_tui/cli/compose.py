@@ -102,11 +102,9 @@ class _LateMcpDoor:
         return door
 
     def _registry(self, context: "ToolContext") -> "ToolRegistry":
-        from whisper_tui.tools import standard_registry
+        from whisper_tui.config.offered import offered
 
-        return standard_registry(
-            context, longest_timeout_s=self._tools.longest_timeout_s, whole_line=self._tools.whole_line
-        )
+        return offered(self._tools, context)
 
 
 def _mcp_door_class() -> "type[McpDoor]":

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
-from whisper_tui.cli.parsing import Options, Verbs
+from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add(verbs: Verbs) -> None:
 
 
 def _tools(options: Options) -> int:
-    tools = _offered(options.set)
+    tools = _offered(options)
     match options.format:
         case "openrouter":
             _print_json([tool.get_openrouter_tool_definition() for tool in tools])
@@ -41,14 +41,16 @@ def _tools(options: Options) -> int:
     return 0
 
 
-def _offered(name: str | None) -> "list[AITool]":
+def _offered(options: Options) -> "list[AITool]":
     """The tools of a session in this directory; nothing of them is called, so no supervisor is needed."""
+    from whisper_tui.config import load
+    from whisper_tui.config.offered import offered
     from whisper_tui.model.call import Session
-    from whisper_tui.tools import ToolContext, standard_registry
+    from whisper_tui.tools import ToolContext
 
     session = Session(id="s0", name="command line", root=os.path.realpath(os.curdir), opened_at=0.0)
-    registry = standard_registry(ToolContext(cast("Any", None), session))
-    return registry.get_all_tools() if name is None else registry.get_tool_set(name)
+    registry = offered(load(home_of(options)).tools, ToolContext(cast("Any", None), session))
+    return registry.get_all_tools() if options.set is None else registry.get_tool_set(options.set)
 
 
 def _row(tool: "AITool") -> dict[str, Any]:
