@@ -100,7 +100,7 @@ def _stands_somewhere(words: Sequence[str], scraps: Sequence[str]) -> bool:
 def covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool:
     """Whether an allow rule is about one certain command, with nothing in it that the rule does not name."""
     if rule.anything:
-        return True
+        return not any(danger.id == "opaque" for danger in dangers)
     if rule.prefix is not None:
         return _prefix_covers(rule, command, dangers)
     if rule.pattern is not None:

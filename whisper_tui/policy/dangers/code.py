@@ -138,7 +138,7 @@ def _awk_script(argv: Words) -> list[tuple[int, str]]:
 def builtin_code(argv: Words, name: str) -> list[Danger]:
     """Builtins of the shell that run text or change what later commands mean."""
     if name in {"source", "."}:
-        return [Danger("runs-other-code", "It runs the script of a file", min(1, len(argv) - 1))]
+        return [Danger("opaque", "It runs the script of a file", min(1, len(argv) - 1))]
     if name in {"export", "declare", "typeset", "readonly", "local", "set", "shopt", "enable", "alias", "hash", "trap"}:
         from whisper_tui.policy.environment import changes_what_runs
 

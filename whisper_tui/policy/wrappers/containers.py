@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _GLOBAL = known("Dv", "cHl", "debug tls tlsverify", "config context host log-level tlscacert tlscert tlskey "
                 "namespace kubeconfig cluster user server token")  # fmt: skip
-_EXEC = known("diT", "euwn", "detach interactive tty privileged no-tty", "env env-file user workdir detach-keys index")
+_EXEC = known("diTt", "euwn", "detach interactive tty privileged no-tty", "env env-file user workdir detach-keys index")
 _RUN = known(
     "diPtqT", "aceEhlmpuvw",
     "detach interactive tty rm init privileged publish-all read-only no-healthcheck oom-kill-disable quiet "

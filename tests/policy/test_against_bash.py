@@ -1,0 +1,116 @@
+"""The readers against bash itself: nothing that bash runs is overseen, and nothing plain is read differently."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.corpus import ROOT
+from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.inner import inner_commands
+from whisper_tui.policy.reading.plain import NotPlain, read_plain
+from whisper_tui.policy.reading.wide import read_script
+from whisper_tui.policy.rules import Rule, Rules
+
+BASH = shutil.which("bash") or "/bin/bash"
+EXAMPLES = int(os.environ.get("WHISPER_TUI_FUZZ", "400"))
+RULES = Rules(allow=(Rule(name="safe", prefix=("SAFE",)), Rule(name="echo", prefix=("echo",))))
+
+FRAGMENTS = [
+    "SAFE", "EVIL", "SAFE a", "EVIL b", "SAFE ", "EVIL ", " ", "\n", "\t", ";", "&", "|", "&&", "||", "|&", "(", ")",
+    "{ ",
+    "; }", "$(", "`", '"', "'", "\\", "\\\n", "$", "${x:-", "${x@P}", "}", "$((", "))", "$[", "]", "<<E\n", "\nE\n",
+    "<<'E'\n", "<<-E\n", "<<E", "<<<", "<", ">", "2>&1", ">/dev/null", "&>/dev/null", "<&-", ">&", "<(", ">(", "#", "!",
+    "time ", "time -p ", "if ", "; then ", "; fi", "for i in a; do ", "; done", "case x in x) ", ";; esac", "f() ",
+    "function g ", "coproc ", "[[ ", " ]]", "~", "*", "{a,b}", "=", "x=1 ", "x[1]=", "a=(", "$'", '$"', "[", "\r", "\f",
+    "-c ", "bash -c ", "eval ", "env ", "timeout 5 ", "0", "1", "a", "é", "\u00a0", "%", "echo ", "\\$", "\\`",
+    "#x", "-",
+    "declare ", "while false; do ", "else ", "+=", "--", "$\\\n(", "\n\n", "select i in a; do break; done",
+]  # fmt: skip
+
+
+class Bash:
+    """Runs texts in an empty directory in which only two programs exist; both write down how they were called."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._runs = 0
+        programs = directory / "bin"
+        programs.mkdir()
+        for name in ("SAFE", "EVIL"):
+            text = f'#!{BASH}\nprintf "%s\\0" {name} "$@" >> "$LOG"\nprintf "\\n\\0" >> "$LOG"\n'
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        (directory / "work").mkdir()
+
+    def calls(self, text: str) -> list[tuple[str, ...]]:
+        """How the two programs were called."""
+        self._runs += 1
+        log = self._directory / f"log{self._runs}"
+        log.touch()
+        environment = {"PATH": str(self._directory / "bin"), "LOG": str(log), "HOME": str(self._directory / "work")}
+        try:
+            subprocess.run(
+                [BASH, "--norc", "--noprofile", "-c", "--", text],
+                cwd=self._directory / "work",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=20,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return []
+        written = log.read_bytes().decode("utf-8", "surrogateescape")
+        return [tuple(part.split("\0")[:-1]) for part in written.split("\n\0")[:-1]]
+
+
+@pytest.fixture(scope="module")
+def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
+    yield Bash(tmp_path_factory.mktemp("bash"))
+
+
+TEXTS = st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=12).map("".join)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(text=TEXTS)
+def test_what_bash_ran_was_seen_and_never_allowed_without_being_named(bash: Bash, text: str) -> None:
+    ran = [call for call in bash.calls(text) if call]
+    script = read_script(text)
+    inner, _ = inner_commands(script)
+    names = {command.name for command in inner}
+    certain = script.problem is None and None not in names and not any(command.opaque for command in inner)
+    for call in ran:
+        assert not certain or call[0] in names, "bash ran a command that was not seen"
+    if any(call[0] == "EVIL" for call in ran):
+        assert judged(text) != "allow"
+    try:
+        plain = read_plain(text)
+    except NotPlain:
+        return
+    if not {"bash", "eval", "env", "timeout", "declare"} & {command.argv[0] for command in plain}:
+        expected = [command.argv for command in plain]
+        assert all(call in expected for call in ran), "a plain text was read differently"
+
+
+def judged(text: str) -> str:
+    resolved = Resolved(program="/bin/bash", cwd=ROOT, shell="bash")
+    spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+    return evaluate(Question("s", ROOT, spec, "", resolved), RULES, ()).kind
