@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual._compositor import LayoutUpdate
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from tests.tui.scenes import Play
 from whisper_tui.model.state import CallRecord
@@ -44,10 +46,15 @@ class Cockpit:
     def record(self, call_id: str) -> CallRecord:
         return self.play.stage.board.calls[call_id]
 
+    def strips(self) -> list[Strip]:
+        """The lines of the terminal, with what a dialog lies over."""
+        update = self.app.screen._compositor.render_update(full=True, screen_stack=self.app._background_screens)
+        assert isinstance(update, LayoutUpdate)
+        return update.strips
+
     def text(self) -> str:
         """What is on the terminal, line by line."""
-        strips = self.app.screen._compositor.render_strips(self.app.size)
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        return "\n".join("".join(segment.text for segment in strip) for strip in self.strips())
 
     def pane(self, stream: str) -> OutputPane:
         return self.screen.query_one(f"#{stream}", OutputPane)

@@ -121,15 +121,27 @@ def workday() -> Play:
     play.clock.advance(33)
     play.ask(
         "clean",
-        Risk(
-            id="substitution",
-            sentence="It may run a command inside a substitution before the command itself",
-            span=(18, 24),
-        ),
+        Risk(id="destructive", sentence="It deletes files for good, without asking for each", span=(11, 17)),
     )
     play.clock.advance(21)
     play.ask("fix")
     play.clock.advance(8)
     play.ask("tag")
     play.clock.advance(4)
+    return play
+
+
+def building() -> Play:
+    """A build runs with a progress bar; a release waits for a decision."""
+    play = Play.begin()
+    build = play.ask("build")
+    play.clock.advance(5)
+    play.approve(build)
+    printed = BY_ID["build"].printed
+    until = printed.out.index("\r", printed.out.index(" 70%"))
+    play.stage.write(build, printed.out[:until].encode())
+    play.stage.write(build, printed.err.encode(), "err")
+    play.clock.advance(2)
+    play.ask("release")
+    play.clock.advance(1)
     return play

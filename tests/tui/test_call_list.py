@@ -107,7 +107,7 @@ async def test_sections_show_what_waits_runs_was_left_behind_and_ended() -> None
         text = seat.text()
         for words in ("Waiting for you", "Running", "Left in the background", "Ended"):
             assert words in text
-        assert "substitution" in text
+        assert "▲ destructive" in text
         assert "1 alive" in text
         assert "exit 1" in text
         assert "denied" in text

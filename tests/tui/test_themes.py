@@ -35,7 +35,7 @@ def pairs(seat: Cockpit) -> set[tuple[str, str, str]]:
     dialogs = seat.app.screen.query(".dialog")
     region = dialogs.first().region if dialogs else seat.app.screen.region
     found = set()
-    for strip in seat.app.screen._compositor.render_strips(seat.app.size)[region.y : region.bottom]:
+    for strip in seat.strips()[region.y : region.bottom]:
         for text, style, _ in strip.crop(region.x, region.right):
             read = "".join(character for character in text if character not in DRAWN_NOT_READ)
             if not read.strip() or style is None or style.color is None or style.bgcolor is None:

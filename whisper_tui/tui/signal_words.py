@@ -4,16 +4,16 @@ import signal
 from dataclasses import dataclass
 
 EXPLAINED: dict[str, str] = {
-    "SIGINT": "Interrupt, as Ctrl+C does; most programs clean up and end",
-    "SIGTERM": "Please end; the polite way, and programs may clean up first",
-    "SIGKILL": "End at once; it cannot be caught, and nothing is cleaned up",
-    "SIGHUP": "The terminal is gone; many servers read their settings anew",
+    "SIGINT": "Interrupt, as Ctrl+C does",
+    "SIGTERM": "Please end; programs may clean up first",
+    "SIGKILL": "End at once; nothing is cleaned up",
+    "SIGHUP": "The terminal is gone; servers often read settings anew",
     "SIGQUIT": "Quit and leave a core dump for debugging",
     "SIGSTOP": "Pause; it cannot be caught, and SIGCONT goes on",
     "SIGCONT": "Go on after a pause",
     "SIGTSTP": "Pause, as Ctrl+Z does; programs may refuse",
-    "SIGUSR1": "Its meaning is the program's own, often a report of progress",
-    "SIGUSR2": "Its meaning is the program's own",
+    "SIGUSR1": "The program's own meaning, often a progress report",
+    "SIGUSR2": "The program's own meaning",
     "SIGWINCH": "The window has another size",
     "SIGPIPE": "Nobody reads what it writes",
     "SIGALRM": "A timer of the program ran out",
@@ -26,7 +26,7 @@ EXPLAINED: dict[str, str] = {
     "SIGSEGV": "As if it had used memory that is not its own",
     "SIGBUS": "As if memory that it uses had gone away",
     "SIGFPE": "As if it had divided by zero",
-    "SIGILL": "As if it had run into bytes that are no instruction",
+    "SIGILL": "As if it had met bytes that are no instruction",
     "SIGTRAP": "As if it had met a breakpoint of a debugger",
     "SIGSYS": "As if it had made a system call that is not allowed",
     "SIGXCPU": "It has used more computing time than it may",
@@ -34,11 +34,11 @@ EXPLAINED: dict[str, str] = {
     "SIGURG": "Urgent data on a connection; most programs ignore it",
     "SIGIO": "A file or connection is ready",
     "SIGPWR": "The power is about to fail",
-    "SIGSTKFLT": "As if its coprocessor had failed; nothing sends it",
+    "SIGSTKFLT": "As if its coprocessor had failed",
     "SIGEMT": "As if an emulated instruction had failed",
     "SIGINFO": "Report how far it is, as Ctrl+T does",
-    "SIGRTMIN": "The first real-time signal; its meaning is the program's own",
-    "SIGRTMAX": "The last real-time signal; its meaning is the program's own",
+    "SIGRTMIN": "The first real-time signal, the program's own",
+    "SIGRTMAX": "The last real-time signal, the program's own",
 }
 
 
@@ -57,6 +57,5 @@ def signal_choices() -> tuple[SignalChoice, ...]:
     usual = [name for name in EXPLAINED if name in known]
     others = [name for name in known if name not in EXPLAINED]
     return tuple(
-        SignalChoice(known[name], name, EXPLAINED.get(name, "Its meaning is the system's own"))
-        for name in (*usual, *others)
+        SignalChoice(known[name], name, EXPLAINED.get(name, "The system's own meaning")) for name in (*usual, *others)
     )

@@ -23,8 +23,8 @@ class Viewing:
     def commands(self) -> dict[str, Callable[[], object]]:
         """What each command does, by its id."""
         return {
-            "up": lambda: self._calls.step(-1),
-            "down": lambda: self._calls.step(1),
+            "up": lambda: self.step(-1),
+            "down": lambda: self.step(1),
             "next-waiting": self.next_waiting,
             "focus-next": self._screen.focus_next,
             "focus-previous": self._screen.focus_previous,
@@ -49,6 +49,11 @@ class Viewing:
     def _text(self) -> ParagraphsView:
         return self._screen.query_one("#call-detail", ParagraphsView)
 
+    def step(self, by: int) -> None:
+        """Go up or down the list, and show the call in the same frame: waiting for a message would cost another."""
+        self._calls.step(by)
+        self._screen.refresh_call()
+
     def next_waiting(self) -> None:
         """The waiting call below the selected one, from the last on to the first."""
         roster = self._screen.roster
@@ -59,6 +64,7 @@ class Viewing:
             return
         row = (place.row + 1) % waits if place is not None and place.section == "waiting" else 0
         self._calls.select(roster.flat(row), by_hand=True)
+        self._screen.refresh_call()
 
     async def go_to(self, end: str) -> None:
         """The beginning or the end of whatever has the focus."""

@@ -66,7 +66,7 @@ def help_paragraphs() -> tuple[Paragraph, ...]:
 
 
 def _row(key: str, words: str, role: Role = "strong") -> Paragraph:
-    return Paragraph((Span(words),), margin=(Span(f"  {key:<16}", role),))
+    return Paragraph((Span(words),), margin=(Span(f"  {key:<12}", role),))
 
 
 def _tables(lines: list[str]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -15,7 +15,7 @@ from whisper_tui.tui.list_row import empty_line, heading_line, row_line
 from whisper_tui.tui.messages import CallSelected
 from whisper_tui.tui.roster import Place, Roster
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span
-from whisper_tui.tui.widgets.drawn import drawn
+from whisper_tui.tui.widgets.drawn import base_style, drawn
 from whisper_tui.tui.widgets.list_layout import ROW_LINES, ListLayout
 
 
@@ -66,10 +66,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._untouched = False
         if call_id == self.selected and not by_hand:
             return
+        before = self._rows_of_selected()
         self.selected = call_id
         self._line = self._line_of_selected()
         self._bring_into_view()
-        self.refresh()
+        self.refresh(*before, *self._rows_of_selected())
         self.post_message(CallSelected(call_id, by_hand))
 
     def step(self, by: int) -> None:
@@ -91,6 +92,15 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def _line_of_selected(self) -> int | None:
         place = self.roster.place_of(self.selected) if self.selected is not None else None
         return self._layout_now.line_of(place) if place is not None else None
+
+    def _rows_of_selected(self) -> tuple[Region, ...]:
+        """Where the selected call is drawn."""
+        place = self.roster.place_of(self.selected) if self.selected is not None else None
+        if place is None or not self.size:
+            return ()
+        line = self._layout_now.line_of(place) - self.scroll_offset.y
+        region = Region(0, line, self.size.width, ROW_LINES[place.section])
+        return (region,) if region.overlaps(self.size.region) else ()
 
     def _keep_under_the_eye(self) -> None:
         """Rows that come and go above the selected one must not move it."""
@@ -124,7 +134,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.size.width
         found = self._layout_now.at(y + self.scroll_offset.y)
         if found is None:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, base_style(self))
         if found.heading:
             shown, total = self.roster.count(found.section), self.roster.totals[found.section]
             return drawn(self, heading_line(found.section, shown, total, width), width)
@@ -136,7 +146,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         call_id = self.roster.id_at(place)
         record = self.roster.board.calls.get(call_id) if call_id is not None else None
         if record is None:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, base_style(self))
         session = self.roster.board.sessions.get(record.call.session_id)
         line = row_line(record, session, part, width - 1, self.clock())
         if call_id == self.selected:

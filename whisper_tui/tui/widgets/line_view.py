@@ -4,7 +4,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span, width_of
-from whisper_tui.tui.widgets.drawn import drawn
+from whisper_tui.tui.widgets.drawn import base_style, drawn
 
 
 class LineView(Widget):
@@ -25,7 +25,7 @@ class LineView(Widget):
         """The line, filled to the width of the widget."""
         width = self.size.width
         if y > 0:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, base_style(self))
         spare = width - width_of(self.left) - width_of(self.right)
         if self.right and spare < 1:
             room = max(0, width - width_of(self.right) - 1)

@@ -101,14 +101,15 @@ class OutputArea(Container):
         err.display = not self._terminal and (self.choice == "err" or (self.choice == "both" and not single))
         self.set_class(side, "-side")
         self._single = single
-        self._name_the_other()
+        self._weigh()
 
-    def _name_the_other(self) -> None:
-        """A stream that is not displayed is mentioned, with its size, so that nobody overlooks it."""
+    def _weigh(self) -> None:
+        """A stream that is not displayed is mentioned with its size, and a silent one leaves the other its room."""
         out, err = self.panes
         for pane, other in ((out, err), (err, out)):
             hidden = pane.display and not other.display and not self._terminal and other.view is not None
             pane.beside = f" · {other.title} {size(other.view.size)} (o)" if hidden and other.view else ""
+            pane.set_class(pane.silent and not other.silent and other.display, "-silent")
 
     async def _tick(self) -> None:
         if self._shown is None or not self.display:
@@ -121,7 +122,7 @@ class OutputArea(Container):
             await pane.tick()
         if before != self._sizes():
             self._grown_at = self._frame
-            self._name_the_other()
+            self._weigh()
 
     def _sizes(self) -> list[int]:
         return [pane.view.size if pane.view is not None else 0 for pane in self.panes]

@@ -15,7 +15,7 @@ from whisper_tui.tui.output.rows import CHUNK, Row
 from whisper_tui.tui.output.sgr import Pen, pen_after, read_line
 from whisper_tui.tui.output.view import OutputView, ReadOutput
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Role, Span, width_of
-from whisper_tui.tui.widgets.drawn import drawn
+from whisper_tui.tui.widgets.drawn import base_style, drawn
 from whisper_tui.tui.words import size
 
 KEPT_LINES = 400
@@ -64,6 +64,11 @@ class OutputPane(Widget, can_focus=True):
         self._lines.clear()
         self._strips = []
         self.refresh()
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to show."""
+        return self.view is None or (not self.view.size and not self._problem)
 
     def recolour(self, pens: Pens) -> None:
         """Draw with other colours."""
@@ -204,7 +209,7 @@ class OutputPane(Widget, can_focus=True):
                 if key not in self._lines or row.end == window.end:
                     data = window.slice(max(row.start, row.end - 2 * CHUNK), row.end)
                     runs, after = read_line(data, pen)
-                    self._lines[key] = (self.pens.strip(runs, self.rich_style), after)
+                    self._lines[key] = (self.pens.strip(runs, base_style(self)), after)
                 lines[key] = self._lines[key]
                 pen = lines[key][1]
             self._strips = [strip for strip, _ in lines.values()]
@@ -226,7 +231,7 @@ class OutputPane(Widget, can_focus=True):
             return self._title(width)
         if (words := self._words()) and y == 1:
             return drawn(self, (Span("  "), words), width)
-        base = self.rich_style
+        base = base_style(self)
         text = self._strips[y - 1] if y <= len(self._strips) else Strip([])
         hidden_right = text.cell_length > self.left + self._text_width
         text = text.crop(self.left, self.left + self._text_width).adjust_cell_length(self._text_width, base)

@@ -1,0 +1,47 @@
+"""The cockpit for the benchmark: one call whose output is a file that grows, and any number that wait."""
+
+import os
+import sys
+import time
+
+from whisper_tui.demo.stage import Stage
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.model.event import Decided
+from whisper_tui.model.run import OutputChunk, Stream
+from whisper_tui.tui.app import CockpitApp
+
+
+class FileStage(Stage):
+    """A stage whose standard output is a file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(time.time)
+        self._file = os.open(path, os.O_RDONLY)
+
+    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """As the supervisor reads its files."""
+        if stream == "err":
+            return await super().read_output(call_id, stream, offset, limit)
+        size = os.fstat(self._file).st_size
+        start = max(0, size + offset) if offset < 0 else min(offset, size)
+        data = os.pread(self._file, min(limit, size - start), start)
+        return OutputChunk(data=data, start=start, size=size, ended=False)
+
+
+def main() -> None:
+    """Arguments: the file, and how many calls wait."""
+    stage = FileStage(sys.argv[1])
+    session = stage.open("bench", "/tmp")
+    me = Decider(surface="cockpit", who="bench")
+    for number in range(int(sys.argv[2]) + 1):
+        spec = CommandSpec(command=Shell(text=f"echo {number}"), cwd="/tmp")
+        call_id = stage.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
+        if number == 0:
+            stage.happen(Decided(at=stage.clock(), call_id=call_id, decision=Approve(), by=me))
+            stage.start(call_id)
+    CockpitApp(stage, user="bench").run()
+
+
+main()

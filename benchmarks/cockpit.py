@@ -1,0 +1,191 @@
+"""The cockpit under a flood of output, with a gigabyte of it, and with 100,000 waiting calls; prints Markdown.
+
+Keys go in and frames come out through a pseudo-terminal, so what is measured is what a person would wait for: from the
+byte of the key to the bytes that show its effect.
+"""
+
+import fcntl
+import os
+import pty
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+import psutil
+
+APP = Path(__file__).with_name("_cockpit_app.py")
+ROUNDS = 40
+PATIENCE_S = 60
+LINE = b"\x1b[32mok\x1b[0m  module.%08d compiled in \x1b[33m%03d ms\x1b[0m, nothing to report about it\n"
+WRITER = """
+import sys, time
+path, rate = sys.argv[1], float(sys.argv[2])
+line = b"\\x1b[32mok\\x1b[0m  compiled a module, \\x1b[33mnothing\\x1b[0m to report about it at all\\n"
+with open(path, "ab", buffering=0) as file:
+    block, pause = line * max(1, int(rate / 100 / len(line))), 0.01
+    due = time.monotonic()
+    while True:
+        file.write(block)
+        due += pause
+        time.sleep(max(0, due - time.monotonic()))
+"""
+
+
+class Terminal:
+    """A cockpit on a pseudo-terminal of 120 by 40."""
+
+    def __init__(self, file: Path, waiting: int = 0) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        started = time.perf_counter()
+        self.process = subprocess.Popen(
+            [sys.executable, APP, file, str(waiting)], stdin=slave, stdout=slave, stderr=slave, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        self.wait_for(b"whisper_tui")
+        self.opened_s = time.perf_counter() - started
+
+    def key(self, key: bytes, effect: bytes) -> float:
+        """Milliseconds from a key to its effect on the terminal."""
+        self.drain()
+        started = time.perf_counter()
+        os.write(self._master, key)
+        self.wait_for(effect)
+        return (time.perf_counter() - started) * 1000
+
+    def wait_for(self, effect: bytes) -> None:
+        """Read until these bytes have come."""
+        seen = b""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            if select.select([self._master], [], [], 0.5)[0]:
+                seen = seen[-4096:] + os.read(self._master, 65536)
+                if effect in seen:
+                    return
+        raise TimeoutError(f"{effect!r} did not appear on the terminal")
+
+    def drain(self, seconds: float = 0.08) -> None:
+        """Throw away what was drawn before."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if select.select([self._master], [], [], 0.01)[0]:
+                os.read(self._master, 65536)
+
+    def peak_mb(self) -> float:
+        """The most memory that it has had resident."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        if not status.exists():
+            return psutil.Process(self.process.pid).memory_info().rss / 1e6
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / 1e6
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+
+def hold_and_follow(terminal: Terminal) -> list[float]:
+    """`f` and `f` again, so many times."""
+    found = []
+    for _ in range(ROUNDS):
+        found.append(terminal.key(b"f", b"f follows"))
+        found.append(terminal.key(b"f", b"following"))
+    return found
+
+
+def row(name: str, found: list[float], baseline: list[float]) -> str:
+    """A row of the table: median, the 95th percentile, the worst, and the median against the baseline's."""
+    cuts = statistics.quantiles(found, n=20)
+    times = statistics.median(found) / statistics.median(baseline)
+    return f"| {name} | {statistics.median(found):.0f} | {cuts[18]:.0f} | {max(found):.0f} | {times:.1f} |"
+
+
+def flood(folder: Path, rate: float) -> tuple[list[float], float]:
+    """Latencies while a file grows by so many bytes a second, and the peak of memory."""
+    file = folder / f"flood-{rate:.0f}"
+    file.write_bytes(b"".join(LINE % (number, number % 1000) for number in range(1000)))
+    terminal = Terminal(file)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, file, str(rate)]) if rate else None
+    try:
+        terminal.wait_for(b"following")
+        terminal.drain(0.5)
+        return hold_and_follow(terminal), terminal.peak_mb()
+    finally:
+        if writer is not None:
+            writer.kill()
+            writer.wait()
+        terminal.close()
+        file.unlink()
+
+
+def size(folder: Path, count: int) -> tuple[list[float], float]:
+    """Latencies of the keys to the beginning and to the end of a file of so many bytes, and the peak of memory."""
+    file = folder / "large"
+    block = b"".join(LINE % (number, number % 1000) for number in range(100_000))
+    with file.open("wb") as out:
+        while out.tell() < count:
+            out.write(block[: count - out.tell()])
+    terminal = Terminal(file)
+    try:
+        terminal.wait_for(b"following")
+        terminal.key(b"\t\t", b"stdout")
+        found = []
+        for _ in range(ROUNDS):
+            found.append(terminal.key(b"g", b"f follows"))
+            found.append(terminal.key(b"G", b"following"))
+        return found, terminal.peak_mb()
+    finally:
+        terminal.close()
+        file.unlink()
+
+
+def queue(folder: Path, waiting: int) -> tuple[list[float], float]:
+    """Latencies of moving to the end of the list and back with so many calls, and the peak of memory."""
+    file = folder / "empty"
+    file.touch()
+    terminal = Terminal(file, waiting)
+    try:
+        terminal.wait_for(f"{waiting:,} waiting".encode())
+        terminal.drain(1)
+        found = []
+        for _ in range(ROUNDS):
+            found.append(terminal.key(b"\x1b[B", b"Call 3"))
+            found.append(terminal.key(b"\x1b[A", b"Call 2"))
+        return found, terminal.peak_mb()
+    finally:
+        terminal.close()
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+        folder = Path(name)
+        idle, idle_mb = flood(folder, 0)
+        floods = {rate: flood(folder, rate * 1e6) for rate in (1, 10, 100)}
+        small, small_mb = size(folder, 1_000_000)
+        large, large_mb = size(folder, 1 << 30)
+        few, few_mb = queue(folder, 100)
+        many, many_mb = queue(folder, 100_000)
+    print("From a key to its effect on the terminal, in milliseconds, and the most memory resident:\n")
+    print("| cockpit | median | 95 % | worst | times its baseline | memory MB |")
+    print("|---|---|---|---|---|---|")
+    print(f"{row('nothing to do (baseline)', idle, idle)} {idle_mb:.0f} |")
+    for rate, (found, peak) in floods.items():
+        print(f"{row(f'output grows by {rate} MB/s', found, idle)} {peak:.0f} |")
+    print(f"{row('1 MB of output, its two ends (baseline)', small, small)} {small_mb:.0f} |")
+    print(f"{row('1 GiB of output, its two ends', large, small)} {large_mb:.0f} |")
+    print(f"{row('100 calls wait, up and down (baseline)', few, few)} {few_mb:.0f} |")
+    print(f"{row('100,000 calls wait, up and down', many, few)} {many_mb:.0f} |")
+
+
+main()

@@ -1,0 +1,106 @@
+"""The pictures in screenshots/: scenes of the demo's story, drawn by the cockpit itself."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.widgets import TextArea
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import Play, building, workday
+
+FOLDER = Path(__file__).parent.parent / "screenshots"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One scene: who is on the stage, which call is looked at, what is pressed, and what is then on the screen."""
+
+    name: str
+    play: Callable[[], Play]
+    call_id: str
+    keys: tuple[str, ...] = ()
+    typed: str = ""
+    """What stands in the command field afterwards."""
+    shows: str = ""
+    """The picture is ready when this is on the screen."""
+    size: tuple[int, int] = (120, 40)
+    theme: str = "whisper-dark"
+
+
+PICTURES = (
+    Picture("waiting", workday, "7"),
+    Picture("running", building, "1", shows=" 70%"),
+    Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
+    Picture("ended", workday, "2", shows="was      119.00"),
+    Picture("denied", workday, "5", shows="Keep what was built"),
+    Picture("background", workday, "4", shows="preview: ready"),
+    Picture("signals", building, "1", ("x", "down"), shows="SIGTERM"),
+    Picture("help", workday, "7", ("question_mark",), shows="Keys and signs"),
+    Picture("light", workday, "6", shows="redirects twice", theme="whisper-light"),
+    Picture("narrow", workday, "7", size=(80, 24)),
+    Picture("wide", workday, "6", shows="redirects twice", size=(200, 60)),
+)
+
+
+@contextmanager
+def universal_time():  # type: ignore[no-untyped-def]
+    """Times of day that do not depend on where the picture is drawn."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
+
+
+async def pose(picture: Picture, seat: Cockpit) -> None:
+    """Bring a cockpit to what the picture shows."""
+    await seat.select(picture.call_id)
+    await seat.settled()
+    await seat.press(*picture.keys)
+    await seat.until(lambda: len(seat.app.screen_stack) == (2 if picture.keys else 1))
+    if picture.typed:
+        area = seat.app.screen.query_one(TextArea)
+        area.text = picture.typed
+        area.move_cursor(area.document.end)
+    await seat.sees(picture.shows)
+    seat.app.screen.refresh()
+    await seat.sees("whisper_tui", "connected")
+    await seat.pilot.pause()
+
+
+async def _drawn(picture: Picture) -> str:
+    async with cockpit(picture.play(), size=picture.size, theme=picture.theme) as seat:
+        await pose(picture, seat)
+        return seat.app.export_screenshot(title="whisper_tui")
+
+
+def drawn(picture: Picture) -> str:
+    """The picture as SVG; the same every time."""
+    with universal_time():
+        return asyncio.run(_drawn(picture))
+
+
+def main() -> None:
+    """Draw all pictures, and remove those that are no longer declared."""
+    names = {f"{picture.name}.svg" for picture in PICTURES}
+    for old in FOLDER.glob("*.svg"):
+        if old.name not in names:
+            old.unlink()
+    for picture in PICTURES:
+        (FOLDER / f"{picture.name}.svg").write_text(drawn(picture), encoding="utf-8")
+        print(f"screenshots/{picture.name}.svg")
+
+
+if __name__ == "__main__":
+    main()
