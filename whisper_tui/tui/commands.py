@@ -7,8 +7,9 @@ from textual.binding import Binding
 
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 
-Need = Literal["nothing", "call", "waiting", "alive"]
-"""What must be selected: nothing, any call, one that waits for a decision, one of which something is alive."""
+Need = Literal["nothing", "call", "waiting", "alive", "reads"]
+"""What must be selected: nothing, any call, one that waits for a decision, one of which something is alive, one that
+reads what is typed."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit"]
 
@@ -65,6 +66,7 @@ COMMANDS: tuple[Command, ...] = (
         "waiting",
         True,
     ),
+    Command("type", "i", "Type", "Send a line to a command that reads its input.", "Run", "reads", True),
     Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive", True),
     Command(
         "kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive", True
@@ -105,6 +107,13 @@ def available(command: Command, record: CallRecord | None) -> bool:
             return record is not None and isinstance(record.state, Waiting)
         case "alive":
             return record is not None and is_alive(record)
+        case "reads":
+            return record is not None and reads_input(record)
+
+
+def reads_input(record: CallRecord) -> bool:
+    """Whether the command runs and can be typed to."""
+    return isinstance(record.state, Running) and (record.spec.tty or record.spec.accepts_input)
 
 
 def is_alive(record: CallRecord) -> bool:

@@ -5,6 +5,7 @@ import time
 
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Denied, Ending, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 
 
@@ -64,6 +65,12 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def told(error: WhisperError) -> str:
+    """An error as sentences of a text: with a capital letter and a full stop."""
+    text = visible(error.sentence())
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def decider(by: Decider) -> str:

@@ -31,6 +31,7 @@ from whisper_tui.tui.messages import (
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.roster import Roster
 from whisper_tui.tui.signalling import Signalling
+from whisper_tui.tui.typing_in import TypingIn
 from whisper_tui.tui.viewing import Viewing
 from whisper_tui.tui.widgets.banner import Banner
 from whisper_tui.tui.widgets.call_list import CallList
@@ -68,8 +69,10 @@ class CockpitScreen(Screen[None]):
         self._follower = Follower(supervision, self.post_message, reconnect)
         self._roster = Roster(self._follower.board)
         self._deciding = Deciding(self)
-        commands = (self._deciding.commands(), Signalling(self).commands(), Viewing(self).commands())
-        self.does: dict[str, Callable[[], object]] = {id_: do for part in commands for id_, do in part.items()}
+        groups = (self._deciding, TypingIn(self), Signalling(self), Viewing(self))
+        self.does: dict[str, Callable[[], object]] = {
+            id_: do for group in groups for id_, do in group.commands().items()
+        }
         """What each command does, by its id."""
 
     def compose(self) -> ComposeResult:

@@ -10,7 +10,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.commands import BY_ID, Command, available
 from whisper_tui.tui.messages import CommandWanted
 
-BUTTONS = ("approve", "approve-session", "edit", "deny", "deny-session", "signal", "kill")
+BUTTONS = ("approve", "approve-session", "edit", "deny", "deny-session", "type", "signal", "kill")
 
 
 class ActionBar(Horizontal):

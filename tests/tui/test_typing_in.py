@@ -1,0 +1,86 @@
+"""Typing into a running command."""
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import ROOT, Play
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.tui.screens.send_input import LineWanted
+from whisper_tui.tui.typing_in import keystrokes, last_line
+
+
+def asking(*, accepts_input: bool = True) -> Play:
+    """Call 1 runs and has asked a question."""
+    play = Play.begin()
+    spec = CommandSpec(command=Shell(text="read name"), cwd=ROOT, tty=accepts_input, accepts_input=accepts_input)
+    request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
+    call = play.stage.ask(request, Verdict(kind="ask", reason="it is new"), Resolved(program="/bin/bash", cwd=ROOT))
+    play.approve(call)
+    play.stage.write(call, b"Welcome\n\x1b[1mName of this release:\x1b[0m ")
+    return play
+
+
+def test_a_terminal_gets_what_its_keys_send_and_a_pipe_gets_a_line() -> None:
+    assert keystrokes(LineWanted("spring"), tty=True) == (b"spring\r", False)
+    assert keystrokes(LineWanted("spring", ends=True), tty=True) == (b"spring\x04", False)
+    assert keystrokes(LineWanted("spring"), tty=False) == (b"spring\n", False)
+    assert keystrokes(LineWanted("", ends=True), tty=False) == (b"", True)
+
+
+def test_the_last_line_is_what_was_asked_without_its_colours() -> None:
+    assert last_line(b"one\r\n\x1b[31mPassword:\x1b[0m ") == "Password:"
+    assert last_line(b"half \xff\x1b]0;title\x07 line\n\n") == "half \ufffd line"
+    assert last_line(b"") == ""
+
+
+async def test_i_shows_the_question_and_sends_a_line() -> None:
+    async with cockpit(asking()) as seat:
+        await seat.press("i")
+        await seat.sees("Type into call 1", "Name of this release:", "the journal never does")
+        await seat.press(*"spring", "enter")
+        await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"spring\r"))
+        await seat.sees("Call 1 was given a line.")
+
+
+async def test_an_empty_line_is_a_line_and_escape_sends_nothing() -> None:
+    async with cockpit(asking()) as seat:
+        before = bytes(seat.play.stage.written["1"].out)
+        await seat.press("i", "x", "escape")
+        await seat.until(lambda: len(seat.app.screen_stack) == 1)
+        assert seat.play.stage.written["1"].out == before
+        await seat.press("i")
+        await seat.sees("Type into call 1")
+        await seat.press("enter")
+        await seat.until(lambda: seat.play.stage.written["1"].out == before + b"\r")
+
+
+async def test_what_is_typed_can_be_hidden() -> None:
+    async with cockpit(asking()) as seat:
+        await seat.press("i")
+        await seat.sees("Type into call 1")
+        await seat.press("ctrl+t", *"secret")
+        await seat.sees("••••••")
+        assert "secret" not in seat.text()
+        await seat.press("ctrl+d")
+        await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"secret\x04"))
+
+
+async def test_a_command_without_input_cannot_be_typed_to() -> None:
+    async with cockpit(asking(accepts_input=False)) as seat:
+        await seat.press("i")
+        await seat.pilot.pause()
+        assert len(seat.app.screen_stack) == 1
+        assert "Type" not in seat.text()
+
+
+async def test_what_cannot_be_typed_is_said(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    async def refuse(*_: object, **__: object) -> None:
+        raise NotRunning("call 1 takes no input any more")
+
+    async with cockpit(asking()) as seat:
+        monkeypatch.setattr(seat.play.stage, "write_stdin", refuse)
+        await seat.press("i")
+        await seat.sees("Type into call 1")
+        await seat.press("enter")
+        await seat.sees("call 1 takes no input any more")

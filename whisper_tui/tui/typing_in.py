@@ -1,0 +1,74 @@
+"""Typing into a running command."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.output.sgr import PLAIN, read_line
+from whisper_tui.tui.screens.send_input import LineWanted, SendInputScreen
+from whisper_tui.tui.words import told
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.screens.cockpit import CockpitScreen
+
+ENTER = b"\r"
+"""What the Enter key of a terminal sends; its line discipline makes a line feed of it."""
+END_OF_INPUT = b"\x04"
+"""What Ctrl+D sends: a terminal tells its reader that nothing follows."""
+LOOK_BACK = 4096
+"""Bytes of output in which the last line is looked for."""
+
+
+class TypingIn:
+    """The command that lets a person answer what runs."""
+
+    def __init__(self, screen: "CockpitScreen") -> None:
+        self._screen = screen
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """What each command does, by its id."""
+        return {"type": self.type}
+
+    async def type(self) -> None:
+        """Ask for a line, and send it."""
+        record = self._screen.shown
+        if record is None:
+            return
+
+        def given(line: LineWanted | None) -> None:
+            if line is not None:
+                self._screen.run_worker(self._send(record, line), name="type")
+
+        self._screen.app.push_screen(SendInputScreen(record.id, await self._last_line(record)), given)
+
+    async def _last_line(self, record: CallRecord) -> str:
+        """What the command wrote last: its question, if it asks one."""
+        try:
+            chunk = await self._screen.supervision.read_output(record.id, "out", -LOOK_BACK, LOOK_BACK)
+        except WhisperError:
+            return ""
+        return last_line(chunk.data)
+
+    async def _send(self, record: CallRecord, line: LineWanted) -> None:
+        data, eof = keystrokes(line, tty=record.spec.tty)
+        try:
+            await self._screen.supervision.write_stdin(record.id, data, eof=eof)
+        except WhisperError as error:
+            self._screen.tell(told(error), severity="warning")
+        else:
+            self._screen.tell(f"Call {record.id} was given {'the end of its input' if line.ends else 'a line'}.")
+
+
+def last_line(output: bytes) -> str:
+    """The last line that holds anything, as it would be shown, without colours."""
+    runs, _ = read_line(output.rstrip().rpartition(b"\n")[2], PLAIN)
+    return "".join(run.text for run in runs).strip()
+
+
+def keystrokes(line: LineWanted, *, tty: bool) -> tuple[bytes, bool]:
+    """The bytes to write, and whether the input is closed after them: a terminal is never closed, it is told."""
+    text = line.text.encode("utf-8", "replace")
+    if tty:
+        return text + (END_OF_INPUT if line.ends else ENTER), False
+    return text + (b"" if line.ends else b"\n"), line.ends
