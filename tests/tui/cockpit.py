@@ -50,7 +50,7 @@ class Cockpit:
         """The lines of the terminal, with what a dialog lies over."""
         update = self.app.screen._compositor.render_update(full=True, screen_stack=self.app._background_screens)
         assert isinstance(update, LayoutUpdate)
-        return update.strips
+        return [Strip.join(pieces) for pieces in update.strips]
 
     def text(self) -> str:
         """What is on the terminal, line by line."""

@@ -28,10 +28,15 @@ async def test_a_lost_connection_is_told_with_what_goes_on_and_what_to_do() -> N
     async with cockpit(workday(), size=(200, 60)) as seat:
         seat.play.stage.break_down(GONE)
         await seat.sees(
-            "The supervisor cannot be reached. Start it with whisper-tui. Commands that run go on.",
-            "Leave with q and start whisper-tui again.",
+            "The supervisor cannot be reached. Start it with whisper-tui. Leave with q",
             "not connected",
         )
+
+
+async def test_a_supervisor_that_only_stopped_is_told_to_leave_commands_alone() -> None:
+    async with cockpit(workday(), size=(200, 60)) as seat:
+        seat.play.stage.break_down(Unavailable("the supervisor has stopped"))
+        await seat.sees("The supervisor has stopped. Commands that run go on. Leave with q")
 
 
 async def test_a_connection_comes_back_and_shows_the_board_of_now() -> None:

@@ -292,7 +292,7 @@ async def test_the_footer_shows_what_means_something_for_the_selected_call() -> 
         assert "k Kill" not in seat.text()
         await seat.select(CRAWL)
         await seat.sees("k Kill", "x Signal")
-        assert "Approve" not in seat.text().splitlines()[-1]
+        await seat.until(lambda: "Approve" not in seat.text().splitlines()[-1])
 
 
 async def test_the_palette_offers_the_same_commands() -> None:

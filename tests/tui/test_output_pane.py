@@ -1,6 +1,7 @@
 """The output panes: live, in colour, whatever arrives and however much."""
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
@@ -97,6 +98,17 @@ async def test_the_wheel_scrolls_and_the_end_follows_again() -> None:
         await seat.sees("% · f follows")
         assert "line 199" not in seat.text()
         await pane.move("rows", 100)
+        await seat.sees("line 199", "following")
+
+
+async def test_the_mouse_wheel_moves_what_is_under_it() -> None:
+    async with cockpit(running(b"".join(b"line %d\n" % n for n in range(200)))) as seat:
+        pane = seat.pane("out")
+        await seat.sees("line 199")
+        await seat.pilot._post_mouse_events([MouseScrollUp], pane, offset=(5, 5))
+        await seat.until(lambda: pane.view is not None and not pane.view.following)
+        assert "line 196" in seat.text() and "line 197" not in seat.text()
+        await seat.pilot._post_mouse_events([MouseScrollDown], pane, offset=(5, 5))
         await seat.sees("line 199", "following")
 
 

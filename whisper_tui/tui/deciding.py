@@ -8,6 +8,7 @@ from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperEr
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.screens.deny import DenyScreen
 from whisper_tui.tui.screens.edit import EditScreen
+from whisper_tui.tui.words import told
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -92,10 +93,10 @@ class Deciding:
         try:
             await screen.supervision.decide(record.id, decision, screen.me, record.seen_digest())
         except (AlreadyDecided, ChangedSinceSeen) as error:
-            screen.tell(error.sentence(), severity="warning")
+            screen.tell(told(error), severity="warning")
             screen.refresh_call()
         except WhisperError as error:
-            screen.tell(error.sentence(), severity="error")
+            screen.tell(told(error), severity="error")
         else:
             screen.tell(_done(record, decision))
             screen.leave(record.id)

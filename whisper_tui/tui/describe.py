@@ -130,7 +130,7 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
         line = (mark, Span(f"pid {process.identity.pid}  ", "muted"), *said(process.command, "command"))
         found.append(_field("Left behind" if number == 0 else "", line))
     if record.signals:
-        found.append(_field("Signals sent", (Span(", ".join(map(signal_name, record.signals))),)))
+        found.append(_field("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
     if record.agent_gave_up is not None:
         stopping = "; it has asked for the run to be ended" if record.stopping else ""
         gone = (Span("no longer waits: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
@@ -150,7 +150,9 @@ def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
     if not isinstance(decision, Approve):
         return (Span("denied ", "bad"), Span(who + at))
     edited = (Span(", edited", "edited"),) if record.edited else ()
-    remembered = (Span(", and again whenever it is asked in this session"),) if decision.remember else ()
+    exact = decision.remember == "exact_for_session"
+    words = ", and again whenever it is asked in this session" if exact else ", and remembered"
+    remembered = (Span(words),) if decision.remember else ()
     return (Span("approved ", "good"), Span(who + at), *edited, *remembered)
 
 

@@ -10,7 +10,7 @@ from whisper_tui.model.state import CallRecord, Running
 from whisper_tui.tui.commands import is_alive
 from whisper_tui.tui.screens.confirm import ConfirmKillScreen, HowToKill
 from whisper_tui.tui.screens.signals import SignalScreen, SignalWanted
-from whisper_tui.tui.words import count, signal_name
+from whisper_tui.tui.words import count, signal_name, told
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -68,7 +68,7 @@ class Signalling:
         try:
             await screen.supervision.signal(call_id, number, target, screen.me)
         except WhisperError as error:
-            screen.tell(error.sentence(), severity="warning")
+            screen.tell(told(error), severity="warning")
         else:
             screen.tell(f"{signal_name(number)} was sent to call {call_id}.")
 

@@ -4,8 +4,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.text import visible
-from whisper_tui.tui.words import limit
+from whisper_tui.tui.words import limit, told
 
 
 class Banner(Static):
@@ -18,7 +17,8 @@ class Banner(Static):
             if retry_in_s is not None
             else "Leave with q and start whisper-tui again."
         )
-        self.update(Content(f"✘ {visible(error.sentence()).rstrip('.')}. Commands that run go on. {then}"))
+        comfort = "" if error.hint else "Commands that run go on. "
+        self.update(Content(f"✘ {told(error)} {comfort}{then}"))
         self.display = True
 
     def back(self) -> None:

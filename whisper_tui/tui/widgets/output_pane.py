@@ -9,14 +9,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.text import visible
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.rows import CHUNK, Row
 from whisper_tui.tui.output.sgr import Pen, pen_after, read_line
 from whisper_tui.tui.output.view import OutputView, ReadOutput
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Role, Span, width_of
 from whisper_tui.tui.widgets.drawn import base_style, drawn
-from whisper_tui.tui.words import size
+from whisper_tui.tui.words import size, told
 
 KEPT_LINES = 400
 """Drawn lines that are remembered."""
@@ -113,7 +112,7 @@ class OutputPane(Widget, can_focus=True):
             self._draw_rows()
 
     def _fail(self, error: WhisperError) -> None:
-        self._problem = visible(error.sentence())
+        self._problem = told(error)
         self.refresh()
 
     async def action_rows(self, count: int) -> None:
