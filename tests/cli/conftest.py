@@ -28,6 +28,8 @@ class Instance:
         self.home = Home(config=root / "config", state=root / "state", runtime=root / "run")
         self.workspace = root / "workspace"
         self.workspace.mkdir()
+        (root / "config").mkdir(mode=0o700)
+        (root / "config" / "config.toml").write_text("[rules]\nread_only = false\n")
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":

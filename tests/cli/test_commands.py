@@ -215,7 +215,7 @@ def test_what_cannot_be_done_is_one_sentence_and_an_exit_code(instance, words, c
 
 
 def test_a_broken_configuration_is_one_sentence(instance):
-    instance.home.config.mkdir()
+    instance.home.config.mkdir(exist_ok=True)
     (instance.home.config / "config.toml").write_text("[supervisor]\nworker = 3\n")
     answer = instance.run("list")
     assert answer.returncode == 5
@@ -223,7 +223,7 @@ def test_a_broken_configuration_is_one_sentence(instance):
 
 
 def test_broken_rules_do_not_keep_calls_from_being_asked(instance):
-    instance.home.config.mkdir()
+    instance.home.config.mkdir(exist_ok=True)
     (instance.home.config / "config.toml").write_text('[[rules.allow]]\nname = "x"\ntext = "true"\nargv = ["true"]\n')
     call = instance.call("run_shell_command", command="true")
     assert "cannot be read" in instance.rows("show", "1")["verdict"]["reason"]

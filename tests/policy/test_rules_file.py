@@ -50,11 +50,11 @@ def test_deny_beats_ask_and_ask_beats_allow() -> None:
 
 
 def test_a_directory_confines_a_rule_and_the_paths_that_it_allows() -> None:
-    rules = read('[[allow]]\nname = "x"\nprefix = ["cat"]\ndirectory = "/home/me/project"\n')
-    assert say(rules, "cat a/b", cwd="/home/me/project/sub") == "allow"
-    assert say(rules, "cat a/b", cwd="/home/me/projects") == "ask"
-    assert say(rules, "cat /etc/passwd") == "ask"
-    assert say(rules, "cat ../x") == "ask"
+    rules = read('[[allow]]\nname = "x"\nprefix = ["make"]\ndirectory = "/home/me/project"\n')
+    assert say(rules, "make a/b", cwd="/home/me/project/sub") == "allow"
+    assert say(rules, "make a/b", cwd="/home/me/projects") == "ask"
+    assert say(rules, "make /etc/passwd") == "ask"
+    assert say(rules, "make ../x") == "ask"
 
 
 def test_a_rule_can_be_for_one_tool_or_for_trusted_sessions_or_for_a_while() -> None:

@@ -29,7 +29,7 @@ def reaches(rule: Rule, command: Command, seen: View) -> bool:
     words = (rule.program,) if rule.program is not None else rule.prefix or ()
     if _may_begin(words[0] if words else "", seen) and any(_begins(words, inner) for inner in seen.commands):
         return True
-    return seen.problem is not None and _stands_somewhere(words, seen.scraps)
+    return seen.problem is not None and _stands_somewhere(words, seen)
 
 
 def _may_begin(word: str, seen: View) -> bool:
@@ -89,12 +89,13 @@ def _holds(wanted: Sequence[str], argv: Sequence[str | None]) -> bool:
     return True
 
 
-def _stands_somewhere(words: Sequence[str], scraps: Sequence[str]) -> bool:
+def _stands_somewhere(words: Sequence[str], seen: View) -> bool:
     """Whether the words stand one after the other in a text that cannot be read."""
     wanted = (program_name(words[0]), *words[1:]) if words else ()
-    if not wanted or wanted[0] not in scraps:
+    if not wanted or any(word not in seen.text for word in wanted) or wanted[0] not in seen.scrap_words:
         return False
-    return any(tuple(scraps[at : at + len(wanted)]) == wanted for at in range(len(scraps)))
+    scraps = seen.scraps
+    return any(scraps[at : at + len(wanted)] == wanted for at, scrap in enumerate(scraps) if scrap == wanted[0])
 
 
 def covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool:

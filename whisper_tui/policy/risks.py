@@ -46,9 +46,11 @@ def risks_of(question: "Question") -> tuple[Risk, ...]:
     command = question.spec.command
     seen = view(command)
     raw = "".join(command.words()) if isinstance(command, Argv) else command.text
+    first = (*_hidden_characters(raw, command), *_length(raw))
+    if len(raw) > LONGEST_JUDGED and isinstance(command, Shell):
+        return (*first, *_unknown_shell(command), *_outside_workspace(question))
     return (
-        *_hidden_characters(raw, command),
-        *_length(raw),
+        *first,
         *_substitution(seen),
         *_unknown_shell(command),
         *_outside_workspace(question),
@@ -75,7 +77,7 @@ def _dangers(seen: View) -> tuple[Risk, ...]:
 
 def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:
     harmless = frozenset() if isinstance(command, Argv) else PLAIN_CONTROLS
-    found = [character for character in raw if character not in harmless and is_hidden(character)]
+    found = [character for character in dict.fromkeys(raw) if character not in harmless and is_hidden(character)]
     shown = command_text(command)
     if any(ord(character) in BIDI or ord(character) > 0x9F for character in found):
         first = next(character for character in found if ord(character) > 0x9F)

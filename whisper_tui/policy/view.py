@@ -52,6 +52,11 @@ class View:
         return tuple(part.rsplit("/", 1)[-1] for part in _SEPARATORS.split(self.text) if part)
 
     @cached_property
+    def scrap_words(self) -> frozenset[str]:
+        """The same, to look one up."""
+        return frozenset(self.scraps)
+
+    @cached_property
     def dangers(self) -> tuple[tuple[Inner, Danger], ...]:
         """All dangers, with the command that each is in."""
         return tuple((command, danger) for command in self.commands for danger in dangers_of(command))
@@ -116,12 +121,14 @@ def _too_many(commands: tuple[Inner, ...]) -> str | None:
 
 def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, str]:
     """The certain commands of a text if every reading says the same about it, and why not otherwise."""
+    if script.problem:
+        return None, f"it cannot be read to its end ({script.problem})"
     try:
         plain = read_plain(text)
     except NotPlain as reason:
         return None, str(reason)
     words = tuple(command.argv for command in plain)
-    if script.problem or tuple(command.argv for command in script.commands) != words:
+    if tuple(command.argv for command in script.commands) != words:
         return None, "two readings of it do not agree"
     if not is_available():
         return plain, ""

@@ -14,6 +14,9 @@ MOST_RETRIES = 16
 MOST_WORDS = 1500
 """Words of one text that are read. Nobody reads more either."""
 
+MOST_PIECES = 500
+"""Quoted parts and expansions of one word that are read."""
+
 BLANK = " \t"
 
 _KEYWORD = re.compile(r"(?:[a-z]+|[!{}]|\[\[)(?=[ \t\n;&|()<>]|\Z)")

@@ -25,6 +25,9 @@ _BODY = re.compile(r"[^\\$`\x00-\x08\x0b-\x1f\x7f]*\Z")
 MOST_COMMANDS = 200
 """Commands of one text that can be plain."""
 
+MOST_WORDS = 1000
+"""Words of one text that can be plain."""
+
 KEYWORDS = frozenset(
     "! [[ ]] case coproc do done elif else esac fi for function if in select then time until while { }".split()
 )
@@ -84,6 +87,7 @@ class _PlainReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._words_read = 0
         self._documents: list[tuple[str, bool]] = []
 
     def commands(self) -> tuple[PlainCommand, ...]:
@@ -172,6 +176,9 @@ class _PlainReader:
         if not made.words and source in KEYWORDS:
             raise NotPlain(f"{source!r} belongs to the shell's own language")
         made.words.append(word)
+        self._words_read += 1
+        if self._words_read > MOST_WORDS:
+            raise NotPlain(f"it holds more than {MOST_WORDS:,} words")
 
     def _redirection(self, made: _Unfinished) -> bool:
         start = self._at

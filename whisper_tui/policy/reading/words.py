@@ -2,7 +2,7 @@
 
 import re
 
-from whisper_tui.policy.reading.cursor import MOST_WORDS
+from whisper_tui.policy.reading.cursor import MOST_PIECES, MOST_WORDS
 from whisper_tui.policy.reading.expansions import ExpansionReader
 from whisper_tui.policy.reading.patterns import brace_expands, has_glob
 from whisper_tui.policy.reading.syntax import Piece, PieceKind, Unreadable, Word
@@ -38,6 +38,8 @@ class WordReader(ExpansionReader):
             else:
                 bare = False
                 self._special(character, pieces)
+                if len(pieces) > MOST_PIECES:
+                    raise Unreadable(f"a word of it has more than {MOST_PIECES} parts")
         if self.at == start:
             return None
         return self._finished(pieces, start, bare)

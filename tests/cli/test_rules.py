@@ -1,0 +1,72 @@
+"""`check` and `rules`: what would be said, and the rules that say it, without a supervisor."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.conftest import Instance
+
+
+def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Instance) -> None:
+    answer = instance.run("check", "touch made; sudo rm -rf /x")
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("ask: ")
+    assert "privilege" in answer.stdout and "destructive" in answer.stdout and "through sudo" in answer.stdout
+    assert not (instance.workspace / "made").exists()
+
+
+def test_check_speaks_json(instance: Instance) -> None:
+    row = instance.rows("check", "npm test")
+    assert (row["verdict"], row["plain"], row["prefixes"]) == ("ask", True, [["npm", "test"]])
+
+
+def test_a_corpus_is_judged_line_by_line_in_one_process(instance: Instance) -> None:
+    lines = [
+        {"id": "a", "kind": "decision", "command": "sudo git push", "rules": {"deny": ["git push"]}},
+        {"id": "b", "kind": "split", "command": "a; b c"},
+        {"id": "c", "kind": "nonsense", "command": "a"},
+    ]
+    asked = "\n".join([*(json.dumps(line) for line in lines), "no json", ""])
+    done = subprocess.run(
+        [sys.executable, "-m", "whisper_tui", "check", "--jsonl", "--home", str(instance.root)],
+        input=asked, capture_output=True, text=True, timeout=90, check=True,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(answer["id"], answer.get("result")) for answer in answers] == [
+        ("a", "deny"),
+        ("b", [["a"], ["b", "c"]]),
+        ("c", None),
+        (None, None),
+    ]
+
+
+def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
+    assert instance.run("rules", "add", "deny", "--because", "not here", "git", "push").returncode == 0
+    assert [row["prefix"] for row in instance.rows("rules", "list")] == [["git", "push"]]
+    assert instance.rows("check", "git -C x push")["reason"] == "not here"
+    assert "not here" in instance.run("rules", "export").stdout
+    assert instance.run("rules", "remove", "git push").returncode == 0
+    assert instance.rows("rules", "list") == []
+    assert instance.run("rules", "remove", "git push").returncode == 1
+
+
+def test_examples_that_fail_are_told(instance: Instance, tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text('[[allow]]\nname = "x"\nprefix = ["ls"]\nmatch = ["ls -l", "cat x"]\n')
+    file.chmod(0o600)
+    answer = instance.run("rules", "test", str(file))
+    assert answer.returncode == 1
+    assert "does not match 'cat x'" in answer.stdout and "1 of 2 examples hold" in answer.stdout
+
+
+def test_imported_rules_are_shown_or_written_and_what_is_left_behind_is_said(
+    instance: Instance, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text('{"permissions": {"allow": ["Bash(git commit:*)", "Bash(python:*)"]}}')
+    shown = instance.run("rules", "import", str(file))
+    assert 'prefix = ["git", "commit"]' in shown.stdout and "nearly anything" in shown.stderr
+    assert instance.rows("rules", "list") == []
+    assert instance.run("rules", "import", "--write", str(file)).returncode == 0
+    assert len(instance.rows("rules", "list")) == 1

@@ -1,0 +1,91 @@
+"""What runs without being asked because it only looks: earned option by option."""
+
+import pytest
+
+from tests.policy.build import FOUND, a_question
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.rules import Rules
+
+LOOKING = Rules(read_only=True)
+CWD = "/home/me/project"
+
+
+def kind(text: str, *, neutral: bool = True, rules: Rules = LOOKING) -> str:
+    spec = CommandSpec(command=Shell(text=text), cwd=CWD)
+    resolved = FOUND.model_copy(update={"cwd": CWD, "git_is_neutral": neutral, "shell": "bash"})
+    return evaluate(a_question(spec, resolved=resolved, session_root=CWD), rules, ()).kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ls -la src && pwd",
+        "grep -rn 'def x' --include='*.py' . | head -20",
+        "find . -name '*.py' -not -path './x/*' -type f",
+        "sed -n '1,20p' file",
+        "awk '{print $1}' file | sort | uniq -c | sort -rn",
+        "cat a.txt 2>/dev/null",
+        "git status --short && git log --oneline -5",
+        "git diff HEAD~1 -- src",
+        "docker ps -a && kubectl get pods -n x",
+        "timeout 5 ls",
+        "bash -c 'ls | wc -l'",
+    ],
+)
+def test_what_only_looks_runs_without_being_asked(text: str) -> None:
+    assert kind(text) == "allow"
+    assert kind(text, rules=Rules()) == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ls > out",
+        "ls; touch x",
+        "ls $x",
+        "find . -delete",
+        "find . -fprint x",
+        "sed -i s/a/b/ x",
+        "sed 's/a/b/w x' y",
+        "awk '{print > \"x\"}' y",
+        "awk '{system($1)}' y",
+        "sort -o x y",
+        "sort --compress-prog=x y",
+        "rg --pre x y",
+        "date 010203042024",
+        "env ls",
+        "A=1 ls",
+        "./ls",
+        "/tmp/ls",
+        "cat .env",
+        "cat src/id_rsa",
+        "grep x ../.ssh/config",
+        "git -c core.pager=x log",
+        "git diff --ext-diff",
+        "git branch -D x",
+        "git grep -O x y",
+        "git show --output=x",
+        "cd sub && git status",
+        "curl https://example.org",
+        "kubectl get secrets",
+        "tar -xf x",
+        "unzip x.zip",
+        "python3 -c 1",
+        "sudo ls",
+        "xargs ls",
+        "bash -c 'ls $x'",
+        "zsh -c ls",
+    ],
+)
+def test_what_could_do_more_is_asked(text: str) -> None:
+    assert kind(text) == "ask"
+
+
+def test_git_only_looks_where_its_configuration_is_known() -> None:
+    assert kind("git status", neutral=False) == "ask"
+
+
+def test_words_that_no_shell_reads_are_judged_alike() -> None:
+    spec = CommandSpec(command=Argv(program="ls", args=("-l", "a b;c")), cwd=CWD)
+    assert evaluate(a_question(spec, session_root=CWD), LOOKING, ()).kind == "allow"
