@@ -15,6 +15,9 @@ from whisper_tui.policy.reading.syntax import RANKED
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.view import view
 
+SHORT = 2
+"""Words that a text has which is no more than the beginning of a command."""
+
 ROOT = "/workspace"
 """The directory that cases are judged in; nothing is looked up there."""
 
@@ -41,9 +44,18 @@ def judge_case(
         case "danger":
             if "rule" in (options or {}).get("tags", ()):
                 return is_banned(_words(command))
-            return is_dangerous(command)
+            return is_dangerous(command) or _could_only_be_a_rule(command)
         case _:
             raise ValueError(f"there is no kind of case {kind!r}")
+
+
+def _could_only_be_a_rule(command: str) -> bool:
+    """Whether a text is so short that it says nothing of what is to be done, and would allow nearly anything.
+
+    Cases that are about rules do not always say so.
+    """
+    words = _words(command)
+    return 0 < len(words) <= SHORT and "--" not in words and is_banned(words)
 
 
 def _split(command: str) -> list[list[str | None]] | str:
