@@ -11,10 +11,17 @@ from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Denied, Exited
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.model.run import Usage
-from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 
 ROOT = "/home/me/garden"
 ME = Decider(surface="cockpit", who="me")
+MEANINGS = {
+    "clean": (Meaning(words=("rm", "-rf", None), program="/usr/bin/rm"),),
+    "preview": (
+        Meaning(words=("./serve.sh",), program=f"{ROOT}/serve.sh", background=True),
+        Meaning(words=("echo", "The preview is starting")),
+    ),
+}
 BY_ID = {scene.id: scene for scene in SCENES}
 
 
@@ -60,7 +67,8 @@ class Play:
         )
         reason = risks[0].sentence if risks else "no rule and no remembered approval is about this command"
         verdict = Verdict(kind="ask", reason=reason, risks=risks)
-        return self.stage.ask(request, verdict, Resolved(program=program, cwd=ROOT))
+        commands = MEANINGS.get(scene_id, ())
+        return self.stage.ask(request, verdict, Resolved(program=program, cwd=ROOT, commands=commands))
 
     def approve(self, call_id: str, edited: CommandSpec | None = None) -> None:
         """The human approves, and it starts."""

@@ -8,7 +8,7 @@ from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import AgentGaveUp, Decided, Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.tui.command_text import command_paragraphs, command_title
 from whisper_tui.tui.describe import describe, heading
 from whisper_tui.tui.spans import Paragraph, Span, fitted, said, width_of, wrap
@@ -82,6 +82,34 @@ def test_a_running_call_shows_its_process() -> None:
     play = workday()
     assert "Process     pid 4116 · group 4116 · attempt 1" in described(play, "6")
     assert "running for" in "".join(span.text for span in heading(play.stage.board.calls["6"], play.clock()))
+
+
+def test_what_will_really_run_is_shown_command_by_command() -> None:
+    commands = (
+        Meaning(words=("rm", "-rf", None), program="/usr/bin/rm", through=("sudo",)),
+        Meaning(words=("ls", "a b"), expanded=("*.py: 12 files",), background=True),
+        Meaning(words=("eval",), unknown="it runs text that is made while it runs"),
+    )
+    record = asked(CommandSpec(command=Shell(text="x"), cwd="/"))
+    resolved = Resolved(program="/bin/sh", cwd="/", commands=commands, variables={"OUT": "", "HOME": "/home/me"})
+    text = text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
+    for words in (
+        "Really runs  3 commands",
+        "│ rm -rf ⟨only known when it runs⟩",
+        "/usr/bin/rm · through sudo",
+        "│ ls 'a b'  in the background",
+        "*.py: 12 files",
+        "it runs text that is made while it runs",
+        "with HOME=/home/me",
+        "with OUT=empty",
+    ):
+        assert words in text
+
+
+def test_what_will_really_run_is_left_out_where_it_says_no_more() -> None:
+    record = asked(CommandSpec(command=Argv(program="ls", args=("-l",)), cwd="/"))
+    resolved = Resolved(program="/bin/ls", cwd="/", commands=(Meaning(words=("ls", "-l"), program="/bin/ls"),))
+    assert "Really runs" not in text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
 
 
 def test_an_edited_call_shows_what_was_asked_and_what_ran() -> None:

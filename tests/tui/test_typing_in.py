@@ -83,4 +83,4 @@ async def test_what_cannot_be_typed_is_said(monkeypatch) -> None:  # type: ignor
         await seat.press("i")
         await seat.sees("Type into call 1")
         await seat.press("enter")
-        await seat.sees("call 1 takes no input any more")
+        await seat.sees("Call 1 takes no input any more.")

@@ -6,6 +6,7 @@ from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import (
     age,
@@ -33,6 +34,7 @@ def describe(record: CallRecord, session: Session | None, now: float) -> tuple[P
         *_risks(record),
         *_description(record),
         *_command(record),
+        *meaning_paragraphs(record.spec.command, _resolved(record)),
         BLANK,
         *_decision(record),
         *_limits(record.spec, record),
