@@ -29,7 +29,6 @@ class Instance:
         self.workspace = root / "workspace"
         self.workspace.mkdir()
         (root / "config").mkdir(mode=0o700)
-        (root / "config" / "config.toml").write_text("[rules]\nread_only = false\n")
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":

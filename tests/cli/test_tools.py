@@ -102,7 +102,7 @@ def test_any_tool_can_be_called_from_a_shell_and_waits_for_a_human(instance: Ins
 
 
 def test_the_settings_of_the_user_shape_the_tools(instance: Instance):
-    settings = "[tools]\nwhole_line = true\n[rules]\nread_only = false\n"
+    settings = "[tools]\nwhole_line = true\n"
     (instance.root / "config" / "config.toml").write_text(settings)
     rows = json.loads(instance.run("tools", "--format", "json").stdout)
     (tool,) = [row for row in rows if row["name"] == "execute_command"]

@@ -105,3 +105,8 @@ def test_rules_are_written_so_that_they_read_back_the_same() -> None:
         read_only=True,
     )
     assert read(rules_text(rules)) == rules
+
+
+def test_commands_that_only_look_are_asked_until_the_setting_says_otherwise() -> None:
+    assert read("").read_only is False
+    assert read("read_only = true\n").read_only is True

@@ -50,7 +50,7 @@ class Configuration(Value):
     supervisor: SupervisorSettings = SupervisorSettings()
     cockpit: CockpitSettings = CockpitSettings()
     tools: ToolSettings = ToolSettings()
-    rules: Rules = Rules(read_only=True)
+    rules: Rules = Rules()
     """The rules of the file, and those that the lists of `tools` mean."""
 
 

@@ -22,7 +22,7 @@ class RuleFiles:
         self._configured = configured
         self.path = Path(home.config) / FILE_NAME
         self._seen: tuple[int, int, int] | None = None
-        self._saved = Rules(read_only=True)
+        self._saved = Rules()
 
     def current(self) -> Rules:
         """All rules that hold now. A file that cannot be read makes everything be asked."""
@@ -106,12 +106,12 @@ def rules_in(path: Path) -> Rules:
 
 
 def joined(first: Rules, second: Rules) -> Rules:
-    """Two sets of rules as one; what either switches off is off."""
+    """Two sets of rules as one; what either switches on is on."""
     return Rules(
         deny=(*first.deny, *second.deny),
         ask=(*first.ask, *second.ask),
         allow=(*first.allow, *second.allow),
-        read_only=first.read_only and second.read_only,
+        read_only=first.read_only or second.read_only,
         strict=(*first.strict, *second.strict),
         broken="; ".join(filter(None, (first.broken, second.broken))) or None,
     )

@@ -35,7 +35,7 @@ def read_rules(tables: object, where: str, *, table: str = "rules") -> Rules:
 
 
 def _settings(tables: Mapping[str, Any], dotted: str, problems: list[str]) -> dict[str, Any]:
-    read_only = tables.get("read_only", True)
+    read_only = tables.get("read_only", False)
     if not isinstance(read_only, bool):
         problems.append(f"{dotted}read_only must be true or false")
         read_only = False
@@ -110,8 +110,8 @@ def _first_problem(where: str, error: ValidationError) -> str:
 
 def rules_text(rules: Rules, *, table: str = "") -> str:
     """The rules as TOML that `read_rules` reads back to the same."""
-    off = f"[{table}]\nread_only = false\n" if table else "read_only = false\n"
-    blocks = [] if rules.read_only else [off]
+    setting = f"[{table}]\nread_only = true\n" if table else "read_only = true\n"
+    blocks = [setting] if rules.read_only else []
     blocks += [rule_text(effect, rule, table=table) for effect, rule in by_effect(rules)]
     return "\n".join(blocks)
 
