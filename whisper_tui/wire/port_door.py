@@ -43,6 +43,7 @@ class PortDoor:
         """Serve one connection until it ends."""
         _check_version(hello)
         visitor = Visitor(writer.get_extra_info("socket"), self._picture)
+        await visitor.looked_at()
         writer.write(line_of({"ok": True, "version": VERSION, "supervisor": __version__, "pid": os.getpid()}))
         connection = _Connection(self._supervision, self._rows, visitor, writer)
         try:

@@ -26,6 +26,10 @@ class Visitor:
         self._start: str | None = None
         self._first_look = asyncio.create_task(self._look())
 
+    async def looked_at(self) -> None:
+        """Wait until it was looked at: before it gets its first answer, so that it cannot lose its keeper meanwhile."""
+        await asyncio.shield(self._first_look)
+
     async def leave(self) -> None:
         """Forget it."""
         self._first_look.cancel()

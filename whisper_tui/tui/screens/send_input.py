@@ -29,9 +29,9 @@ class SendInputScreen(Dialog[LineWanted]):
         Binding("ctrl+t", "hide", "Hide it", priority=True),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Enter", "Send the line", "send"),
+        ("Enter", "Send", "send"),
         ("Ctrl+D", "End of input", "end"),
-        ("Ctrl+T", "Hide or show it", "hide"),
+        ("Ctrl+T", "Hide", "hide"),
     )
 
     def __init__(self, call_id: str, last_line: str) -> None:
