@@ -79,7 +79,7 @@ class RunShellCommandTool(CommandTool):
             "process that goes on in the background. Each call is independent: `cd` and variables do not last. A "
             "human may look at the command before it runs, which can take minutes, and may change it or deny it with "
             "a reason; a good `description` helps. Command substitution (`$(...)`, backticks, `<(...)`, `>(...)`) "
-            "is never allowed without a human.",
+            "is refused.",
             expected_output='An object with "stdout" and "stderr" (strings), "exitCode" (integer; null if a signal '
             'ended it or it was not started), "signal" (the number of the signal, or null), "error" (why it could not '
             'be started, or null), "pid" (integer or null) and "backgroundPids" (the processes that it left behind). '
