@@ -188,4 +188,5 @@ def main() -> None:
     print(f"{row('100,000 calls wait, up and down', many, few)} {many_mb:.0f} |")
 
 
-main()
+if __name__ == "__main__":
+    main()
