@@ -75,6 +75,8 @@ async def test_a_supervisor_that_stops_says_goodbye_answers_nothing_and_keeps_th
         agent.call(1, "execute_command", ECHO)
         await desk.waiting()
         await doorway.stop()
-        assert (await agent.receive())["method"] == GOODBYE_METHOD
+        goodbye = await agent.receive()
+        assert goodbye["method"] == GOODBYE_METHOD
+        assert goodbye["params"] == {"heard": 3}, "initialize, initialized, the call"
         assert await agent.reader.read() == b""
     assert bench.supervisor._ledger.board.sessions["s1"].closed_at is None

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.transports.relay_ends import INITIALIZE, INITIALIZED, answer, call, conversation, relay
-from whisper_tui.transports.goodbye import GOODBYE
+from whisper_tui.transports.goodbye import goodbye
 from whisper_tui.transports.relay_memory import Memory
 
 
@@ -65,7 +65,7 @@ async def test_a_supervisor_that_said_goodbye_is_not_started_again_but_followed(
         agent.send(call(1))
         await connection.receive()
         supervisor.stop()
-        connection.writer.write(GOODBYE)
+        connection.writer.write(goodbye(3))
         connection.writer.close()
         await asyncio.sleep(1.5)  # long enough for a relay that does not keep still to be caught
         assert not Path(f"{supervisor.path}.asked").exists()
@@ -79,7 +79,7 @@ async def test_a_supervisor_that_said_goodbye_is_not_started_again_but_followed(
 async def test_a_new_request_starts_the_supervisor_that_was_stopped(supervisor):
     async with conversation(supervisor) as (agent, connection):
         supervisor.stop()
-        connection.writer.write(GOODBYE)
+        connection.writer.write(goodbye(2))
         await connection.writer.drain()
         connection.writer.close()
         agent.send(call(1))

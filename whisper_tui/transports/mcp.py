@@ -13,7 +13,7 @@ from whisper_tui.model.call import Session, SessionHello
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.tools import ToolContext, ToolRegistry, standard_registry
-from whisper_tui.transports.goodbye import GOODBYE
+from whisper_tui.transports.goodbye import Heard, goodbye
 from whisper_tui.transports.mcp_progress import Overview
 
 if TYPE_CHECKING:
@@ -56,14 +56,15 @@ class McpDoor:
             return
         self._connections[session.id] = writer
         supervisor_stops = False
+        heard = Heard()
         try:
             await _say(writer, {"ok": True, "session_id": session.id})
-            await self._serve(session, reader, writer)
+            await self._serve(session, reader, writer, heard)
         except ConnectionError:
             pass
         except asyncio.CancelledError:
             supervisor_stops = True
-            writer.write(GOODBYE)
+            writer.write(goodbye(heard.lines))
             raise
         finally:
             # An agent that came back meanwhile has its own connection, and the session is that one's.
@@ -72,11 +73,13 @@ class McpDoor:
                 if not supervisor_stops:
                     await self._supervision.close_session(session.id, "the agent disconnected")
 
-    async def _serve(self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard
+    ) -> None:
         await self.prepare()
         registry = self._registry(ToolContext(self._supervision, session))
         agent = _session_class()(self._supervision, session, registry, self._overview, self._progress_interval_s)
-        await agent.serve(reader, writer)
+        await agent.serve(reader, writer, heard)
 
 
 def _session_class() -> "type[McpSession]":

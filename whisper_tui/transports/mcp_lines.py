@@ -11,6 +11,8 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from whisper_tui.transports.goodbye import Heard
+
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes of one message; a longer one is refused and the connection goes on."""
 
@@ -20,7 +22,9 @@ Inbound = MemoryObjectSendStream[SessionMessage | Exception]
 Outbound = MemoryObjectSendStream[SessionMessage]
 
 
-async def serve_lines(server: Server[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve_lines(
+    server: Server[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard
+) -> None:
     """Let a server speak with whoever is on the stream, until that side ends it or is gone.
 
     Cancelled, it writes nothing more: requests that wait are not answered with an error, for their agent may come back.
@@ -37,7 +41,7 @@ async def serve_lines(server: Server[object], reader: asyncio.StreamReader, writ
             ended.set()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(_read, reader, inbound, outbound.clone())
+        group.start_soon(_read, reader, inbound, outbound.clone(), heard)
         group.start_soon(voice.speak, to_client, group.cancel_scope)
         group.start_soon(run)
         try:
@@ -67,10 +71,11 @@ class _Voice:
                 everything.cancel()
 
 
-async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound) -> None:
+async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound, heard: Heard) -> None:
     async with inbound, outbound:
         try:
             async for line in _lines(reader):
+                heard.lines += 1
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
                 except ValidationError:

@@ -16,6 +16,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.tools import Answer, SupervisedTool, ToolRegistry, UnknownTool
 from whisper_tui.transports.client_habits import without_added_keys
+from whisper_tui.transports.goodbye import Heard
 from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared, failed_by, plain
 from whisper_tui.transports.mcp_lines import serve_lines
 from whisper_tui.transports.mcp_progress import Overview
@@ -47,8 +48,8 @@ class McpSession:
         """By request id: the submission whose call nobody has been told the end of."""
         self._keys_used: dict[str, int] = {}
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Speak until the agent's side ends."""
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard) -> None:
+        """Speak until the agent's side ends; `heard` counts its lines."""
         server: Server[object] = Server(
             "whisper_tui",
             version=__version__,
@@ -58,7 +59,7 @@ class McpSession:
         )
         server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
         server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, self._cancelled)
-        await serve_lines(server, reader, writer)
+        await serve_lines(server, reader, writer, heard)
 
     async def _initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
         await self._introduce(ctx)

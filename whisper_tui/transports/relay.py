@@ -17,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
-from whisper_tui.transports.relay_memory import Memory, Message, client_name, is_goodbye, parsed
+from whisper_tui.transports.goodbye import heard_before
+from whisper_tui.transports.relay_memory import Memory, Message, client_name, parsed
 
 VERSION = 1
 """Of the hello line and its answer."""
@@ -82,6 +83,15 @@ class _Link:
         """The id of an answer that the agent has had already."""
         self.stopped = False
         """Whether the supervisor said that it stops on purpose."""
+        self.sent = 0
+        """Lines of the agent that went into the connection."""
+        self.heard = 0
+        """How many of them a supervisor that stopped on purpose had read."""
+
+    @property
+    def let_rest(self) -> bool:
+        """Whether nobody needs another supervisor: this one stopped on purpose, and had read all that was sent."""
+        return self.stopped and self.sent <= self.heard
 
 
 class Relay:
@@ -115,6 +125,7 @@ class Relay:
                 return
             self._memory.sent(message, line)
             # A connection that breaks here is noticed by its taker, which sends unanswered requests again.
+            link.sent += 1
             with suppress(OSError):
                 link.connection.sendall(line + b"\n")
 
@@ -148,6 +159,7 @@ class Relay:
             link = _Link(connection, lines)
             replay, link.swallowed = self._memory.replay()
             connection.settimeout(None)
+            link.sent = len(replay)
             connection.sendall(b"".join(line + b"\n" for line in replay))
         except (WhisperError, OSError):
             connection.close()
@@ -186,8 +198,9 @@ class Relay:
 
     def _pass_on(self, link: _Link, line: bytes) -> None:
         message = parsed(line)
-        if is_goodbye(message):
-            link.stopped = True
+        heard = heard_before(message)
+        if heard is not None:
+            link.heard, link.stopped = heard, True
             return
         if link.swallowed is not None and message is not None and json.dumps(message.get("id")) == link.swallowed:
             link.swallowed = None
@@ -204,7 +217,7 @@ class Relay:
                 if self._link is not None and self._link is not lost:
                     return
                 self._link = None
-                must = self._memory.waits and not lost.stopped
+                must = self._memory.waits and not lost.let_rest
                 if must and self._loses_too_often():
                     self._answer_all(error)
                     continue

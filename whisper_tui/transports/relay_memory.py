@@ -4,8 +4,6 @@ import json
 import threading
 from typing import Any
 
-from whisper_tui.transports.goodbye import METHOD as GOODBYE_METHOD
-
 Message = dict[str, Any]
 
 
@@ -16,11 +14,6 @@ def parsed(line: bytes) -> Message | None:
     except ValueError:
         return None
     return message if isinstance(message, dict) else None
-
-
-def is_goodbye(message: Message | None) -> bool:
-    """Whether the supervisor says that it stops on purpose."""
-    return message is not None and message.get("method") == GOODBYE_METHOD
 
 
 def client_name(message: Message | None) -> str | None:
