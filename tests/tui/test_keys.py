@@ -9,7 +9,8 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
 from whisper_tui.model.ending import Signalled
 from whisper_tui.model.state import Ended, Running
-from whisper_tui.tui.commands import BY_ID, COMMANDS, keys_page
+from whisper_tui.tui.commands import BY_ID, COMMANDS
+from whisper_tui.tui.commands.page import keys_page
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.output_pane import OutputPane
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView

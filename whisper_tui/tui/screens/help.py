@@ -8,7 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
-from whisper_tui.tui.commands import COMMANDS, PANE_KEYS
+from whisper_tui.tui.commands import COMMANDS
+from whisper_tui.tui.commands.page import PANE_KEYS
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
 from whisper_tui.tui.spans import BLANK, Paragraph, Role, Span
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView

@@ -1,0 +1,14 @@
+"""Every command of the cockpit, declared once: its key, its place in the footer, the help and the palette."""
+
+from whisper_tui.tui.commands.cockpit import COCKPIT
+from whisper_tui.tui.commands.command import Command, Group, Need, available, is_alive, reads_input
+from whisper_tui.tui.commands.deciding import DECIDE
+from whisper_tui.tui.commands.moving import MOVE
+from whisper_tui.tui.commands.running import RUN
+from whisper_tui.tui.commands.viewing import VIEW
+
+COMMANDS: tuple[Command, ...] = (*DECIDE, *RUN, *MOVE, *VIEW, *COCKPIT)
+BY_ID = {command.id: command for command in COMMANDS}
+GROUPS: tuple[Group, ...] = ("Decide", "Run", "Move", "View", "Cockpit")
+
+__all__ = ["BY_ID", "COMMANDS", "GROUPS", "Command", "Group", "Need", "available", "is_alive", "reads_input"]

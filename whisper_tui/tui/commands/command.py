@@ -1,0 +1,67 @@
+"""What a command of the cockpit is, and for which calls it means anything."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.binding import Binding
+
+from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
+
+Need = Literal["nothing", "call", "waiting", "alive", "reads"]
+"""What must be selected: nothing, any call, one that waits for a decision, one of which something is alive, one that
+reads what is typed."""
+
+Group = Literal["Decide", "Run", "Move", "View", "Cockpit"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing that a person can tell the cockpit to do."""
+
+    id: str
+    """Stable: keys are remapped by it."""
+    key: str
+    label: str
+    """One or two words, for the footer and for buttons."""
+    help: str
+    """One sentence, for the help, the palette and the documentation."""
+    group: Group
+    need: Need = "nothing"
+    in_footer: bool = False
+
+    def binding(self) -> Binding:
+        """The key as Textual knows it."""
+        return Binding(self.key, f"command('{self.id}')", self.label, show=self.in_footer, id=f"cockpit.{self.id}")
+
+    @property
+    def key_name(self) -> str:
+        """The key as it is written for people."""
+        names = {"slash": "/", "question_mark": "?", "escape": "Esc", "tab": "Tab", "shift+tab": "Shift+Tab"}
+        words = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
+        parts = self.key.replace("shift+up", "Shift+↑").replace("shift+down", "Shift+↓").split(",")
+        return " ".join((names | words | {"home": "Home", "end": "End"}).get(part, part) for part in parts)
+
+
+def available(command: Command, record: CallRecord | None) -> bool:
+    """Whether a command means anything for the call that is selected."""
+    match command.need:
+        case "nothing":
+            return True
+        case "call":
+            return record is not None
+        case "waiting":
+            return record is not None and isinstance(record.state, Waiting)
+        case "alive":
+            return record is not None and is_alive(record)
+        case "reads":
+            return record is not None and reads_input(record)
+
+
+def reads_input(record: CallRecord) -> bool:
+    """Whether the command runs and can be typed to."""
+    return isinstance(record.state, Running) and (record.spec.tty or record.spec.accepts_input)
+
+
+def is_alive(record: CallRecord) -> bool:
+    """Whether there is a process that a signal could reach."""
+    return isinstance(record.state, Running) or (isinstance(record.state, Ended) and not record.state.settled)

@@ -1,0 +1,11 @@
+"""The commands for what runs, or what it left behind."""
+
+from whisper_tui.tui.commands.command import Command
+
+RUN: tuple[Command, ...] = (
+    Command("type", "i", "Type", "Send a line to a command that reads its input.", "Run", "reads", True),
+    Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive", True),
+    Command(
+        "kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive", True
+    ),
+)
