@@ -63,7 +63,8 @@ def test_the_declared_contracts_hold() -> None:
         ("tools", {"tools", "model"}, DRAWING | PROTOCOLS),
         ("demo", {"demo", "tools", "model"}, DRAWING | PROTOCOLS),
         ("transports", {"transports", "tools", "model"}, DRAWING),
-        ("tui", {"tui", "model"}, PROTOCOLS | {"sqlite3"}),
+        ("export", {"export", "model"}, DRAWING | PROTOCOLS),
+        ("tui", {"tui", "export", "model"}, PROTOCOLS | {"sqlite3"}),
     ],
 )
 def test_a_layer_brings_in_only_what_it_may_know(layer: str, knows: set[str], never: set[str]) -> None:

@@ -1,0 +1,61 @@
+"""Calls from the journal, page by page, so that a million of them never stand in memory at once."""
+
+from collections.abc import AsyncIterator
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import Session
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.port import HistoryQuery, Supervision
+from whisper_tui.model.state import CallRecord
+
+PAGE = 200
+"""Calls asked for at once."""
+
+
+async def newest_first(supervision: Supervision, query: HistoryQuery) -> AsyncIterator[tuple[CallRecord, ...]]:
+    """Pages of the calls that match, newest first. The limit of the query is the length of a page."""
+    while page := await supervision.history(query):
+        yield page
+        if len(page) < query.limit:
+            return
+        query = query.model_copy(update={"before": page[-1].id})
+
+
+async def oldest_first(supervision: Supervision, session_id: str | None = None) -> AsyncIterator[CallRecord]:
+    """All calls, or those of one session, as they came. Calls that come meanwhile are left out."""
+    query = HistoryQuery(limit=PAGE, session_id=session_id)
+    starts: list[str] = []
+    async for page in newest_first(supervision, query):
+        starts.append(str(int(page[0].id) + 1))
+    for before in reversed(starts):
+        for record in reversed(await supervision.history(query.model_copy(update={"before": before}))):
+            yield record
+
+
+async def board_of_now(supervision: Supervision) -> Board:
+    """The board, once it knows the newest call."""
+    newest = await supervision.history(HistoryQuery(limit=1))
+    board = Board()
+    if not newest:
+        return board
+    async for events in supervision.watch(None):
+        board.apply_all(events)
+        if newest[0].id in board.calls:
+            break
+    return board
+
+
+async def sessions_named(supervision: Supervision, name: str) -> tuple[Session, ...]:
+    """The sessions of that id or name, oldest first. Raises `InvalidRequest` if the journal knows none.
+
+    Of the sessions that came before those that a board knows, only the id is known.
+    """
+    board = await board_of_now(supervision)
+    found = [session for session in board.sessions.values() if name in {session.id, session.name}]
+    if found:
+        return tuple(sorted(found, key=lambda session: session.opened_at))
+    old = await supervision.history(HistoryQuery(limit=1, session_id=name))
+    if not old:
+        raise InvalidRequest(f"there is no session {name!r} with calls", hint="whisper-tui history names sessions")
+    record = old[0]
+    return (Session(id=name, name=name, root=record.call.spec.cwd, opened_at=record.call.submitted_at),)

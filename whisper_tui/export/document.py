@@ -1,0 +1,95 @@
+"""Which calls are exported in which form, and the file that takes it in."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from whisper_tui.export.asciicast import asciicast
+from whisper_tui.export.calls import oldest_first
+from whisper_tui.export.json_lines import json_line
+from whisper_tui.export.markdown import call_report, session_report
+from whisper_tui.model.call import Session
+from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.port import Supervision
+
+Format = Literal["jsonl", "asciicast", "asciicast3", "markdown"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+ENDINGS: dict[Format, str] = {"jsonl": ".jsonl", "asciicast": ".cast", "asciicast3": ".cast", "markdown": ".md"}
+"""How a file of each form is usually called."""
+
+
+class Wanted(NamedTuple):
+    """What is exported: some calls, else all of some sessions, else every call ever."""
+
+    calls: tuple[str, ...] = ()
+    sessions: tuple[Session, ...] = ()
+
+
+async def document(
+    supervision: Supervision, wanted: Wanted, form: Format, known: Mapping[str, Session]
+) -> AsyncIterator[str]:
+    """The text of an export, piece by piece. `known`: sessions by their id, for their names.
+
+    Raises `InvalidRequest` for what cannot be put into that form, and `UnknownCall`.
+    """
+    match form:
+        case "jsonl":
+            source = _json_lines(supervision, wanted, known)
+        case "markdown":
+            source = _reports(supervision, wanted, known)
+        case _:
+            if len(wanted.calls) != 1:
+                raise InvalidRequest("a recording is of one call", hint="Name exactly one call")
+            record = await supervision.record(wanted.calls[0])
+            version: Literal[2, 3] = 3 if form == "asciicast3" else 2
+            source = asciicast(supervision, record, known.get(record.call.session_id), version)
+    async for text in source:
+        yield text
+
+
+async def _json_lines(supervision: Supervision, wanted: Wanted, known: Mapping[str, Session]) -> AsyncIterator[str]:
+    for call_id in wanted.calls:
+        record = await supervision.record(call_id)
+        yield json_line(record, known.get(record.call.session_id))
+    if wanted.calls:
+        return
+    session_ids: list[str | None] = [session.id for session in wanted.sessions]
+    for session_id in session_ids or [None]:
+        async for record in oldest_first(supervision, session_id):
+            yield json_line(record, known.get(record.call.session_id))
+
+
+async def _reports(supervision: Supervision, wanted: Wanted, known: Mapping[str, Session]) -> AsyncIterator[str]:
+    if not wanted.calls and not wanted.sessions:
+        raise InvalidRequest("a report is about a session or about calls", hint="Name one with --session, or calls")
+    if wanted.calls:
+        yield "# Calls\n"
+    for call_id in wanted.calls:
+        record = await supervision.record(call_id)
+        yield await call_report(supervision, record, known.get(record.call.session_id))
+    if not wanted.calls:
+        for session in wanted.sessions:
+            async for text in session_report(supervision, session):
+                yield text
+
+
+async def save(texts: AsyncIterator[str], path: Path) -> int:
+    """Write a document into a file that only its owner can read; one that is there is replaced once all is written.
+
+    Returns the bytes written. Raises `Refused` when the file cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        file = os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
+        try:
+            with file:
+                async for text in texts:
+                    file.write(text)
+                size = file.tell()
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}", hint="Name another file") from error
+    return size

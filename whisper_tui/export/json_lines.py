@@ -1,0 +1,12 @@
+"""Calls as JSON lines: one object a call, in the form of `whisper-tui show --json`."""
+
+import json
+
+from whisper_tui.model.call import Session
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.summary import call_details
+
+
+def json_line(record: CallRecord, session: Session | None) -> str:
+    """One call, with its line feed. All of it is ASCII: what is not, and what a terminal obeys, is escaped as JSON."""
+    return json.dumps(call_details(record, session), ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"

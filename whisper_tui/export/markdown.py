@@ -1,0 +1,125 @@
+"""A report in Markdown: what a session asked for, how it was decided, what ran and what came of it."""
+
+import time
+from collections.abc import AsyncIterator
+
+from whisper_tui.export.calls import oldest_first
+from whisper_tui.export.markdown_text import block, command_text, in_code, plain_output
+from whisper_tui.export.statistics import Statistics
+from whisper_tui.model.call import Session
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.run import Stream
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.summary import call_row
+
+SHOWN_LINES = 20
+"""Lines of each stream in a report, from its end."""
+SHOWN_BYTES = 4096
+_STREAMS: tuple[tuple[Stream, str], ...] = (("out", "Output"), ("err", "Errors"))
+
+
+async def session_report(supervision: Supervision, session: Session) -> AsyncIterator[str]:
+    """The report of a session, piece by piece. Times are in UTC."""
+    statistics = Statistics()
+    async for record in oldest_first(supervision, session.id):
+        statistics.add(record)
+    yield f"# Session {in_code(session.name)}\n\n"
+    yield "".join(f"* {line}\n" for line in (*_about(session), *figures(statistics)))
+    yield "\n## Calls\n"
+    async for record in oldest_first(supervision, session.id):
+        yield await call_report(supervision, record, session)
+
+
+async def call_report(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
+    """One call, under a heading of its own."""
+    parts = [f"\n### Call {record.id}: {_outcome(record, session)}\n\n"]
+    if record.call.description:
+        parts.append(f"The agent says: {in_code(record.call.description)}\n\n")
+    if record.edited:
+        parts += ["Asked:\n\n", _command(record.call.spec), "\nRan, as a human edited it:\n\n"]
+    parts.append(_command(record.spec))
+    parts.append("\n" + "".join(f"* {line}\n" for line in _facts(record)))
+    if record.process is not None:
+        for stream, title in _STREAMS:
+            parts.append(await _output(supervision, record, stream, title))
+    return "".join(parts)
+
+
+def figures(statistics: Statistics) -> tuple[str, ...]:
+    """The statistics as sentences."""
+    found = [
+        f"{statistics.calls:,} calls; a human was asked about {statistics.asked:,}: {statistics.approved:,} approved"
+        f" ({statistics.edited:,} of them edited), {statistics.denied:,} denied, {statistics.waiting:,} still waiting",
+        f"Rules let {statistics.allowed_by_rule:,} run and refused {statistics.refused_by_rule:,};"
+        f" remembered approvals let {statistics.allowed_by_memory:,} run",
+    ]
+    if statistics.median_wait_s is not None and statistics.saved_s is not None:
+        found += [
+            f"Median time from a call's arrival to the human's decision: {statistics.median_wait_s:.1f} s",
+            f"Time saved by remembered approvals: {statistics.saved_s:.0f} s"
+            f" ({statistics.allowed_by_memory:,} calls, each the median time to decide)",
+        ]
+    return tuple(found)
+
+
+def _about(session: Session) -> list[str]:
+    client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
+    closed = f", closed {_time(session.closed_at)}" if session.closed_at is not None else ""
+    return [
+        f"{in_code(session.id)}, {in_code(client)}, in {in_code(session.root)}",
+        f"Opened {_time(session.opened_at)}{closed}",
+    ]
+
+
+def _outcome(record: CallRecord, session: Session | None) -> str:
+    row = call_row(record, session)
+    match row["ending"]:
+        case None:
+            return str(row["state"])
+        case "exited":
+            return f"exit code {row['exit_code']}"
+        case "signalled":
+            return f"ended by {row['signal_name']}"
+        case kind:
+            return str(kind).replace("_", " ")
+
+
+def _command(spec: CommandSpec) -> str:
+    return block(command_text(spec.command), "sh" if isinstance(spec.command, Shell) else "text")
+
+
+def _facts(record: CallRecord) -> list[str]:
+    found = [f"Asked {_time(record.call.submitted_at)} with {in_code(record.call.tool)}, in {in_code(record.spec.cwd)}"]
+    if record.verdict is not None:
+        found.append(f"Judged: {record.verdict.kind}, because {in_code(record.verdict.reason)}")
+        found += [f"Risk: {in_code(risk.sentence)}" for risk in record.verdict.risks]
+    if record.decision is not None and record.decided_by is not None and record.decided_at is not None:
+        word = "Approved" if isinstance(record.decision, Approve) else "Denied"
+        by = f"{record.decided_by.surface} {record.decided_by.who}".strip()
+        found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
+    if isinstance(record.state, Ended):
+        if reason := call_row(record, None)["reason"]:
+            found.append(f"Because: {in_code(reason)}")
+        if record.state.usage is not None:
+            used = record.state.usage
+            found.append(
+                f"Took {used.wall_s:.2f} s, {used.user_s + used.system_s:.2f} s of CPU, {used.max_rss_kib:,} KiB"
+            )
+    return found
+
+
+async def _output(supervision: Supervision, record: CallRecord, stream: Stream, title: str) -> str:
+    chunk = await supervision.read_output(record.id, stream, -SHOWN_BYTES, SHOWN_BYTES)
+    lines = plain_output(chunk.data).rstrip("\n").split("\n")
+    shown = lines[-SHOWN_LINES:]
+    if not any(shown):
+        return ""
+    whole = chunk.start == 0 and len(lines) == len(shown)
+    size = "" if whole else f", the end of {chunk.size:,} bytes"
+    return f"\n{title}{size}:\n\n{block(chr(10).join(shown))}"
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
