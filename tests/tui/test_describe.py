@@ -197,10 +197,10 @@ def test_nothing_of_a_command_is_ever_cut() -> None:
 def test_what_a_risk_is_about_is_marked() -> None:
     risk = Risk(id="substitution", sentence="x", span=(5, 10))
     (paragraph,) = command_paragraphs(Shell(text="echo $(id) | cat"), (risk,))
-    assert Span("$(id)", "risk") in paragraph.spans
+    assert Span("$(id)", "marked") in paragraph.spans
     risk = Risk(id="substitution", sentence="x", span=(4, 7))
     (paragraph,) = command_paragraphs(Argv(program="a", args=("b", "cde")), (risk,))
-    assert Span("cde", "risk") in paragraph.spans
+    assert Span("cde", "marked") in paragraph.spans
 
 
 def test_wide_characters_take_two_columns() -> None:

@@ -86,7 +86,7 @@ def _marked(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role
         if low >= high:
             continue
         spans += _said(text[at:low], role)
-        spans += _said(text[low:high], "risk")
+        spans += _said(text[low:high], "marked")
         at = high
     return (*spans, *_said(text[at:], role))
 

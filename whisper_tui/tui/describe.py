@@ -1,12 +1,17 @@
 """A call in full, as paragraphs: what is asked, what will run or ran, and how it stands."""
 
+from dataclasses import replace
+
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.fields import labelled
 from whisper_tui.tui.meaning_text import meaning_paragraphs
+from whisper_tui.tui.risk_words import risk_role, risk_sign
+from whisper_tui.tui.session_text import recent_paragraphs, session_paragraphs
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import (
     age,
@@ -22,24 +27,31 @@ from whisper_tui.tui.words import (
     went_well,
 )
 
-LABEL = 13
-"""Columns of the labels."""
 
+def describe(
+    record: CallRecord, session: Session | None, now: float, recent: tuple[CallRecord, ...] = ()
+) -> tuple[Paragraph, ...]:
+    """Everything about a call, the most important first.
 
-def describe(record: CallRecord, session: Session | None, now: float) -> tuple[Paragraph, ...]:
-    """Everything about a call, the most important first. `now` is in seconds since the epoch."""
+    `now` is in seconds since the epoch; `recent` are other calls of the same session.
+    """
     stands = _how_it_stands(record)
     return (
         *((*stands, BLANK) if stands else ()),
         *_risks(record),
         *_description(record),
-        *_command(record),
-        *meaning_paragraphs(record.spec.command, _resolved(record)),
+        *_decides(_command(record)),
+        *_decides(meaning_paragraphs(record.spec.command, _resolved(record))),
         BLANK,
         *_decision(record),
         *_limits(record.spec, record),
         *_origin(record, session, now),
+        *recent_paragraphs(recent, now),
     )
+
+
+def _decides(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
+    return tuple(replace(paragraph, decides=True) for paragraph in paragraphs)
 
 
 def heading(record: CallRecord, now: float) -> Line:
@@ -52,10 +64,16 @@ def standing(record: CallRecord, now: float) -> Line:
     match record.state:
         case Waiting(since=since):
             return (Span("◆ waits for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
+        case Held(since=since):
+            waited = Span(f", its agent has not started it for {duration(max(0, now - since))}", "muted")
+            return (Span("◇ approved", "running"), waited)
         case Queued():
             return (Span("◇ approved", "running"), Span(", waits for a free worker", "muted"))
-        case Starting() if record.function is not None:
-            return (Span("▶ carried out", "running"), Span(" by the agent itself", "muted"))
+        case Starting(since=since) if record.function is not None:
+            return (
+                Span("▶ carried out by its agent", "running"),
+                Span(f" for {duration(max(0, now - since))}", "muted"),
+            )
         case Starting():
             return (Span("▷ starting", "running"),)
         case Running(process=process):
@@ -69,13 +87,12 @@ def standing(record: CallRecord, now: float) -> Line:
             return (Span("… not yet judged", "muted"),)
 
 
-def _field(label: str, value: Line, *, at_words: bool = True) -> Paragraph:
-    return Paragraph(value, margin=(Span(f" {label:<{LABEL - 1}}", "label"),), at_words=at_words)
-
-
 def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
     risks = record.verdict.risks if record.verdict else ()
-    found = [Paragraph(said(f"{risk.sentence}.", "risk"), margin=(Span(" ▲ ", "risk"),)) for risk in risks]
+    found = [
+        Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (Span(f" {risk_sign(risk)} ", risk_role(risk)),))
+        for risk in risks
+    ]
     return (*found, BLANK) if found else ()
 
 
@@ -120,30 +137,30 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
     """What happened to it: before the command, because it is what a person looks for once it runs."""
     found: list[Paragraph] = []
     if isinstance(record.state, Waiting) and record.state.returned_because:
-        found.append(_field("Asked again", said(record.state.returned_because, "risk")))
+        found.append(labelled("Asked again", said(record.state.returned_because, "risk")))
     if record.process is not None:
         leader = record.process.leader
         words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
-        found.append(_field("Process", (Span(words),)))
+        found.append(labelled("Process", (Span(words),)))
     if isinstance(record.state, Ended):
         found += _how_it_ended(record, record.state)
     for number, process in enumerate(record.background):
         mark = Span("● alive  ", "behind") if process.alive else Span("○ ended  ", "muted")
         line = (mark, Span(f"pid {process.identity.pid}  ", "muted"), *said(process.command, "command"))
-        found.append(_field("Left behind" if number == 0 else "", line))
+        found.append(labelled("Left behind" if number == 0 else "", line))
     if record.signals:
-        found.append(_field("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
+        found.append(labelled("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
     if record.agent_gave_up is not None:
         stopping = "; it has asked for the run to be ended" if record.stopping else ""
         gone = (Span("no longer waits: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
-        found.append(_field("Agent", gone))
+        found.append(labelled("Agent", gone))
     return tuple(found)
 
 
 def _decision(record: CallRecord) -> tuple[Paragraph, ...]:
     if record.decision is None or record.decided_by is None:
         return ()
-    return (_field("Decided", _decided(record, record.decision, record.decided_by)),)
+    return (labelled("Decided", _decided(record, record.decision, record.decided_by)),)
 
 
 def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
@@ -160,12 +177,12 @@ def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
 
 def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
     role: Role = "good" if went_well(state.ending) else "bad"
-    found = [_field("Ending", (Span(ending_sentence(state.ending), role),))]
+    found = [labelled("Ending", (Span(ending_sentence(state.ending), role),))]
     if state.usage is not None:
         usage = state.usage
         words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"
         words += f" · memory {size(usage.max_rss_kib * 1024)}"
-        found.append(_field("Used", (Span(words),)))
+        found.append(labelled("Used", (Span(words),)))
     return found
 
 
@@ -175,12 +192,12 @@ def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
     found = [_directory(spec, record), _program(record)]
     for number, (name, value) in enumerate(sorted(spec.environment.items())):
         line = (*said(name, "strong"), Span("=", "muted"), *said(value, "command"))
-        found.append(_field("Environment" if number == 0 else "", line, at_words=False))
+        found.append(labelled("Environment" if number == 0 else "", line, at_words=False, decides=True))
     timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
-    found.append(_field("Timeout", (Span(timeout),)))
+    found.append(labelled("Timeout", (Span(timeout),)))
     if spec.tty or spec.accepts_input:
         found.append(
-            _field("Input", (Span("a terminal" if spec.tty else "open: it may be given input while it runs"),))
+            labelled("Input", (Span("a terminal" if spec.tty else "open: it may be given input while it runs"),))
         )
     return tuple(found)
 
@@ -194,35 +211,31 @@ def _directory(spec: CommandSpec, record: CallRecord) -> Paragraph:
     resolved = _resolved(record)
     real = resolved.cwd if resolved is not None else spec.cwd
     if real is None:
-        return _field("Directory", (*said(spec.cwd), Span("  does not exist", "bad")), at_words=False)
+        return labelled("Directory", (*said(spec.cwd), Span("  does not exist", "bad")), at_words=False, decides=True)
     asked: Line = () if real == spec.cwd else (Span("  asked as ", "muted"), *said(spec.cwd, "muted"))
-    return _field("Directory", (*said(real), *asked), at_words=False)
+    return labelled("Directory", (*said(real), *asked), at_words=False, decides=True)
 
 
 def _program(record: CallRecord) -> Paragraph:
     resolved = _resolved(record)
     if resolved is None:
-        return _field("Program", said(record.spec.command.words()[0]), at_words=False)
+        return labelled("Program", said(record.spec.command.words()[0]), at_words=False)
     problem: Line = (Span("  "), *said(resolved.problem, "bad")) if resolved.problem else ()
     found = said(resolved.program) if resolved.program else (Span("not found", "bad"),)
-    return _field("Program", (*found, *problem), at_words=False)
+    return labelled("Program", (*found, *problem), at_words=False)
 
 
 def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Paragraph, ...]:
     found: list[Paragraph] = []
     if session is not None:
-        client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
-        pid = f" · pid {session.pid}" if session.pid is not None else ""
-        closed = f" · closed: {session.closed_because}" if session.closed_at is not None else ""
-        found.append(_field("Session", (*said(session.name, "strong"), *said(f" · {client}{pid}{closed}"))))
-        found.append(_field("Workspace", said(session.root), at_words=False))
+        found += session_paragraphs(session)
     since = age(now - record.call.submitted_at)
     tool = said(f"{record.call.tool} at {clock_time(record.call.submitted_at)}, {since} ago")
-    found.append(_field("Asked with", tool))
+    found.append(labelled("Asked with", tool))
     if record.verdict is not None:
         rule = f" (rule {record.verdict.rule})" if record.verdict.rule else ""
         word = {"ask": "Why asked", "allow": "Why allowed", "refuse": "Why refused"}[record.verdict.kind]
         known = any(risk.sentence == record.verdict.reason for risk in record.verdict.risks)
         reason = "because of the risk above" if known else record.verdict.reason
-        found.append(_field(word, said(f"{reason}{rule}")))
+        found.append(labelled(word, said(f"{reason}{rule}")))
     return tuple(found)

@@ -1,9 +1,10 @@
 """The lines of the list of calls: what a person needs to tell one call from another at a glance."""
 
 from whisper_tui.model.call import Session
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.tui.command_text import one_line
-from whisper_tui.tui.roster import Section
+from whisper_tui.tui.risk_words import risk_line
+from whisper_tui.tui.roster import Grouping, Section
 from whisper_tui.tui.spans import Line, Role, Span, fitted, said, width_of
 from whisper_tui.tui.words import age, ending_word, went_well
 
@@ -14,6 +15,7 @@ TITLES: dict[Section, str] = {
     "behind": "Left in the background",
     "ended": "Ended",
 }
+GROUPED: dict[Grouping, str] = {"arrival": "", "session": ", by session", "likeness": ", alike"}
 _ROLES: dict[Section, Role] = {
     "waiting": "waiting",
     "queued": "running",
@@ -23,10 +25,11 @@ _ROLES: dict[Section, Role] = {
 }
 
 
-def heading_line(section: Section, shown: int, total: int, width: int) -> Line:
+def heading_line(section: Section, shown: int, total: int, width: int, grouping: Grouping = "arrival") -> Line:
     """The title of a section, with how many calls it has and how many of them a filter shows."""
     number = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
-    title = Span(f" {TITLES[section]}", _ROLES[section] if total else "muted")
+    grouped = GROUPED[grouping] if section == "waiting" else ""
+    title = Span(f" {TITLES[section]}{grouped}", _ROLES[section] if total else "muted")
     spare = max(1, width - width_of((title,)) - len(number) - 1)
     return fitted((title, Span(" " * spare), Span(number, "muted")), width)
 
@@ -36,25 +39,47 @@ def empty_line(filtered: bool) -> Line:
     return (Span("  Nothing that waits matches." if filtered else "  Nothing waits.", "muted"),)
 
 
-def row_line(record: CallRecord, session: Session | None, part: int, width: int, now: float) -> Line:
-    """One line of a row, in exactly `width` columns."""
-    if part == 0:
-        right = _right(record, now)
-        left = (_mark(record), Span(" "), *one_line(record.spec.command))
-        return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
-    risks = record.verdict.risks if record.verdict else ()
-    name = said(session.name if session else record.call.session_id, "muted")
-    risk = (Span("  ▲ ", "risk"), Span(_risk_words(risks[0].id, len(risks)), "risk")) if risks else ()
-    again = (Span("  ↺ asked again", "risk"),) if _returned(record) else ()
+def group_line(title: str, number: int, width: int) -> Line:
+    """The heading of a group of calls that wait."""
+    right = (Span(f" {number:,} ", "muted"),)
+    left = (Span(" ┌ ", "frame"), *said(title, "strong"))
+    return (*fitted(left, max(0, width - width_of(right))), *right)
+
+
+def row_line(record: CallRecord, session: Session | None, part: int, width: int, now: float, *, whole: bool) -> Line:
+    """One line of a row, in exactly `width` columns; `whole` for a row that has no second line."""
+    if part > 0:
+        return _second_line(record, session, width)
+    right = _right(record, now)
+    if whole and isinstance(record.state, Waiting):
+        right = (*_facts(record, session, width // 2), Span("  "), *right)
+    left = (_mark(record), Span(" "), *one_line(record.spec.command))
+    return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
+
+
+def _facts(record: CallRecord, session: Session | None, width: int) -> Line:
+    """Who asks and what is risky about it, in exactly `width` columns, the risk at the right."""
+    risk = (*_again(record), *risk_line(record.verdict.risks if record.verdict else ()))
+    name = fitted(_name(record, session), max(0, width - width_of(risk) - 2))
+    return fitted((*name, Span("  "), *risk), width)
+
+
+def _second_line(record: CallRecord, session: Session | None, width: int) -> Line:
+    risk = (Span("  "), *risk_line(record.verdict.risks if record.verdict else ()))
+    again = (Span("  "), *_again(record)) if _returned(record) else ()
     gone = (Span("  agent gone", "muted"),) if record.agent_gave_up is not None else ()
+    name = _name(record, session)
     room = max(6, width - 4 - width_of((*risk, *again, *gone)))
     name = fitted(name, room) if width_of(name) > room else name
     return fitted((Span("  "), *name, *again, *risk, *gone), width)
 
 
-def _risk_words(risk_id: str, number: int) -> str:
-    more = f" +{number - 1}" if number > 1 else ""
-    return risk_id.replace("-", " ") + more
+def _name(record: CallRecord, session: Session | None) -> Line:
+    return said(session.name if session else record.call.session_id, "muted")
+
+
+def _again(record: CallRecord) -> Line:
+    return (Span("↺ asked again ", "risk"),) if _returned(record) else ()
 
 
 def _returned(record: CallRecord) -> bool:
@@ -65,10 +90,12 @@ def _mark(record: CallRecord) -> Span:
     match record.state:
         case Waiting():
             return Span("◆", "waiting")
-        case Queued():
+        case Held() | Queued():
             return Span("◇", "running")
-        case Starting():
+        case Starting() if record.function is None:
             return Span("▷", "running")
+        case Starting():
+            return Span("▶", "running")
         case Running():
             return Span("▶", "running")
         case Ended(settled=False):
@@ -81,7 +108,7 @@ def _mark(record: CallRecord) -> Span:
 
 def _right(record: CallRecord, now: float) -> Line:
     match record.state:
-        case Waiting(since=since) | Queued(since=since) | Starting(since=since):
+        case Waiting(since=since) | Held(since=since) | Queued(since=since) | Starting(since=since):
             return (Span(f"{age(now - since):>3}", "muted"),)
         case Running(process=process):
             return (Span(f"{age(now - process.started_at):>3}", "muted"),)

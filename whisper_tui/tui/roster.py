@@ -1,18 +1,25 @@
-"""The calls in sections, as the list shows them: kept in step with a board, change by change, and filtered."""
+"""The calls in sections, as the list shows them: kept in step with a board, change by change, filtered and grouped."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.command import Argv
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.tui.grouped import GroupedIds
+from whisper_tui.tui.likeness import likeness
 from whisper_tui.tui.ordered import OrderedIds
+from whisper_tui.tui.recent import RecentCalls
 
 Section = Literal["waiting", "queued", "running", "behind", "ended"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
 """From top to bottom: waits for a human, waits for a worker, runs, has left something behind, is over."""
 NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
+
+Grouping = Literal["arrival", "session", "likeness"]
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
+"""How the calls that wait are put together: one after the other, by session, or those that are alike."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,7 @@ def section_of(record: CallRecord) -> Section | None:
     match record.state:
         case Waiting():
             return "waiting"
-        case Queued():
+        case Held() | Queued():
             return "queued"
         case Starting() | Running():
             return "running"
@@ -41,56 +48,102 @@ def section_of(record: CallRecord) -> Section | None:
 
 
 class Roster:
-    """Which call is in which row. Everything costs the same with 100 rows and with 100,000, save a new filter."""
+    """Which call is in which row.
 
-    def __init__(self, board: Board) -> None:
+    Everything costs the same with 100 rows and with 100,000, save another filter and another grouping.
+    """
+
+    def __init__(self, board: Board, grouping: Grouping = "arrival") -> None:
         self.board = board
         self.filter = ""
+        self.grouping: Grouping = grouping
         self._where: dict[str, Section] = {}
         self.totals: dict[Section, int] = dict.fromkeys(SECTIONS, 0)
-        self._shown: dict[Section, OrderedIds] = {section: OrderedIds() for section in SECTIONS}
-        self.update(self._board_order())
+        self._shown: dict[Section, OrderedIds | GroupedIds] = {section: self._rows(section) for section in SECTIONS}
+        for id_ in self._board_order():
+            self._move(id_)
+        self._recent = RecentCalls(board)
+
+    def _rows(self, section: Section, ids: Iterable[str] = ()) -> OrderedIds | GroupedIds:
+        if section != "waiting" or self.grouping == "arrival":
+            return OrderedIds(ids)
+        return GroupedIds(self._group_key, ids)
+
+    def _group_key(self, id_: str) -> str:
+        record = self.board.calls[id_]
+        return record.call.session_id if self.grouping == "session" else likeness(record)
 
     def _board_order(self) -> Iterator[str]:
         board = self.board
-        for ids in (board.settled, board.unsettled, board.running, board.queued, board.waiting):
+        for ids in (board.settled, board.unsettled, board.running, board.queued, board.held, board.waiting):
             yield from ids
 
     def update(self, ids: Iterable[str]) -> None:
         """Put calls where their state belongs now; forget those that the board has forgotten."""
         for id_ in ids:
-            record = self.board.calls.get(id_)
-            now = section_of(record) if record is not None else None
-            before = self._where.get(id_)
-            if now is before:
-                continue
-            if before is not None:
-                del self._where[id_]
-                self.totals[before] -= 1
-                self._shown[before].discard(id_)
-            if now is not None and record is not None:
-                self._where[id_] = now
-                self.totals[now] += 1
-                if self._matches(record, self.filter):
-                    self._shown[now].append(id_)
+            if self._move(id_):
+                self._recent.came(self.board.calls[id_])
+
+    def _move(self, id_: str) -> bool:
+        """Put a call where its state belongs now. Returns whether it is listed for the first time."""
+        record = self.board.calls.get(id_)
+        now = section_of(record) if record is not None else None
+        before = self._where.get(id_)
+        if now is before:
+            return False
+        if before is not None:
+            del self._where[id_]
+            self.totals[before] -= 1
+            self._shown[before].discard(id_)
+        if now is not None and record is not None:
+            self._where[id_] = now
+            self.totals[now] += 1
+            if self._matches(record, self.filter):
+                self._shown[now].append(id_)
+        return before is None
 
     def narrow(self, text: str) -> None:
         """Show only the calls whose words hold this text, whatever its case. Empty: all."""
         wanted = text.strip().casefold()
-        source = self._shown if wanted.startswith(self.filter) else self._all()
+        source: Mapping[Section, Iterable[str]] = self._shown if wanted.startswith(self.filter) else self._all()
         self.filter = wanted
+        self._show(source)
+
+    def group(self, grouping: Grouping) -> None:
+        """Put the calls that wait together in another way."""
+        self.grouping = grouping
+        self._show(self._all())
+
+    @property
+    def groups(self) -> GroupedIds | None:
+        """The calls that wait, in their groups. None: they are not grouped."""
+        waiting = self._shown["waiting"]
+        return waiting if isinstance(waiting, GroupedIds) else None
+
+    def group_title(self, key: str) -> str:
+        """What a group has in common, as the agent wrote it."""
+        if self.grouping != "session":
+            return key
+        session = self.board.sessions.get(key)
+        return session.name if session is not None else key
+
+    def beside(self, record: CallRecord) -> tuple[CallRecord, ...]:
+        """The last calls of the same session, without this one, the newest first."""
+        return self._recent.beside(record)
+
+    def _show(self, source: Mapping[Section, Iterable[str]]) -> None:
         calls = self.board.calls
         self._shown = {
-            section: OrderedIds(id_ for id_ in ids if self._matches(calls[id_], wanted))
+            section: self._rows(section, (id_ for id_ in ids if self._matches(calls[id_], self.filter)))
             for section, ids in source.items()
         }
 
-    def _all(self) -> dict[Section, OrderedIds]:
+    def _all(self) -> dict[Section, list[str]]:
         found: dict[Section, list[str]] = {section: [] for section in SECTIONS}
         for id_ in self._board_order():
             if section := self._where.get(id_):
                 found[section].append(id_)
-        return {section: OrderedIds(ids) for section, ids in found.items()}
+        return found
 
     def _matches(self, record: CallRecord, wanted: str) -> bool:
         if not wanted:

@@ -10,7 +10,7 @@ from whisper_tui.model.text import is_hidden, visible
 
 Role = Literal[
     "text", "strong", "muted", "label", "frame",
-    "command", "word", "hidden", "risk", "waiting", "running", "behind", "good", "bad", "edited",
+    "command", "word", "hidden", "marked", "risk", "waiting", "running", "behind", "good", "bad", "edited",
 ]  # fmt: skip
 """What a piece of text is for. Each role is a component class `role--<name>` of the widgets that draw spans."""
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -40,6 +40,8 @@ class Paragraph:
     """Whether it stands on a ground of its own."""
     at_words: bool = True
     """Whether rows end between words where they can. Commands do not: a row end must not look like a blank."""
+    decides: bool = False
+    """Whether nobody should approve who has not had it on the screen."""
 
 
 BLANK = Paragraph(())

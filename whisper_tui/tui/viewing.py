@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from whisper_tui.tui.roster import GROUPINGS
 from whisper_tui.tui.screens.help import HelpScreen
 from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.call_panel import CallPanel
 from whisper_tui.tui.widgets.filter_bar import FilterBar
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.output_pane import OutputPane
@@ -34,6 +36,9 @@ class Viewing:
             "bottom": lambda: self.go_to("end"),
             "follow": lambda: self._screen.query_one(OutputArea).toggle_follow(),
             "layout": lambda: self._screen.query_one(OutputArea).choose_next(),
+            "page-call-up": lambda: self._panel.page(-1),
+            "page-call-down": lambda: self._panel.page(1),
+            "group": self.group,
             "filter": lambda: self._screen.query_one(FilterBar).open(),
             "clear-filter": self.clear_filter,
             "theme": lambda: self._screen.app.run_action("next_theme"),
@@ -48,6 +53,17 @@ class Viewing:
     @property
     def _text(self) -> ParagraphsView:
         return self._screen.query_one("#call-detail", ParagraphsView)
+
+    @property
+    def _panel(self) -> CallPanel:
+        return self._screen.query_one(CallPanel)
+
+    def group(self) -> None:
+        """Put the calls that wait together in the next way there is."""
+        roster = self._screen.roster
+        grouping = GROUPINGS[(GROUPINGS.index(roster.grouping) + 1) % len(GROUPINGS)]
+        roster.group(grouping)
+        self._calls.regroup()
 
     def step(self, by: int) -> None:
         """Go up or down the list, and show the call in the same frame: waiting for a message would cost another."""

@@ -10,6 +10,8 @@ MOVE: tuple[Command, ...] = (
     Command("focus-previous", "shift+tab", "Previous pane", "Give the focus to the pane before.", "Move"),
     Command("scroll-up", "shift+up", "Call up", "Scroll the call in full one line up.", "Move"),
     Command("scroll-down", "shift+down", "Call down", "Scroll the call in full one line down.", "Move"),
+    Command("page-call-up", "ctrl+u", "Call page up", "Show the part before of the call in full.", "Move"),
+    Command("page-call-down", "ctrl+d", "Call page down", "Show the next part of the call in full.", "Move"),
     Command("top", "g", "Top", "Show the beginning of the pane that has the focus.", "Move"),
     Command("bottom", "G", "End", "Show the end of the pane that has the focus.", "Move"),
 )

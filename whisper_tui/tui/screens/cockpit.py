@@ -44,10 +44,14 @@ CALL_SHARE = 0.42
 """The part of the height that a call may take from its output."""
 
 
+THREE_COLUMNS = 180
+"""Columns from which a call and its output stand side by side."""
+
+
 class CockpitScreen(Screen[None]):
     """Holds what is selected and passes on what changed."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-one"), (100, "-two"), (160, "-wide"), (THREE_COLUMNS, "-three")]  # noqa: RUF012
     BINDINGS = [command.binding() for command in COMMANDS]  # noqa: RUF012
     AUTO_FOCUS = "#calls"
 
@@ -146,7 +150,8 @@ class CockpitScreen(Screen[None]):
         record = self.board.calls.get(call_id) if call_id is not None else None
         session = self.board.sessions.get(record.call.session_id) if record is not None else None
         before = self.shown
-        self.query_one(CallPanel).show(record, session, self.clock())
+        recent = self._roster.beside(record) if record is not None else ()
+        self.query_one(CallPanel).show(record, session, self.clock(), recent)
         output = self.query_one(OutputArea)
         output.show(self.supervision, record)
         self._share_height()
@@ -158,7 +163,8 @@ class CockpitScreen(Screen[None]):
         self._share_height()
 
     def _share_height(self) -> None:
-        room = round(self.size.height * CALL_SHARE) if self.query_one(OutputArea).display else None
+        beside = self.size.width >= THREE_COLUMNS or not self.query_one(OutputArea).display
+        room = None if beside else round(self.query_one("#right").size.height * CALL_SHARE)
         self.query_one(CallPanel).leave_room(room)
 
     async def action_command(self, command_id: str) -> None:
@@ -205,7 +211,7 @@ class CockpitScreen(Screen[None]):
         self._connected = True
         self.query_one(Banner).back()
         selected = self.query_one(CallList).selected
-        self._roster = Roster(self._follower.board)
+        self._roster = Roster(self._follower.board, self._roster.grouping)
         self._roster.narrow(self.query_one(FilterBar).value)
         self.query_one(OutputArea).forget()
         self.query_one(CallList).show(self._roster, selected)

@@ -11,12 +11,15 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from whisper_tui.model.board import Board
-from whisper_tui.tui.list_row import empty_line, heading_line, row_line
+from whisper_tui.tui.list_row import empty_line, group_line, heading_line, row_line
 from whisper_tui.tui.messages import CallSelected
 from whisper_tui.tui.roster import Place, Roster
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span
 from whisper_tui.tui.widgets.drawn import base_style, drawn
-from whisper_tui.tui.widgets.list_layout import ROW_LINES, ListLayout
+from whisper_tui.tui.widgets.list_layout import ListLayout
+
+WIDE_ROW = 64
+"""Columns from which a row that waits fits in one line."""
 
 
 class CallList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -51,7 +54,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def changed(self) -> None:
         """The roster has changed: draw it, keeping the selected call under the eye, and select one if none is."""
-        self._layout_now = ListLayout(self.roster)
+        self._layout_now = self._layout_of()
         height = self._layout_now.height
         if height != self.virtual_size.height:
             self.virtual_size = Size(0, height)
@@ -60,6 +63,19 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             self._untouched = True
         self._keep_under_the_eye()
         self.refresh()
+
+    def regroup(self) -> None:
+        """The rows stand elsewhere all at once: show the selected one, wherever it is now."""
+        self._line = None
+        self.changed()
+        self._bring_into_view()
+
+    @property
+    def _waiting_lines(self) -> int:
+        return 1 if self.size.width >= WIDE_ROW else 2
+
+    def _layout_of(self) -> ListLayout:
+        return ListLayout(self.roster, self._waiting_lines)
 
     def select(self, call_id: str | None, *, by_hand: bool) -> None:
         """Select a call and bring it into view."""
@@ -82,7 +98,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def action_page(self, direction: int) -> None:
         """Go about one screen up or down."""
         place = self.roster.place_of(self.selected) if self.selected else None
-        lines = ROW_LINES[place.section] if place else 1
+        lines = self._layout_now.row_lines(place.section) if place else 1
         self.step(direction * max(1, self.size.height // lines - 1))
 
     def action_end_of(self, direction: int) -> None:
@@ -99,7 +115,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if place is None or not self.size:
             return ()
         line = self._layout_now.line_of(place) - self.scroll_offset.y
-        region = Region(0, line, self.size.width, ROW_LINES[place.section])
+        region = Region(0, line, self.size.width, self._layout_now.row_lines(place.section))
         return (region,) if region.overlaps(self.size.region) else ()
 
     def _keep_under_the_eye(self) -> None:
@@ -115,12 +131,14 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if self._line is None or self.selected is None or not self.size.height:
             return
         place = self.roster.place_of(self.selected)
-        first = self._line - 1 if place is not None and place.row == 0 else self._line
-        height = self._line - first + (ROW_LINES[place.section] if place else 1)
+        first = self._line - (self._layout_now.headings_above(place) if place else 0)
+        height = self._line - first + (self._layout_now.row_lines(place.section) if place else 1)
         self.scroll_to_region(Region(0, first, 1, height), animate=False, force=True, immediate=True)
 
     def on_resize(self) -> None:
-        """Keep the selected call in view."""
+        """Another width may be for rows of another height; keep the selected call in view."""
+        if self._layout_now.row_lines("waiting") != self._waiting_lines:
+            self.regroup()
         self._bring_into_view()
 
     def on_click(self, event: events.Click) -> None:
@@ -137,7 +155,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base_style(self))
         if found.heading:
             shown, total = self.roster.count(found.section), self.roster.totals[found.section]
-            return drawn(self, heading_line(found.section, shown, total, width), width)
+            return drawn(self, heading_line(found.section, shown, total, width, self.roster.grouping), width)
+        if found.group is not None:
+            return drawn(self, group_line(self.roster.group_title(found.group.key), len(found.group.ids), width), width)
         if found.place is None:
             return drawn(self, empty_line(bool(self.roster.filter)), width)
         return self._row(found.place, found.part, width)
@@ -148,7 +168,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if record is None:
             return Strip.blank(width, base_style(self))
         session = self.roster.board.sessions.get(record.call.session_id)
-        line = row_line(record, session, part, width - 1, self.clock())
+        whole = self._layout_now.row_lines(place.section) == 1
+        line = row_line(record, session, part, width - 1, self.clock(), whole=whole)
         if call_id == self.selected:
             return drawn(self, (Span("▌"), *line), width, self._selected_style())
         return drawn(self, self._plain(line), width)

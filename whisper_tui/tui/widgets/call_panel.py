@@ -1,10 +1,14 @@
-"""The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it."""
+"""The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it.
+
+Whoever approves asks `CallPanel.unseen` first: it is how many rows of the command, and of what it means, have not
+been on the screen since the call was shown there.
+"""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from whisper_tui.model.call import Session
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.tui.describe import describe, heading
 from whisper_tui.tui.spans import Line, Span
 from whisper_tui.tui.widgets.action_bar import ActionBar
@@ -35,11 +39,22 @@ class CallPanel(Vertical):
         yield ParagraphsView(id="call-detail")
         yield ActionBar(id="call-actions")
 
-    def show(self, record: CallRecord | None, session: Session | None, now: float) -> None:
-        """Show a call as it is now. None: there is no call."""
+    @property
+    def unseen(self) -> int:
+        """Rows of the command, of what it means, of where and with which variables it runs, that were never shown."""
+        return self.query_one(ParagraphsView).unseen if self.record is not None else 0
+
+    def page(self, direction: int) -> None:
+        """Show the next part of the call, or the one before."""
+        self.query_one(ParagraphsView).page(direction)
+
+    def show(
+        self, record: CallRecord | None, session: Session | None, now: float, recent: tuple[CallRecord, ...] = ()
+    ) -> None:
+        """Show a call as it is now, with other calls of its session. None: there is no call."""
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
-        paragraphs = describe(record, session, now) if record is not None else ()
+        paragraphs = describe(record, session, now, recent) if record is not None else ()
         self._heading = (Span(" "), *heading(record, now)) if record is not None else NOTHING
         self.query_one(ParagraphsView).show(paragraphs, from_top=another)
         self.query_one(ActionBar).show(record)
@@ -51,6 +66,9 @@ class CallPanel(Vertical):
         parts = [f"▲ {count(message.above, 'line')}"] if message.above else []
         parts += [f"▼ {count(message.below, 'more line')}"] if message.below else []
         self._hidden = (Span("  ".join(parts) + " ", "running"),) if parts else ()
+        if message.unseen and self.record is not None and isinstance(self.record.state, Waiting):
+            words = f"▼ {count(message.unseen, 'line')} of the command not seen yet "
+            self._hidden = (Span(words, "risk"),)
         self._rows = message.rows
         self._draw_heading()
         self.leave_room(self._room)

@@ -1,4 +1,4 @@
-"""A text of paragraphs that scrolls, and says how much of it is not on the screen."""
+"""A text of paragraphs that scrolls, and says how much of it is not on the screen, or never was."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from whisper_tui.tui.seen_rows import SeenRows
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Paragraph, wrap
 from whisper_tui.tui.widgets.drawn import drawn
 
@@ -24,6 +25,8 @@ class ParagraphsView(ScrollView, can_focus=True):
         above: int
         below: int
         rows: int
+        unseen: int
+        """Rows of what decides that have not been on the screen at all."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -31,17 +34,30 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._rows: list[tuple[Line, bool]] = []
         """Each row, and whether it stands on a card."""
         self._width = 0
-        self._told = (0, 0, 0)
+        self._told = (0, 0, 0, 0)
+        self._seen = SeenRows()
 
     def show(self, paragraphs: tuple[Paragraph, ...], *, from_top: bool) -> None:
         """Show other text; `from_top` when it is about another call."""
         if from_top:
             self.scroll_to(y=0, animate=False, immediate=True)
-        if paragraphs != self._paragraphs:
+            self._seen = SeenRows()
+        if paragraphs != self._paragraphs or from_top:
             self._paragraphs = paragraphs
             self._break()
             self.refresh()
-        self._tell()
+        self.call_after_refresh(self._tell)
+
+    @property
+    def unseen(self) -> int:
+        """Rows of what decides that have not been on the screen since this text was shown, at this width."""
+        self._look()
+        return self._seen.missing
+
+    def page(self, direction: int) -> None:
+        """Scroll by what fits on the screen, save one row that stays for the eye."""
+        by = max(1, self.scrollable_content_region.height - 1)
+        self.scroll_to(y=self.scroll_offset.y + direction * by, animate=False, immediate=True)
 
     def on_resize(self) -> None:
         """Break the text anew for another width."""
@@ -50,21 +66,30 @@ class ParagraphsView(ScrollView, can_focus=True):
         self.call_after_refresh(self._tell)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Scrolling changes how much is hidden."""
+        """Scrolling changes how much is hidden; what was on the screen has been seen."""
+        self._seen.show(round(old_value), self.scrollable_content_region.height)
         super().watch_scroll_y(old_value, new_value)
         self._tell()
 
     def _break(self) -> None:
         self._width = self.scrollable_content_region.width
         width = max(20, self._width - 1)
-        self._rows = [(row, paragraph.card) for paragraph in self._paragraphs for row in wrap(paragraph, width)]
+        broken = [(row, paragraph) for paragraph in self._paragraphs for row in wrap(paragraph, width)]
+        self._rows = [(row, paragraph.card) for row, paragraph in broken]
+        deciding = [at for at, (_, paragraph) in enumerate(broken) if paragraph.decides]
+        self._seen.of(deciding, (width, tuple(paragraph for paragraph in self._paragraphs if paragraph.decides)))
         if len(self._rows) != self.virtual_size.height:
             self.virtual_size = Size(0, len(self._rows))
 
+    def _look(self) -> None:
+        if self.is_mounted and self.display:
+            self._seen.show(self.scroll_offset.y, self.scrollable_content_region.height)
+
     def _tell(self) -> None:
+        self._look()
         above = min(self.scroll_offset.y, len(self._rows))
         below = max(0, len(self._rows) - above - self.scrollable_content_region.height)
-        if (told := (above, below, len(self._rows))) != self._told:
+        if (told := (above, below, len(self._rows), self._seen.missing)) != self._told:
             self._told = told
             self.post_message(self.Hidden(*told))
 

@@ -1,0 +1,192 @@
+"""The board at every width: columns, what a row says, paging through a long call, and what has not been seen of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import ME, ROOT, Play, workday
+from tests.tui.test_describe import text_of
+from whisper_tui.model.call import CallRequest, Session
+from whisper_tui.model.command import CommandSpec, Function, Shell
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.event import Decided, Started
+from whisper_tui.model.verdict import Risk
+from whisper_tui.tui.describe import describe, heading
+from whisper_tui.tui.recent import KEPT
+from whisper_tui.tui.risk_words import GRAVE, risk_line
+from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.seen_rows import SeenRows
+from whisper_tui.tui.widgets.call_panel import CallPanel
+
+
+def long_call(lines: int) -> Play:
+    """A call of so many lines waits, and a short one."""
+    play = Play.begin()
+    for text in ("\n".join(f"echo {number}" for number in range(lines)), "true"):
+        spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+        play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+    return play
+
+
+def regions(seat: Cockpit) -> list[tuple[int, int, int, int]]:
+    return [tuple(seat.screen.query_one(name).region) for name in ("#calls", "#call", "#output")]
+
+
+@pytest.mark.parametrize(("size", "columns"), [((200, 60), 3), ((120, 40), 2), ((80, 24), 1)])
+async def test_there_are_as_many_columns_as_there_is_room_for(size: tuple[int, int], columns: int) -> None:
+    async with cockpit(workday(), size=size) as seat:
+        await seat.select("6")
+        await seat.until(lambda: len({x for x, _, _, _ in regions(seat)}) == columns)
+        places = regions(seat)
+        assert all(width >= 38 and height >= 5 for _, _, width, height in places)
+        assert sum(width * height for _, _, width, height in places) <= size[0] * size[1]
+
+
+async def test_another_width_is_another_number_of_columns() -> None:
+    async with cockpit(workday(), size=(120, 40)) as seat:
+        await seat.select("6")
+        for width, columns in ((200, 3), (90, 1), (179, 2)):
+            await seat.pilot.resize_terminal(width, 40)
+            await seat.until(lambda columns=columns: len({x for x, _, _, _ in regions(seat)}) == columns)
+
+
+async def test_a_row_says_who_asks_how_long_ago_and_which_risk_in_words() -> None:
+    for size in ((80, 24), (120, 40)):
+        async with cockpit(workday(), size=size) as seat:
+            rows = "\n".join(seat.text().splitlines()[:9])
+            for words in ("33s", "site builder", "▲▲ destructive", "no risk seen"):
+                assert words in rows
+
+
+def test_a_grave_risk_is_said_first_and_with_another_sign() -> None:
+    network = Risk(id="network", sentence="x")
+    assert "".join(span.text for span in risk_line((network,))) == "▲ network"
+    both = risk_line((network, Risk(id="destructive", sentence="x")))
+    assert [(span.text, span.role) for span in both] == [("▲▲ destructive +1", "bad")]
+    assert risk_line(())[0].text == "no risk seen"
+
+
+def test_only_risks_that_are_documented_are_grave() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    assert {id_ for id_ in GRAVE if f"`{id_}`" not in page} == set()
+
+
+async def test_a_long_call_is_paged_from_the_list_and_from_the_keyboard() -> None:
+    async with cockpit(long_call(100)) as seat:
+        await seat.select("1")
+        await seat.sees("echo 0")
+        await seat.press("ctrl+d")
+        await seat.sees("echo 45")
+        await seat.press("ctrl+u")
+        await seat.sees("echo 0")
+
+
+async def test_what_was_not_on_the_screen_is_counted_until_it_was() -> None:
+    async with cockpit(long_call(100)) as seat:
+        await seat.select("1")
+        panel = seat.screen.query_one(CallPanel)
+        await seat.until(lambda: 0 < panel.unseen < 100)
+        await seat.sees(f"▼ {panel.unseen} lines of the command not seen yet")
+        for _ in range(4):
+            await seat.press("ctrl+d")
+        await seat.until(lambda: panel.unseen == 0)
+        assert "not seen yet" not in seat.text()
+        await seat.press("ctrl+u", "ctrl+u", "ctrl+u")
+        assert panel.unseen == 0
+
+
+async def test_going_straight_to_the_end_leaves_the_middle_unseen() -> None:
+    async with cockpit(long_call(200)) as seat:
+        await seat.select("1")
+        panel = seat.screen.query_one(CallPanel)
+        await seat.until(lambda: panel.unseen > 100)
+        await seat.press("tab", "G")
+        await seat.until(lambda: "echo 199" in seat.text())
+        assert panel.unseen > 80
+
+
+async def test_another_call_and_another_width_begin_anew() -> None:
+    async with cockpit(long_call(60)) as seat:
+        await seat.select("1")
+        panel = seat.screen.query_one(CallPanel)
+        await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
+        await seat.until(lambda: panel.unseen == 0)
+        await seat.select("2")
+        await seat.until(lambda: panel.unseen == 0)
+        await seat.select("1")
+        await seat.until(lambda: panel.unseen > 0)
+        await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
+        await seat.until(lambda: panel.unseen == 0)
+        await seat.pilot.resize_terminal(100, 20)
+        await seat.until(lambda: panel.unseen > 0)
+
+
+async def test_ages_that_grow_do_not_make_a_call_unseen() -> None:
+    async with cockpit(long_call(60)) as seat:
+        await seat.select("1")
+        panel = seat.screen.query_one(CallPanel)
+        await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
+        await seat.until(lambda: panel.unseen == 0)
+        seat.play.clock.advance(3600)
+        seat.screen.refresh_call()
+        await seat.sees("for 1 h")
+        assert panel.unseen == 0
+
+
+def test_rows_count_as_seen_once_they_were_shown() -> None:
+    seen = SeenRows()
+    seen.of([3, 4, 5, 9], "text")
+    assert seen.missing == 4
+    seen.show(0, 5)
+    assert seen.missing == 2
+    seen.of([4, 5, 6, 10], "text")
+    seen.show(10, 1)
+    assert seen.missing == 1
+    seen.of([4, 5, 6, 10], "another text")
+    assert seen.missing == 4
+
+
+def test_the_trust_of_a_session_is_said_in_words() -> None:
+    play = workday()
+    record = play.stage.board.calls["7"]
+    session = play.stage.board.sessions["s1"]
+    said = set()
+    for trust in ("trusted_operator", "trusted_system", "trusted_integration", "untrusted_external"):
+        trusted = Session.model_validate(dict(session) | {"trust": trust})
+        text = text_of(describe(record, trusted, play.clock()))
+        said.add(next(line for line in text.splitlines() if line.startswith(" Trust")))
+    assert len(said) == 4
+
+
+def test_the_last_calls_of_the_session_are_shown_with_what_became_of_them() -> None:
+    play = workday()
+    roster = Roster(play.stage.board)
+    record = play.stage.board.calls["7"]
+    text = text_of(describe(record, None, play.clock(), roster.beside(record)))
+    last = text[text.index("Last calls") :]
+    order = ["◆ waits  echo", "✘ denied  rm -rf ./build", "✔ exit 0  ./serve.sh", "✘ exit 1  ./test.sh"]
+    assert [last.index(words) for words in order] == sorted(last.index(words) for words in order)
+    assert "./tag.sh" not in last
+    assert len(roster.beside(record)) <= KEPT - 1
+
+
+def test_calls_that_come_later_are_among_the_last_ones() -> None:
+    play = workday()
+    roster = Roster(play.stage.board)
+    late = play.ask("fix")
+    roster.update([late])
+    assert roster.beside(play.stage.board.calls["7"])[0].id == late
+
+
+def test_a_tool_that_its_agent_carries_out_never_says_that_it_starts() -> None:
+    play = Play.begin()
+    spec = CommandSpec(command=Function(tool="read_file", arguments={"path": "x"}), cwd=ROOT)
+    call = play.stage.ask(CallRequest(session_id="s1", tool="read_file", arguments={}, spec=spec))
+    play.stage.happen(
+        Decided(at=play.clock(), call_id=call, decision=Approve(), by=ME),
+        Started(at=play.clock(), call_id=call, attempt=1, spec=spec),
+    )
+    words = "".join(span.text for span in heading(play.stage.board.calls[call], play.clock()))
+    assert "▶ carried out by its agent" in words
+    assert "starting" not in words
