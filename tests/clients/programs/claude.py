@@ -1,0 +1,41 @@
+"""Claude Code."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.clients.model.anthropic import Messages
+from tests.clients.model.script import Call
+
+
+class Claude:
+    """`claude -p`, which speaks the Messages format."""
+
+    name = "claude"
+    client_name = "claude-code"
+    dialect = Messages()
+
+    def configure(self, home: Path, url: str) -> None:
+        """Nothing: the environment says all."""
+
+    def environment(self, url: str) -> dict[str, str]:
+        """Where the model is, a dummy key, and nobody called home."""
+        return {
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+        }
+
+    def arguments(self, prompt: str) -> list[str]:
+        """Print mode, with every message on standard output."""
+        model = ("--model", "claude-sonnet-4-5")
+        return ["claude", "-p", prompt, "--output-format", "stream-json", "--verbose", *model]
+
+    def shell(self, command: str) -> Call:
+        """The tool Bash."""
+        return Call("Bash", {"command": command, "description": "Do as the script says"})
+
+    def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
+        """Claude Code prefixes the tool with its server."""
+        return Call(f"mcp__whisper__{tool}", arguments)

@@ -1,0 +1,56 @@
+"""Codex."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.clients.model.responses import Responses
+from tests.clients.model.script import Call
+
+CONFIG = """\
+# These settings are the tests' own.
+model = "gpt-5"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+request_max_retries = 1
+"""
+
+
+class Codex:
+    """`codex exec`, which speaks the Responses format."""
+
+    name = "codex"
+    client_name = "codex"
+    dialect = Responses()
+
+    def configure(self, home: Path, url: str) -> None:
+        """A model provider of ours."""
+        directory = home / ".codex"
+        directory.mkdir(mode=0o700)
+        (directory / "config.toml").write_text(CONFIG.format(url=url))
+
+    def environment(self, url: str) -> dict[str, str]:
+        """The provider's dummy key."""
+        return {"SCRIPTED_KEY": "dummy"}
+
+    def arguments(self, prompt: str) -> list[str]:
+        """One turn, with its events on standard output."""
+        return ["codex", "exec", "--json", "--skip-git-repo-check", prompt]
+
+    def shell(self, command: str) -> Call:
+        """The tool exec_command, which waits for as long as it may before it lets a command go on by itself."""
+        return Call("exec_command", {"cmd": command, "yield_time_ms": 30_000})
+
+    def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
+        """Codex puts the tools of a server into a namespace."""
+        return Call(tool, arguments, namespace="mcp__whisper")

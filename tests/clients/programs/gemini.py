@@ -1,0 +1,46 @@
+"""Gemini CLI."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.clients.model.gemini import GenerateContent
+from tests.clients.model.script import Call
+
+SETTINGS = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+}
+
+
+class Gemini:
+    """`gemini -p`, which speaks the generateContent format."""
+
+    name = "gemini"
+    client_name = "gemini-cli"
+    dialect = GenerateContent()
+
+    def configure(self, home: Path, url: str) -> None:
+        """A dummy key is chosen as the way to log in, and nobody is called home."""
+        directory = home / ".gemini"
+        directory.mkdir(mode=0o700)
+        (directory / "settings.json").write_text(json.dumps(SETTINGS, indent=2) + "\n")
+
+    def environment(self, url: str) -> dict[str, str]:
+        """Where the model is, and that the empty workspace is trusted."""
+        return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "dummy", "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+
+    def arguments(self, prompt: str) -> list[str]:
+        """One prompt, in the only mode in which the shell tool is offered without a terminal."""
+        how = ("--approval-mode", "yolo", "-o", "stream-json")
+        return ["gemini", "-m", "gemini-2.5-pro", *how, "-p", prompt]
+
+    def shell(self, command: str) -> Call:
+        """The tool run_shell_command."""
+        return Call("run_shell_command", {"command": command, "description": "Do as the script says"})
+
+    def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
+        """Gemini CLI prefixes the tool with its server."""
+        return Call(f"mcp_whisper_{tool}", arguments)

@@ -1,0 +1,37 @@
+"""What a test needs to know about one client."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.clients.model.dialect import Dialect
+from tests.clients.model.script import Call
+
+
+class Program(Protocol):
+    """One agent client, as it is used in tests."""
+
+    name: str
+    """How `whisper-tui install` and `whisper-tui hook` call it."""
+    client_name: str
+    """How its name begins in the cockpit's data when it comes through MCP."""
+    dialect: Dialect
+
+    def configure(self, home: Path, url: str) -> None:
+        """Write the client's own settings into an empty home: where its model is, and nothing about whisper_tui."""
+        ...
+
+    def environment(self, url: str) -> dict[str, str]:
+        """Variables beyond the few that every client gets."""
+        ...
+
+    def arguments(self, prompt: str) -> list[str]:
+        """The command line of a run without a terminal, the program's name first."""
+        ...
+
+    def shell(self, command: str) -> Call:
+        """A call of the client's own shell tool."""
+        ...
+
+    def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
+        """A call of a tool of the MCP server named `whisper`."""
+        ...
