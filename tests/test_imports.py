@@ -61,6 +61,7 @@ def test_the_declared_contracts_hold() -> None:
         ("supervisor", {"supervisor", "policy", "model"}, DRAWING | PROTOCOLS),
         ("wire", {"wire", "supervisor", "policy", "model"}, DRAWING | PROTOCOLS),
         ("tools", {"tools", "model"}, DRAWING | PROTOCOLS),
+        ("install", {"install", "model"}, DRAWING | PROTOCOLS | {"asyncio"}),
         ("demo", {"demo", "tools", "model"}, DRAWING | PROTOCOLS),
         ("transports", {"transports", "tools", "model"}, DRAWING),
         ("export", {"export", "model"}, DRAWING | PROTOCOLS),

@@ -15,6 +15,7 @@ from whisper_tui.cli import (
     deciding,
     demo,
     export,
+    install,
     listing,
     logs,
     mcp,
@@ -47,6 +48,7 @@ _FAMILIES = (
     supervise,
     tools,
     agent,
+    install,
 )
 
 

@@ -1,0 +1,195 @@
+"""What whisper_tui writes into a client's file: each entry can tell itself there, be put in and be taken back."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from whisper_tui.install.documents import Document, Key, WrongShape, value_at
+
+Path = tuple[Key, ...]
+
+
+class Entry(Protocol):
+    """One thing that is to stand in a file."""
+
+    def holds(self, plain: Any) -> bool:
+        """Whether it stands there as it should."""
+        ...
+
+    def found(self, plain: Any) -> "Entry | None":
+        """The entry as it stands there, perhaps as an earlier version or somebody else wrote it. None: it does not."""
+        ...
+
+    def write(self, document: Document) -> None:
+        """Let it stand there as it should. Raises `WrongShape`."""
+        ...
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Take it back; what `original`, the file before, had in its place comes back. None: not known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member whose name is ours. What a user added to its value, such as an `env`, is kept by `write`."""
+
+    path: Path
+    value: dict[str, Any]
+
+    def holds(self, plain: Any) -> bool:
+        """Whether all that we say is said there."""
+        there = value_at(plain, self.path)
+        return isinstance(there, dict) and all(there.get(key) == value for key, value in self.value.items())
+
+    def found(self, plain: Any) -> "Member | None":
+        """As it stands there."""
+        there = value_at(plain, self.path)
+        return Member(self.path, there) if isinstance(there, dict) else None
+
+    def write(self, document: Document) -> None:
+        """Put it in."""
+        there = value_at(document.plain(), self.path)
+        document.put(self.path, {**self.value, **_besides(there, self.value)})
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Take it back."""
+        if value_at(document.plain(), self.path) is not None:
+            document.delete(self.path)
+            _prune(document, self.path[:-1], original)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A word in an array of words."""
+
+    path: Path
+    value: str
+
+    def holds(self, plain: Any) -> bool:
+        """Whether the word is among them."""
+        there = value_at(plain, self.path)
+        return isinstance(there, list) and self.value in there
+
+    def found(self, plain: Any) -> "Item | None":
+        """The word, if it is among them."""
+        return self if self.holds(plain) else None
+
+    def write(self, document: Document) -> None:
+        """Add the word."""
+        document.append(self.path, self.value)
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Take the word away, unless it was there before."""
+        if self.holds(document.plain()) and not self.holds(original):
+            document.delete((*self.path, value_at(document.plain(), self.path).index(self.value)))
+            _prune(document, self.path, original)
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A hook of an event: a group with a matcher and one handler, told by its command to be ours."""
+
+    path: Path
+    group: dict[str, Any]
+    ours: Callable[[Any], bool]
+
+    def places(self, plain: Any) -> list[tuple[int, int]]:
+        """Group and place in it of every handler that is ours."""
+        return [(group, place) for group, place, handler in handlers(plain, self.path) if self.ours(handler)]
+
+    def holds(self, plain: Any) -> bool:
+        """Whether it stands there once, as it should."""
+        places = self.places(plain)
+        return len(places) == 1 and value_at(plain, (*self.path, places[0][0])) == self.group
+
+    def found(self, plain: Any) -> "Handler | None":
+        """The first group that is ours."""
+        places = self.places(plain)
+        return Handler(self.path, value_at(plain, (*self.path, places[0][0])), self.ours) if places else None
+
+    def write(self, document: Document) -> None:
+        """Put it in: in the place of the one that is there, for clients may know hooks by their place."""
+        places = self.places(document.plain())
+        if len(places) == 1 and len(value_at(document.plain(), (*self.path, places[0][0], "hooks"))) == 1:
+            try:
+                document.put((*self.path, places[0][0]), self.group)
+            except WrongShape:
+                pass
+            else:
+                return
+        self._drop(document)
+        document.append(self.path, self.group)
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Take every one that is ours away; other handlers of the same group stay."""
+        if self.places(document.plain()):
+            self._drop(document)
+            _prune(document, self.path, original)
+
+    def _drop(self, document: Document) -> None:
+        for group, place in reversed(self.places(document.plain())):
+            among = value_at(document.plain(), (*self.path, group, "hooks"))
+            document.delete((*self.path, group) if len(among) == 1 else (*self.path, group, "hooks", place))
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A rule in a table of rules that may also be a single word, which is then the rule for everything."""
+
+    path: Path
+    pattern: str
+    word: str = "allow"
+    left_alone: str | None = None
+    """A single word beside which the rule would have no sense."""
+
+    def holds(self, plain: Any) -> bool:
+        """Whether the rule is there, or has no place there."""
+        return value_at(plain, (*self.path, self.pattern)) == self.word or self._senseless(plain)
+
+    def found(self, plain: Any) -> "Permission | None":
+        """The rule, if it is there."""
+        return self if value_at(plain, (*self.path, self.pattern)) == self.word else None
+
+    def write(self, document: Document) -> None:
+        """Add the rule behind the others, for the last one that matches decides."""
+        there = value_at(document.plain(), self.path)
+        if isinstance(there, str):
+            document.put(self.path, {"*": there, self.pattern: self.word})
+        else:
+            document.put((*self.path, self.pattern), self.word)
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Take the rule away, and let a single word be one again."""
+        if self.found(document.plain()) is None or value_at(original, (*self.path, self.pattern)) is not None:
+            return
+        document.delete((*self.path, self.pattern))
+        before = value_at(original, self.path)
+        if isinstance(before, str) and value_at(document.plain(), self.path) == {"*": before}:
+            document.put(self.path, before)
+        _prune(document, self.path, original)
+
+    def _senseless(self, plain: Any) -> bool:
+        return any(
+            value_at(plain, self.path[:depth]) == self.left_alone is not None for depth in range(1, len(self.path) + 1)
+        )
+
+
+def handlers(plain: Any, path: Sequence[Key]) -> Iterator[tuple[int, int, Any]]:
+    """Every handler of an event, with its group and its place in it."""
+    groups = value_at(plain, path)
+    for number, group in enumerate(groups if isinstance(groups, list) else []):
+        among = group.get("hooks") if isinstance(group, dict) else None
+        for place, handler in enumerate(among if isinstance(among, list) else []):
+            yield number, place, handler
+
+
+def _besides(there: Any, ours: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in there.items() if key not in ours} if isinstance(there, dict) else {}
+
+
+def _prune(document: Document, path: Sequence[Key], original: Any) -> None:
+    """Take away what was made only to hold an entry."""
+    for depth in range(len(path), 0, -1):
+        if value_at(document.plain(), path[:depth]) not in ({}, []) or value_at(original, path[:depth]) is not None:
+            return
+        document.delete(path[:depth])

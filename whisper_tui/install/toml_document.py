@@ -1,0 +1,160 @@
+"""A TOML file of somebody else's, changed in place: new tables stand at its end, all else stays as it was."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from whisper_tui.install.documents import Key, WrongShape, nested, value_at
+
+
+class TomlDocument:
+    """The text of a TOML file, and changes to it. Raises `tomllib.TOMLDecodeError`.
+
+    Every change is proved: the new text, read by the standard library, says what it said before and the change, where
+    a table without anything in it counts as none.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._plain = tomllib.loads(text.removeprefix("\ufeff"))
+
+    def plain(self) -> Any:
+        """What the file says."""
+        return self._plain
+
+    def put(self, path: Sequence[Key], value: Any) -> None:
+        """Let the value stand there. Raises `WrongShape`."""
+        expected = deepcopy(self._plain)
+        there = _make(expected, path)
+        if path[-1] in there:
+            there[path[-1]] = value
+            self._become(expected, lambda: self._exchanged(path, value))
+        else:
+            there[path[-1]] = value
+            self._become(expected, lambda: self._with_block(nested(path, value)), lambda: self._exchanged(path, value))
+
+    def append(self, path: Sequence[Key], value: Any) -> None:
+        """Let the value be the last of the array of tables there. Raises `WrongShape`."""
+        expected = deepcopy(self._plain)
+        found = _make(expected, path).setdefault(path[-1], [])
+        if not isinstance(found, list):
+            raise WrongShape(path, "an array")
+        found.append(value)
+        self._become(expected, lambda: self._with_block(nested(path, [value])), lambda: self._exchanged(path, found))
+
+    def delete(self, path: Sequence[Key]) -> None:
+        """Take away what stands there."""
+        expected = deepcopy(self._plain)
+        container = value_at(expected, path[:-1])
+        if value_at(expected, path) is None:
+            return
+        del container[path[-1]]
+        self._become(expected, lambda: self._cut(path), lambda: self._without(path))
+
+    def _cut(self, path: Sequence[Key]) -> str:
+        """The text without the lines that `put` or `append` wrote, if they are still there as they were."""
+        block = self._lines(_around(self._plain, path))
+        before, found, behind = self.text.partition(block)
+        if not found or (before and not before.endswith("\n")):
+            raise ValueError(path)
+        newline = self._newline()
+        return (before[: -len(newline)] if before.endswith(newline * 2) else before) + behind
+
+    def _without(self, path: Sequence[Key]) -> str:
+        document: Any = tomlkit.parse(self.text)
+        inner = document
+        for key in path[:-1]:
+            inner = inner[key]
+        del inner[path[-1]]
+        return tomlkit.dumps(document)
+
+    def _with_block(self, value: Any) -> str:
+        """The text with new tables at its end, which disturb nothing before them."""
+        newline = self._newline()
+        gap = "" if not self.text.strip() else newline if self.text.endswith("\n") else newline * 2
+        return self.text + gap + self._lines(value)
+
+    def _lines(self, value: Any) -> str:
+        return ("\n".join(_tables((), value)).lstrip("\n") + "\n").replace("\n", self._newline())
+
+    def _newline(self) -> str:
+        return "\r\n" if "\r\n" in self.text else "\n"
+
+    def _exchanged(self, path: Sequence[Key], value: Any) -> str:
+        """The text with the value set by tomlkit, for tables that are written inside of others."""
+        document: Any = tomlkit.parse(self.text)
+        inner = document
+        for key in path[:-1]:
+            if isinstance(key, str) and key not in inner:
+                inner[key] = tomlkit.table(is_super_table=True)
+            inner = inner[key]
+        inner[path[-1]] = value
+        return tomlkit.dumps(document)
+
+    def _become(self, expected: Any, *ways: Callable[[], str]) -> None:
+        """Take the first text that says what is expected, to the letter."""
+        for way in ways:
+            try:
+                text = way()
+                plain = tomllib.loads(text.removeprefix("\ufeff"))
+            except (TOMLKitError, ValueError, TypeError, AttributeError, KeyError):
+                continue
+            if _filled(plain) == _filled(expected):
+                self.text, self._plain = text, plain
+                return
+        raise WrongShape((), "written in a way that can be changed without changing more")
+
+
+def _make(plain: Any, path: Sequence[Key]) -> Any:
+    """The table that holds the last key, made if it is not there. Raises `WrongShape`."""
+    for depth, key in enumerate(path[:-1]):
+        plain = plain.setdefault(key, {}) if isinstance(plain, dict) else plain[key]
+        if not isinstance(plain, dict | list):
+            raise WrongShape(path[: depth + 1], "a table")
+    return plain
+
+
+def _around(plain: Any, path: Sequence[Key]) -> Any:
+    """What stands at a path, inside as much as was written for it: an item of an array in an array of its own."""
+    value = value_at(plain, path)
+    return nested(path[:-1], [value]) if isinstance(path[-1], int) else nested(path, value)
+
+
+def _filled(plain: Any) -> Any:
+    """The same without tables and arrays in which nothing stands: an emptied one may go or stay."""
+    if isinstance(plain, dict):
+        kept = {key: _filled(item) for key, item in plain.items()}
+        return {key: item for key, item in kept.items() if item not in ({}, [])}
+    return [_filled(item) for item in plain] if isinstance(plain, list) else plain
+
+
+def _tables(names: tuple[str, ...], value: dict[str, Any]) -> list[str]:
+    """A table and those in it as lines, each under a head of its own."""
+    own = [key for key, item in value.items() if not _has_head(item)]
+    return ["", f"[{_dotted(names)}]", *_body(names, value)] if own and names else _body(names, value)
+
+
+def _body(names: tuple[str, ...], value: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{_dotted((key,))} = {tomlkit.item(item).as_string()}" for key, item in value.items() if not _has_head(item)
+    ]
+    for key, item in value.items():
+        inner = (*names, key)
+        if isinstance(item, dict):
+            lines += _tables(inner, item)
+        elif _has_head(item):
+            for table in item:
+                lines += ["", f"[[{_dotted(inner)}]]", *_body(inner, table)]
+    return lines
+
+
+def _has_head(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
+def _dotted(names: Sequence[str]) -> str:
+    return ".".join(tomlkit.key(name).as_string() for name in names)
