@@ -151,7 +151,7 @@ async def test_a_call_that_never_ran_has_no_panes_and_all_the_room() -> None:
 
 
 async def test_streams_stand_side_by_side_where_it_is_wide_and_alone_where_it_is_low() -> None:
-    async with cockpit(running(b"a\n", b"b\n"), size=(200, 60)) as seat:
+    async with cockpit(running(b"a\n", b"b\n"), size=(170, 60)) as seat:
         assert seat.pane("out").region.y == seat.pane("err").region.y
         await seat.pilot.resize_terminal(120, 40)
         await seat.until(lambda: seat.pane("out").region.x == seat.pane("err").region.x)

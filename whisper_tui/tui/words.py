@@ -4,7 +4,17 @@ import signal
 import time
 
 from whisper_tui.model.decision import Decider
-from whisper_tui.model.ending import Denied, Ending, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.ending import (
+    Denied,
+    Ending,
+    Exited,
+    FailedToStart,
+    HandedOver,
+    Lost,
+    Signalled,
+    TimedOut,
+    Withdrawn,
+)
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 
@@ -59,6 +69,11 @@ def clock_time(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
+def split_second(at: float) -> str:
+    """The time of day with milliseconds, local, in twelve characters."""
+    return f"{clock_time(at)}.{int(at * 1000) % 1000:03d}"
+
+
 def signal_name(number: int) -> str:
     """A signal by its name: SIGTERM; by its number where it has none."""
     try:
@@ -104,6 +119,8 @@ def ending_word(ending: Ending) -> str:
             return "denied"
         case Withdrawn():
             return "withdrawn"
+        case HandedOver():
+            return "not seen"
         case Lost():
             return "lost"
 
@@ -126,11 +143,13 @@ def ending_sentence(ending: Ending) -> str:
         case Denied(by=by, reason=reason):
             return f"Denied {decider(by)}" + (f": {visible(reason)}" if reason else ", without a reason")
         case Withdrawn(why=why):
-            return f"Withdrawn by the agent: {visible(why)}"
+            return f"Withdrawn: {visible(why)}"
+        case HandedOver():
+            return "Approved, and run by the agent itself: what became of it is not seen here"
         case Lost(why=why):
             return f"Lost: {visible(why)}"
 
 
 def went_well(ending: Ending) -> bool:
-    """Whether there is nothing to look at: it ended by itself, with 0."""
-    return isinstance(ending, Exited) and ending.code == 0
+    """Whether there is nothing to look at: it ended by itself, with 0, or nobody here can see."""
+    return isinstance(ending, HandedOver) or (isinstance(ending, Exited) and ending.code == 0)

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from whisper_tui.tui.output.sgr import DEFAULT, DIRECT, Pen, Run
 
+NO_STYLE = Style()
 _CUBE = (0, 95, 135, 175, 215, 255)
 
 
@@ -30,9 +31,11 @@ class Pens:
         self._palette = Palette([*basic, *map(_beyond_sixteen, range(16, 256))])  # type: ignore[list-item]
         self._style = lru_cache(maxsize=1024)(self._make_style)
 
-    def strip(self, runs: tuple[Run, ...], base: Style) -> Strip:
-        """A line, as wide as its text."""
-        return Strip([Segment(text, base + self._style(pen)) for text, pen in runs])
+    def strip(self, runs: tuple[Run, ...], base: Style, found: tuple[Style, Style] = (NO_STYLE, NO_STYLE)) -> Strip:
+        """A line, as wide as its text. `found`: what was searched for, and where the search stands."""
+        return Strip(
+            [Segment(text, base + (found[pen.found - 1] if pen.found else self._style(pen))) for text, pen in runs]
+        )
 
     def _make_style(self, pen: Pen) -> Style:
         return Style(

@@ -33,18 +33,23 @@ class Window:
         """Offset after the last byte."""
         return self.start + len(self.data)
 
+    def at(self, data: bytes, start: int, *, first: bool) -> "Window":
+        """Another piece of the stream, with rows of the same kind."""
+        return replace(self, data=data, start=start, first=first)
+
     def followed_by(self, data: bytes) -> "Window":
         """This window with more bytes behind it."""
         return replace(self, data=self.data + data) if data else self
 
     def preceded_by(self, data: bytes, *, first: bool) -> "Window":
         """This window with more bytes before it."""
-        return Window(data + self.data, self.start - len(data), first)
+        return self.at(data + self.data, self.start - len(data), first=first)
 
     def cropped(self, start: int, end: int) -> "Window":
         """The part of it between two offsets."""
         low, high = max(start, self.start), min(end, self.end)
-        return Window(self.data[low - self.start : high - self.start], low, self.first and low == self.start)
+        data = self.data[low - self.start : high - self.start]
+        return self.at(data, low, first=self.first and low == self.start)
 
     def slice(self, start: int, end: int) -> bytes:
         """The bytes between two offsets inside it."""
@@ -80,3 +85,22 @@ class Window:
             return True
         end = edge - self.start
         return self.data.rfind(b"\r", end - CHUNK, end) < 0
+
+
+HEX_ROW = 16
+"""Bytes in a row of data that is no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteWindow(Window):
+    """A piece of a stream that is no text: every row has the same number of bytes."""
+
+    def row_end(self, row_start: int) -> int | None:
+        """Where the row that begins there ends. None: not in this window."""
+        edge = (row_start // HEX_ROW + 1) * HEX_ROW
+        return edge if edge <= self.end else None
+
+    def row_before(self, offset: int) -> int | None:
+        """Where the row begins that holds the byte before `offset`. None: before this window."""
+        edge = (offset - 1) // HEX_ROW * HEX_ROW
+        return edge if edge >= self.start else self.start if self.first else None

@@ -27,6 +27,8 @@ class Pen(NamedTuple):
     underline: bool = False
     reverse: bool = False
     strike: bool = False
+    found: int = 0
+    """1 for what was searched for, 2 where the search stands; 0 for all else."""
 
 
 PLAIN = Pen()

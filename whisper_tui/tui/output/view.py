@@ -1,39 +1,156 @@
-"""A place in a stream that may be far larger than memory: the rows on the screen, and the ways to move."""
+"""A place in a stream that may be far larger than memory: the lines on the screen, and the ways to move."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
-from whisper_tui.model.run import OutputChunk
-from whisper_tui.tui.output.rows import CHUNK, SPAN, Row, Window
+from whisper_tui.model.run import Stream
+from whisper_tui.tui.output.reader import KEPT, READ, ReadOutput, StreamReader
+from whisper_tui.tui.output.rows import CHUNK, Row, Window
 
-READ = 64 * 1024
-"""Bytes asked for at once."""
-KEPT = 256 * 1024
-"""Bytes held around what is shown, where the rows are not longer than that."""
-MOST_READ_BACK = 2 * SPAN
-"""Bytes from the end in which the last screen is looked for; beyond that it may be shown shorter."""
+__all__ = ["KEPT", "READ", "Measure", "OutputView", "ReadOutput", "Shown", "View", "one_line"]
 
-ReadOutput = Callable[[int, int], Awaitable[OutputChunk]]
-"""Reads one stream: offset and limit, as `Supervision.read_output`."""
+DRAWN = 2 * CHUNK
+"""Bytes of a row that are drawn, the last ones: of a progress bar, what it shows now."""
+
+
+class Shown(NamedTuple):
+    """A row on the screen."""
+
+    stream: Stream
+    row: Row
+    data: bytes
+    """What is drawn of it."""
+    grows: bool
+    """Whether more of it may come."""
+
+
+Measure = Callable[[Shown], int]
+"""How many lines of the screen a row takes, at least one."""
+
+
+def one_line(_: Shown) -> int:
+    """Rows that are not wrapped."""
+    return 1
+
+
+class View(Protocol):
+    """What a pane needs of a place in output. Moves stop following on the way up and begin it again at the end."""
+
+    height: int
+    measure: Measure
+    following: bool
+    """Whether the end is kept on the screen as output grows."""
+    skip: int
+    """Lines of the first row that are above the screen."""
+
+    @property
+    def size(self) -> int:
+        """Bytes there are so far."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can come."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing can change any more."""
+        ...
+
+    @property
+    def dropped_before_top(self) -> bool:
+        """Whether bytes directly before the screen were not kept."""
+        ...
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many bytes come before the screen, and how many before its end."""
+        ...
+
+    @property
+    def place(self) -> dict[Stream, int]:
+        """How much of each stream comes before the screen."""
+        ...
+
+    def shown(self) -> list[Shown]:
+        """The rows on the screen."""
+        ...
+
+    def before(self, stream: Stream) -> bytes:
+        """Some of what a stream wrote before the screen: it may have switched a colour on."""
+        ...
+
+    async def poll(self) -> bool:
+        """Look for growth. Whether anything may have to be drawn again."""
+        ...
+
+    async def resize(self, height: int) -> None:
+        """Show another number of lines, or lines that are measured anew."""
+        ...
+
+    async def scroll(self, count: int) -> None:
+        """Move down by so many lines, or up."""
+        ...
+
+    async def to_start(self) -> None:
+        """Show the beginning."""
+        ...
+
+    async def to_end(self) -> None:
+        """Show the end, and follow it."""
+        ...
+
+    async def hold(self) -> None:
+        """Stay where it is while output grows."""
+        ...
+
+    async def to_fraction(self, fraction: float) -> None:
+        """Show the row at that part of the output, from 0 to 1."""
+        ...
+
+    async def to_offset(self, stream: Stream, offset: int) -> Shown | None:
+        """Hold still with the row that holds this byte at the top. Returns that row."""
+        ...
 
 
 class OutputView:
-    """Shows `height` rows of one stream. It holds a small window of the stream and reads only what it shows."""
+    """Shows `height` lines of one stream. It holds a small window of the stream and reads only what it shows."""
 
-    def __init__(self, read: ReadOutput, height: int = 1) -> None:
-        self._read = read
+    def __init__(
+        self,
+        read: ReadOutput,
+        height: int = 1,
+        *,
+        stream: Stream = "out",
+        measure: Measure = one_line,
+        empty: Window | None = None,
+    ) -> None:
+        self._reader = StreamReader(read, empty or Window())
         self._lock = asyncio.Lock()
-        self._head_end: int | None = None
+        self._stream: Stream = stream
         self.height = height
-        self.window = Window()
-        self.size = 0
-        """Bytes of the whole stream so far."""
-        self.ended = False
-        """Whether the stream can no longer grow."""
+        self.measure = measure
         self.following = True
-        """Whether the end is kept on the screen as the stream grows."""
+        self.skip = 0
         self.top = 0
         """Where the first row on the screen begins."""
+
+    @property
+    def window(self) -> Window:
+        """The part of the stream that is held."""
+        return self._reader.window
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole stream so far."""
+        return self._reader.size
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream can no longer grow."""
+        return self._reader.ended
 
     @property
     def complete(self) -> bool:
@@ -45,67 +162,90 @@ class OutputView:
         """Whether bytes directly before the first row on the screen were not kept."""
         return self.window.first and self.top == self.window.start > 0
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many bytes come before the screen, and how many before its end."""
+        rows = self.rows()
+        return self.top, rows[-1].end if rows else 0
+
+    @property
+    def place(self) -> dict[Stream, int]:
+        """How much of the stream comes before the screen."""
+        return {self._stream: self.top}
+
     def rows(self) -> list[Row]:
-        """The rows on the screen, from the window alone; fewer than `height` where the stream is shorter."""
-        rows: list[Row] = []
-        at = self.top
-        while len(rows) < self.height and at < self.window.end:
-            end = self.window.row_end(at) or self.window.end
-            rows.append(Row(at, end))
-            at = end
-        return rows
+        """The rows on the screen, from the window alone; fewer lines than `height` where the stream is shorter."""
+        return [shown.row for shown in self.shown()]
+
+    def shown(self) -> list[Shown]:
+        """The rows on the screen, with what is drawn of them."""
+        found: list[Shown] = []
+        at, lines = self.top, -self.skip
+        while lines < self.height and at < self.window.end:
+            shown = self._shown(Row(at, self.window.row_end(at) or self.window.end))
+            found.append(shown)
+            lines += self.measure(shown)
+            at = shown.row.end
+        return found
+
+    def before(self, stream: Stream) -> bytes:
+        """Some of what the stream wrote before the screen."""
+        return self.window.slice(max(self.window.start, self.top - CHUNK), self.top)
+
+    def _shown(self, row: Row) -> Shown:
+        data = self.window.slice(max(row.start, row.end - DRAWN), row.end)
+        return Shown(self._stream, row, data, row.end == self.window.end)
 
     async def poll(self) -> bool:
         """Look for growth. Whether anything may have to be drawn again."""
         async with self._lock:
-            before = (self.size, self.ended, self.top, self.window.end)
+            before = (self.size, self.ended, self.top, self.skip, self.window.end)
             if self.following:
-                await self._read_on()
-                self.top = await self._rows_up(self.window.end, self.height)
+                await self._reader.read_on(following=True)
+                await self._show_end()
             else:
-                self._note(await self._read(self.size, 0))
-                while self._wants_more() and await self._read_on():
-                    pass
+                await self._reader.look()
+                await self._fill()
             self._trim()
-            return before != (self.size, self.ended, self.top, self.window.end)
+            return before != (self.size, self.ended, self.top, self.skip, self.window.end)
 
     async def resize(self, height: int) -> None:
-        """Show another number of rows; the end stays at the bottom while following."""
+        """Show another number of lines; the end stays at the bottom while following."""
         async with self._lock:
             self.height = max(1, height)
             if self.following:
-                self.top = await self._rows_up(self.window.end, self.height)
+                await self._show_end()
             else:
-                await self._settle(self.top)
+                await self._settle(self.top, 0)
 
     async def scroll(self, count: int) -> None:
-        """Move down by so many rows, or up. Following stops on the way up and begins again at the end."""
+        """Move down by so many lines, or up. Following stops on the way up and begins again at the end."""
         async with self._lock:
             if count < 0:
                 self.following = False
-                self.top = await self._rows_up(self.top, -count)
-                await self._settle(self.top)
+                up = max(0, -count - self.skip)
+                place = await self._lines_up(self.top, up) if up else (self.top, self.skip + count)
+                await self._settle(*place)
                 return
-            before = self.top
-            await self._settle(await self._rows_down(self.top, count))
-            if self.top == before and self.window.end < self.size:
-                await self._cross_to_tail()
+            before = (self.top, self.skip)
+            await self._settle(*await self._lines_down(self.top, self.skip + count))
+            if (self.top, self.skip) == before and self.window.end < self.size:
+                start = await self._reader.cross_to_tail()
+                if start is not None:
+                    await self._settle(start, 0)
 
     async def to_start(self) -> None:
         """Show the beginning."""
         async with self._lock:
             self.following = False
-            chunk = await self._read(0, READ)
-            self._note(chunk)
-            self.window = Window(chunk.data, chunk.start, True)
-            await self._settle(chunk.start)
+            await self._settle(await self._reader.load_head(), 0)
 
     async def to_end(self) -> None:
         """Show the end, and follow it."""
         async with self._lock:
             self.following = True
-            await self._load_tail()
-            self.top = await self._rows_up(self.window.end, self.height)
+            await self._reader.load_tail()
+            await self._show_end()
             self._trim()
 
     async def hold(self) -> None:
@@ -120,133 +260,72 @@ class OutputView:
         if fraction >= 1:
             return await self.to_end()
         async with self._lock:
+            await self._settle(await self._row_holding(int(self.size * fraction)), 0)
+
+    async def to_offset(self, stream: Stream, offset: int) -> Shown | None:
+        """Hold still with the row that holds this byte at the top, or as far up as the end allows. Returns the row."""
+        async with self._lock:
+            start = await self._row_holding(offset)
+            row = await self._reader.row_at(start)
+            found = self._shown(row) if row is not None else None
+            await self._settle(start, 0)
             self.following = False
-            offset = int(self.size * fraction)
-            data, start = await self._span(max(0, offset - READ), min(self.size, offset + READ))
-            self.window = Window(data, start, start == 0 or start > offset - READ > 0)
-            await self._settle(await self._rows_up(max(start, offset) + 1, 1))
+            return found
 
-    def _note(self, chunk: OutputChunk) -> None:
-        self.size, self.ended = chunk.size, chunk.ended
+    async def _row_holding(self, offset: int) -> int:
+        self.following = False
+        found = await self._reader.go_to(offset)
+        row = await self._reader.row_above(found + 1)
+        return row.start if row is not None else found
 
-    async def _read_on(self) -> bool:
-        """Take in what comes right after the window; while following a flood, only its end. Whether there was any."""
-        chunk = await self._read(self.window.end, READ)
-        self._note(chunk)
-        if self.following and (chunk.size > chunk.next_offset or chunk.start != self.window.end):
-            await self._load_tail()
-            return True
-        if not chunk.data or chunk.start != self.window.end:
-            return False
-        self.window = self.window.followed_by(chunk.data)
-        return True
+    async def _show_end(self) -> None:
+        self.top, self.skip = await self._lines_up(self.window.end, self.height)
 
-    async def _cross_to_tail(self) -> None:
-        """Bytes were dropped after the window: go on where what was kept begins again."""
-        chunk = await self._read(self.window.end, READ)
-        if chunk.data:
-            self.window = Window(chunk.data, chunk.start, True)
-            await self._settle(chunk.start)
-
-    async def _load_tail(self) -> None:
-        """Take the end instead of the window; a stream that grows faster than it is read is shown as it was."""
-        chunk = await self._read(-READ, READ)
-        self._note(chunk)
-        data, start = chunk.data, chunk.start
-        if chunk.next_offset < chunk.size:
-            data, start = await self._span(start, chunk.size)
-        self.window = Window(data, start, start == 0 or start > chunk.size - READ)
-
-    async def _span(self, low: int, high: int) -> tuple[bytes, int]:
-        """What is kept between two offsets, as far as it reaches `high` without a hole, and where it begins."""
-        data, start, at = b"", low, low
-        while at < high:
-            chunk = await self._read(at, high - at)
-            if not chunk.data or chunk.start >= high:
-                break
-            if chunk.start > at:
-                data, start = b"", chunk.start
-            data += chunk.data[: high - chunk.start]
-            at = chunk.next_offset
-        return data, start if data else high
-
-    async def _read_back(self) -> bool:
-        """Take in what comes before the window. Whether there was any."""
-        end = self.window.start
-        if self.window.first and end > 0:
-            return await self._cross_to_head()
-        wanted = max(0, end - READ)
-        data, start = await self._span(wanted, end)
-        if start + len(data) != end:
-            data, start = b"", end
-        self.window = self.window.preceded_by(data, first=start == 0 or start > wanted)
-        return bool(data)
-
-    async def _cross_to_head(self) -> bool:
-        """Bytes were dropped before the window: go on at the end of what was kept of the beginning."""
-        if self._head_end is None:
-            low, high = 0, self.window.start
-            while low < high:
-                middle = (low + high) // 2
-                chunk = await self._read(middle, 1)
-                low, high = (middle + 1, high) if chunk.start == middle else (low, middle)
-            self._head_end = low
-        if self._head_end == 0:
-            return False
-        wanted = max(0, self._head_end - READ)
-        data, start = await self._span(wanted, self._head_end)
-        self.window = Window(data, start, start == 0)
-        return True
-
-    async def _rows_up(self, offset: int, count: int) -> int:
-        """Where the row begins that is `count` rows above `offset`, or the first that can be had."""
+    async def _lines_up(self, offset: int, count: int) -> tuple[int, int]:
+        """The row `count` lines above `offset`, or the first that can be had, and its lines above the screen."""
         at = offset
-        for _ in range(count):
-            above = self.window.row_before(at) if at > self.window.start else None
-            while above is None:
-                crossing = self.window.first
-                enough = self.following and (crossing or len(self.window.data) > MOST_READ_BACK)
-                if at == 0 or enough or not await self._read_back():
-                    return at
-                at = self.window.end if crossing else at
-                above = self.window.row_before(at)
-            at = above
-        return at
+        while count > 0:
+            row = await self._reader.row_above(at, following=self.following)
+            if row is None:
+                return at, 0
+            at = row.start
+            count -= self.measure(self._shown(row))
+        return at, -count
 
-    async def _rows_down(self, offset: int, count: int) -> int:
-        """Where the row begins that is `count` rows below `offset`, or the last."""
+    async def _lines_down(self, offset: int, count: int) -> tuple[int, int]:
+        """The row that holds the line `count` lines below the beginning of a row, and the lines above it."""
         at = offset
-        for _ in range(count):
-            end = self.window.row_end(at)
-            while end is None and await self._read_on():
-                end = self.window.row_end(at)
-            if end is None or end >= self.window.end:
-                break
-            at = end
-        return at
+        while (row := await self._reader.row_at(at)) is not None:
+            lines = self.measure(self._shown(row))
+            if count < lines or row.end >= self.window.end:
+                return at, min(count, lines - 1)
+            at, count = row.end, count - lines
+        return at, 0
 
-    async def _settle(self, top: int) -> None:
-        """Show from `top`; where less than a screen is left, show the last screen and follow."""
-        self.top = top
-        while self._wants_more() and await self._read_on():
-            pass
-        rows = self.rows()
-        short = len(rows) < self.height
-        at_end = self.window.end >= self.size and (short or (top > 0 and rows[-1].end >= self.size))
+    async def _settle(self, top: int, skip: int) -> None:
+        """Show from there; where less than a screen is left, show the last screen and follow."""
+        self.top, self.skip = top, skip
+        await self._fill()
+        shown = self.shown()
+        spare = self.height + self.skip - sum(map(self.measure, shown))
+        last = bool(shown) and shown[-1].row.end >= self.size
+        at_end = self.window.end >= self.size and (spare > 0 or (spare == 0 and last and (top, skip) != (0, 0)))
         self.following = self.following or at_end
-        if short:
-            self.top = await self._rows_up(self.window.end, self.height)
+        if spare > 0:
+            await self._show_end()
         self._trim()
 
+    async def _fill(self) -> None:
+        """Read on until the window reaches below the screen."""
+        while self._wants_more() and await self._reader.read_on():
+            pass
+
     def _wants_more(self) -> bool:
-        """Whether the window ends before the screen does."""
-        rows = self.rows()
-        return self.window.end < self.size and (len(rows) < self.height or rows[-1].end >= self.window.end)
+        if self.window.end >= self.size:
+            return False
+        shown = self.shown()
+        lines = sum(map(self.measure, shown)) - self.skip
+        return lines < self.height or shown[-1].row.end >= self.window.end
 
     def _trim(self) -> None:
-        """Let go of what is far from the screen."""
-        if len(self.window.data) <= KEPT:
-            return
-        rows = self.rows()
-        bottom = rows[-1].end if rows else self.window.end
-        self.window = self.window.cropped(max(0, self.top - READ - CHUNK), bottom + READ)
+        self._reader.trim(self.top, self.extent[1] or self.window.end)

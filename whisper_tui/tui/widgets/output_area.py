@@ -1,4 +1,4 @@
-"""Both streams of a run: side by side where it is wide, one above the other where it is high, else one at a time."""
+"""The output of a run: its streams side by side, one above the other, alone, or as one text; or its terminal."""
 
 from functools import partial
 from typing import Literal
@@ -6,11 +6,17 @@ from typing import Literal
 from textual.app import ComposeResult
 from textual.containers import Container
 
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.output.merged import STREAMS
+from whisper_tui.tui.output.needle import Needle
 from whisper_tui.tui.output.pens import Pens
+from whisper_tui.tui.output.reader import ReadOutput
+from whisper_tui.tui.output.times import TimeIndex
 from whisper_tui.tui.widgets.output_pane import OutputPane
+from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.words import size
 
 FRAMES_PER_S = 30
@@ -32,24 +38,51 @@ class OutputArea(Container):
         super().__init__(id=id)
         self._pens = pens
         self.choice: Choice = "both"
+        self.merged = False
+        """Whether both streams are one text, in the order of their arrival."""
+        self.side: bool | None = None
+        """Whether the streams stand side by side. None: as there is room."""
+        self.wraps = False
+        self.stamps = False
         self._shown: tuple[str, int | None] | None = None
+        self._reads: dict[Stream, ReadOutput] = {}
+        self._index: TimeIndex | None = None
         self._terminal = False
         self._frame = 0
         self._grown_at = 0
 
     def compose(self) -> ComposeResult:
-        """A pane for each stream."""
+        """A pane for each stream and one for both."""
         yield OutputPane("stdout", self._pens, id="out")
         yield OutputPane("stderr", self._pens, id="err")
+        yield OutputPane("stdout and ▌stderr", self._pens, id="both")
+        yield SearchBar(id="search")
 
     def on_mount(self) -> None:
         """Look for growth from now on."""
         self.set_interval(1 / FRAMES_PER_S, self._tick)
 
     @property
-    def panes(self) -> tuple[OutputPane, OutputPane]:
+    def streams(self) -> tuple[OutputPane, OutputPane]:
         """The panes of stdout and stderr."""
         return self.query_one("#out", OutputPane), self.query_one("#err", OutputPane)
+
+    @property
+    def panes(self) -> tuple[OutputPane, OutputPane, OutputPane]:
+        """The panes of stdout, stderr and both."""
+        return (*self.streams, self.query_one("#both", OutputPane))
+
+    @property
+    def visible_panes(self) -> list[OutputPane]:
+        """Those that are on the screen."""
+        return [pane for pane in self.panes if pane.display]
+
+    @property
+    def current(self) -> OutputPane:
+        """The pane that a command is about: the one with the focus, else the first that has something to show."""
+        panes = self.visible_panes
+        focused = [pane for pane in panes if pane.has_focus]
+        return (focused or [pane for pane in panes if not pane.silent] or panes)[0]
 
     def show(self, supervision: Supervision, record: CallRecord | None) -> None:
         """Show the output of a call, once something has run."""
@@ -59,13 +92,24 @@ class OutputArea(Container):
             return
         self._shown = key
         self._terminal = record is not None and record.spec.tty
-        streams: tuple[Stream, Stream] = ("out", "err")
-        for pane, stream in zip(self.panes, streams, strict=True):
-            pane.show(partial(supervision.read_output, key[0], stream) if key is not None else None)
-        self.panes[0].title = "terminal" if self._terminal else "stdout"
+        self._reads, self._index = {}, None
+        if key is not None:
+            self._reads = {stream: partial(supervision.read_output, key[0], stream) for stream in STREAMS}
+            self._index = TimeIndex(partial(supervision.read_timeline, key[0]))
+        self._fill()
         self._arrange()
         self._grown_at = self._frame
         self.call_after_refresh(self._tick)
+
+    def _fill(self) -> None:
+        """Give every pane its streams."""
+        for pane, stream in zip(self.streams, STREAMS, strict=True):
+            pane.show({stream: self._reads[stream]} if self._reads else {}, self._index)
+        self._fill_both()
+        self.streams[0].title = "terminal" if self._terminal else "stdout"
+
+    def _fill_both(self) -> None:
+        self.panes[2].show(self._reads if self.merged and not self._terminal else {}, self._index)
 
     def forget(self) -> None:
         """What was shown came over a connection that is gone."""
@@ -78,38 +122,96 @@ class OutputArea(Container):
 
     def choose_next(self) -> None:
         """Show both streams, only the first, only the second."""
+        self.merged = False
         self.choice = NEXT[self.choice]
+        self._fill_both()
         self._arrange()
+
+    def toggle_merged(self) -> None:
+        """Show both streams as one text, or each on its own again."""
+        self.merged = not self.merged
+        self._fill_both()
+        self._arrange()
+        self._wake()
+
+    def toggle_side(self) -> None:
+        """Put the streams side by side where they stand one above the other, and the other way round."""
+        self.merged = False
+        self.choice = "both"
+        self.side = not self.has_class("-side")
+        self._fill_both()
+        self._arrange()
+
+    async def toggle_wrap(self) -> None:
+        """Wrap long lines, or cut them off."""
+        self.wraps = not self.wraps
+        await self._restyle()
+
+    async def toggle_stamps(self) -> None:
+        """Show when each line came, or not."""
+        self.stamps = not self.stamps
+        await self._restyle()
+        self._wake()
+
+    async def _restyle(self) -> None:
+        for pane in self.panes:
+            await pane.set_style(wraps=self.wraps, stamps=self.stamps)
 
     async def toggle_follow(self) -> None:
         """Hold the panes still, or follow them again."""
-        visible = [pane for pane in self.panes if pane.display]
+        visible = self.visible_panes
         focused = [pane for pane in visible if pane.has_focus] or visible
         following = any(pane.view is not None and pane.view.following for pane in focused)
         for pane in focused:
             await pane.move("hold" if following else "end")
+
+    def find(self, needle: Needle | None) -> None:
+        """Search for something in what is on the screen. None: search for nothing any more."""
+        for pane in self.panes:
+            pane.find(needle if pane.display else None)
+        self._wake()
+
+    @property
+    def searching(self) -> bool:
+        """Whether anything is searched for."""
+        return self.query_one(SearchBar).display or any(pane.finder is not None for pane in self.visible_panes)
+
+    async def go_to_match(self, direction: int) -> bool:
+        """Show the next match in the pane with the focus, else in the first pane that has one. Whether there is one."""
+        focused = [pane for pane in self.visible_panes if pane.has_focus]
+        standing = [pane for pane in self.visible_panes if pane.finder is not None and pane.finder.standing]
+        for pane in focused or standing or self.visible_panes:
+            if await pane.go_to_match(direction):
+                return True
+        return False
 
     def on_resize(self) -> None:
         """Another size may be for another arrangement."""
         self._arrange()
 
     def _arrange(self) -> None:
-        out, err = self.panes
-        side = self.size.width >= WIDE
-        single = self.choice == "both" and not side and self.size.height < HIGH
-        out.display = self.choice != "err" or self._terminal
-        err.display = not self._terminal and (self.choice == "err" or (self.choice == "both" and not single))
+        out, err, both = self.panes
+        merged = self.merged and not self._terminal
+        side = self.size.width >= WIDE if self.side is None else self.side
+        single = self.choice == "both" and self.side is None and not side and self.size.height < HIGH
+        out.display = (self.choice != "err" and not merged) or self._terminal
+        err.display = not (self._terminal or merged or self.choice == "out" or single)
+        both.display = merged
         self.set_class(side, "-side")
-        self._single = single
         self._weigh()
 
     def _weigh(self) -> None:
         """A stream that is not displayed is mentioned with its size, and a silent one leaves the other its room."""
-        out, err = self.panes
+        out, err = self.streams
         for pane, other in ((out, err), (err, out)):
             hidden = pane.display and not other.display and not self._terminal and other.view is not None
             pane.beside = f" · {other.title} {size(other.view.size)} (o)" if hidden and other.view else ""
             pane.set_class(pane.silent and not other.silent and other.display, "-silent")
+
+    def _wake(self) -> None:
+        """Look at once."""
+        self._grown_at = self._frame
+        self.call_after_refresh(self._tick)
 
     async def _tick(self) -> None:
         if self._shown is None or not self.display:
@@ -120,9 +222,25 @@ class OutputArea(Container):
         before = self._sizes()
         for pane in self.panes:
             await pane.tick()
+        await self._read_times()
         if before != self._sizes():
             self._grown_at = self._frame
             self._weigh()
 
+    async def _read_times(self) -> None:
+        """Times are read where they are shown; two streams in one pane read them for themselves."""
+        index = self._index
+        if index is None or not self.stamps or self.merged:
+            return
+        before = index.count
+        try:
+            await index.advance()
+        except WhisperError:
+            return
+        if index.count != before:
+            for pane in self.visible_panes:
+                pane.redraw()
+
     def _sizes(self) -> list[int]:
-        return [pane.view.size if pane.view is not None else 0 for pane in self.panes]
+        sizes = [pane.view.size if pane.view is not None else 0 for pane in self.panes]
+        return [*sizes, self._index.count if self._index is not None else 0]
