@@ -16,7 +16,9 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.tui.commands import COMMANDS, available
 from whisper_tui.tui.follow import Reconnect
 from whisper_tui.tui.output.pens import Pens
+from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.cockpit import CockpitScreen
+from whisper_tui.tui.screens.command_screen import CommandScreen
 from whisper_tui.tui.themes import load_themes
 
 DEFAULT_THEME = "whisper-dark"
@@ -29,9 +31,12 @@ class CockpitCommands(Provider):
 
     def _found(self) -> list[tuple[str, str, str]]:
         screen = self.screen
-        if not isinstance(screen, CockpitScreen):
+        if isinstance(screen, CommandScreen):
+            meant = [command for command in screen.TABLE if screen.means_something(command.id)]
+        elif isinstance(screen, CockpitScreen):
+            meant = [command for command in COMMANDS if available(command, screen.shown)]
+        else:
             return []
-        meant = (command for command in COMMANDS if available(command, screen.shown))
         return [(f"{command.label}  ({command.key_name})", command.help, command.id) for command in meant]
 
     async def discover(self) -> Hits:
@@ -67,6 +72,7 @@ class CockpitApp(App[None]):
         theme: str | None = None,
         clock: Callable[[], float] = time.time,
         reconnect: Reconnect | None = None,
+        rule_book: RuleBook | None = None,
         farewell: str = "The supervisor and every command go on. Run whisper-tui to look again.",
     ) -> None:
         """`farewell`: what is said on the terminal when the human leaves."""
@@ -86,7 +92,9 @@ class CockpitApp(App[None]):
             self._theme_problems.append(f"There is no theme {theme!r}; there are {', '.join(themes.good)}.")
             theme = next(iter(themes.good))
         self.theme = theme
-        self._cockpit = CockpitScreen(supervision, user=user, clock=clock, reconnect=reconnect, pens=self._pens())
+        self._cockpit = CockpitScreen(
+            supervision, user=user, clock=clock, reconnect=reconnect, pens=self._pens(), rule_book=rule_book
+        )
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen."""

@@ -3,12 +3,16 @@
 from whisper_tui.tui.commands.cockpit import COCKPIT
 from whisper_tui.tui.commands.command import Command, Group, Need, available, is_alive, reads_input
 from whisper_tui.tui.commands.deciding import DECIDE
+from whisper_tui.tui.commands.history import HISTORY
 from whisper_tui.tui.commands.moving import MOVE
+from whisper_tui.tui.commands.rules import RULES
 from whisper_tui.tui.commands.running import RUN
 from whisper_tui.tui.commands.viewing import VIEW
 
 COMMANDS: tuple[Command, ...] = (*DECIDE, *RUN, *MOVE, *VIEW, *COCKPIT)
 BY_ID = {command.id: command for command in COMMANDS}
+SCREENS: tuple[tuple[Command, ...], ...] = (HISTORY, RULES)
+"""The commands of the screens that lie over the cockpit and have keys of their own."""
 GROUPS: tuple[Group, ...] = ("Decide", "Run", "Move", "View", "Cockpit")
 
-__all__ = ["BY_ID", "COMMANDS", "GROUPS", "Command", "Group", "Need", "available", "is_alive", "reads_input"]
+__all__ = ["BY_ID", "COMMANDS", "GROUPS", "SCREENS", "Command", "Group", "Need", "available", "is_alive", "reads_input"]

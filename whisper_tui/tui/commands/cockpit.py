@@ -3,6 +3,9 @@
 from whisper_tui.tui.commands.command import Command
 
 COCKPIT: tuple[Command, ...] = (
+    Command("history", "H", "History", "Look for any call ever, and play its output again.", "Cockpit"),
+    Command("rules", "L", "Rules", "See, test and change what decides without you: rules and approvals.", "Cockpit"),
+    Command("export", "E", "Export", "Write the call, its session or everything to a file.", "Cockpit", "call"),
     Command("theme", "t", "Theme", "Change between the dark and the light theme.", "Cockpit"),
     Command("help", "question_mark", "Help", "Show what every key does.", "Cockpit", in_footer=True),
     Command("quit", "q", "Quit", "Leave the cockpit; everything goes on without it.", "Cockpit", in_footer=True),

@@ -6,12 +6,13 @@ from typing import Literal
 from textual.binding import Binding
 
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
+from whisper_tui.tui.commands.keys import written
 
 Need = Literal["nothing", "call", "waiting", "alive", "reads"]
 """What must be selected: nothing, any call, one that waits for a decision, one of which something is alive, one that
 reads what is typed."""
 
-Group = Literal["Decide", "Run", "Move", "View", "Cockpit"]
+Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "History", "Rules"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,8 @@ class Command:
 
     @property
     def key_name(self) -> str:
-        """The key as it is written for people."""
-        names = {"slash": "/", "question_mark": "?", "escape": "Esc", "tab": "Tab", "shift+tab": "Shift+Tab"}
-        words = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
-        parts = self.key.replace("shift+up", "Shift+↑").replace("shift+down", "Shift+↓").split(",")
-        return " ".join((names | words | {"home": "Home", "end": "End"}).get(part, part) for part in parts)
+        """The key as it is written for people. Empty: it has none."""
+        return written(self.key)
 
 
 def available(command: Command, record: CallRecord | None) -> bool:
@@ -59,7 +57,7 @@ def available(command: Command, record: CallRecord | None) -> bool:
 
 def reads_input(record: CallRecord) -> bool:
     """Whether the command runs and can be typed to."""
-    return isinstance(record.state, Running) and (record.spec.tty or record.spec.accepts_input)
+    return isinstance(record.state, Running) and record.takes_input
 
 
 def is_alive(record: CallRecord) -> bool:

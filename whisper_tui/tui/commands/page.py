@@ -1,6 +1,8 @@
 """The page of the documentation about keys, written from the table of commands."""
 
-from whisper_tui.tui.commands import COMMANDS, GROUPS
+from collections.abc import Sequence
+
+from whisper_tui.tui.commands import COMMANDS, GROUPS, SCREENS, Command
 
 
 def keys_page() -> str:
@@ -16,14 +18,17 @@ def keys_page() -> str:
         "",
     ]
     for group in GROUPS:
-        lines += [f"## {group}", "", "| key | command | what it does | id |", "| --- | --- | --- | --- |"]
-        lines += [
-            f"| `{command.key_name}` | {command.label} | {command.help} | `cockpit.{command.id}` |"
-            for command in COMMANDS
-            if command.group == group
-        ]
-        lines.append("")
+        lines += [f"## {group}", "", *_table([command for command in COMMANDS if command.group == group])]
+    for table in SCREENS:
+        lines += [f"## On the screen: {table[0].group}", "", *_table(table)]
     return "\n".join(lines + PANE_KEYS)
+
+
+def _table(commands: Sequence[Command]) -> list[str]:
+    rows = (
+        f"| `{command.key_name}` | {command.label} | {command.help} | `cockpit.{command.id}` |" for command in commands
+    )
+    return ["| key | command | what it does | id |", "| --- | --- | --- | --- |", *rows, ""]
 
 
 PANE_KEYS = [

@@ -19,6 +19,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.tui.commands import BY_ID, COMMANDS, available
 from whisper_tui.tui.deciding import Deciding
 from whisper_tui.tui.follow import Follower, Reconnect
+from whisper_tui.tui.looking_back import LookingBack
 from whisper_tui.tui.messages import (
     BoardChanged,
     CallSelected,
@@ -30,6 +31,7 @@ from whisper_tui.tui.messages import (
 )
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.signalling import Signalling
 from whisper_tui.tui.typing_in import TypingIn
 from whisper_tui.tui.viewing import Viewing
@@ -63,17 +65,21 @@ class CockpitScreen(Screen[None]):
         clock: Callable[[], float],
         reconnect: Reconnect | None,
         pens: Pens,
+        rule_book: RuleBook | None = None,
     ) -> None:
         super().__init__()
         self.clock = clock
         self.me = Decider(surface="cockpit", who=user)
         """Who decides here."""
-        self._pens = pens
+        self.pens = pens
+        """How output is coloured now."""
+        self.rule_book = rule_book
+        """The rules that decide without a human. None: they cannot be read from here."""
         self._connected = True
         self._follower = Follower(supervision, self.post_message, reconnect)
         self._roster = Roster(self._follower.board)
         self._deciding = Deciding(self)
-        groups = (self._deciding, TypingIn(self), Signalling(self), Viewing(self))
+        groups = (self._deciding, TypingIn(self), Signalling(self), Viewing(self), LookingBack(self))
         self.does: dict[str, Callable[[], object]] = {
             id_: do for group in groups for id_, do in group.commands().items()
         }
@@ -89,7 +95,7 @@ class CockpitScreen(Screen[None]):
                 yield CallList(self.clock, id="calls")
             with Vertical(id="right"):
                 yield CallPanel(id="call")
-                yield OutputArea(self._pens, id="output")
+                yield OutputArea(self.pens, id="output")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -232,6 +238,7 @@ class CockpitScreen(Screen[None]):
 
     def recolour(self, pens: Pens) -> None:
         """Draw output in the colours of another theme."""
+        self.pens = pens
         self.query_one(OutputArea).recolour(pens)
 
     def _tick(self) -> None:

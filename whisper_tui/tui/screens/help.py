@@ -8,8 +8,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
-from whisper_tui.tui.commands import COMMANDS
+from whisper_tui.tui.commands import COMMANDS, Command
 from whisper_tui.tui.commands.page import PANE_KEYS
+from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
 from whisper_tui.tui.spans import BLANK, Paragraph, Role, Span
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
@@ -34,6 +35,11 @@ class HelpScreen(Dialog[None]):
     LEAVE = "Close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,q", "leave", "Close")]
 
+    def __init__(self, commands: tuple[Command, ...] = COMMANDS) -> None:
+        """`commands`: those of the screen that is below."""
+        super().__init__()
+        self._commands = commands
+
     def compose(self) -> ComposeResult:
         """Groups of keys, then signs."""
         with Vertical(classes="dialog") as dialog:
@@ -44,7 +50,7 @@ class HelpScreen(Dialog[None]):
     def on_mount(self) -> None:
         """Scroll at once."""
         view = self.query_one(ParagraphsView)
-        view.show(help_paragraphs(), from_top=True)
+        view.show(help_paragraphs(in_force(self.app).commands(self._commands)), from_top=True)
         view.focus()
 
     def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:
@@ -53,12 +59,12 @@ class HelpScreen(Dialog[None]):
         self.query_one(".dialog").border_subtitle = Content(more)
 
 
-def help_paragraphs() -> tuple[Paragraph, ...]:
+def help_paragraphs(commands: tuple[Command, ...] = COMMANDS) -> tuple[Paragraph, ...]:
     """The whole text."""
     found: list[Paragraph] = []
-    for group, commands in groupby(COMMANDS, key=lambda command: command.group):
+    for group, of_group in groupby(commands, key=lambda command: command.group):
         found += [Paragraph((Span(group, "running"),))]
-        found += [_row(command.key_name, command.help) for command in commands]
+        found += [_row(command.key_name, command.help) for command in of_group]
         found.append(BLANK)
     for title, rows in _tables(PANE_KEYS):
         found += [Paragraph((Span(title, "running"),)), *(_row(key, words) for key, words in rows), BLANK]

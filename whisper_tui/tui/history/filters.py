@@ -1,0 +1,116 @@
+"""Which calls of the past are looked for: what the journal can tell, and what is tested call by call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar, get_args
+
+from whisper_tui.model.ending import Denied, Exited, Lost, Withdrawn
+from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.state import CallRecord, Ended
+
+VerdictIs = Literal["any", "allowed", "asked", "refused"]
+EndingIs = Literal["any", "exit 0", "failed", "denied", "withdrawn", "lost", "still open"]
+DeciderIs = Literal["anyone", "a human", "me", "a rule", "memory", "nobody yet"]
+PeriodIs = Literal["any", "last hour", "last 24 hours", "last 7 days", "last 30 days", "earlier"]
+
+SECONDS: dict[PeriodIs, float] = {
+    "last hour": 3600,
+    "last 24 hours": 86_400,
+    "last 7 days": 7 * 86_400,
+    "last 30 days": 30 * 86_400,
+}
+EARLIER_S = SECONDS["last 30 days"]
+"""Seconds before which calls are *earlier*."""
+
+Choice = TypeVar("Choice", VerdictIs, EndingIs, DeciderIs, PeriodIs)
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a call has to be."""
+
+    text: str = ""
+    session_id: str | None = None
+    verdict: VerdictIs = "any"
+    ending: EndingIs = "any"
+    decider: DeciderIs = "anyone"
+    period: PeriodIs = "any"
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is any call that is not looked for."""
+        return self != Filters()
+
+    def query(self, limit: int, before: str | None) -> HistoryQuery:
+        """What of it the journal can tell."""
+        open_only = self.ending == "still open"
+        text = self.text.strip()
+        return HistoryQuery(limit=limit, before=before, session_id=self.session_id, text=text, open_only=open_only)
+
+    def since(self, now: float) -> float | None:
+        """When the oldest call came that is looked for, in seconds since the epoch. None: there is no such limit."""
+        seconds = SECONDS.get(self.period)
+        return now - seconds if seconds is not None else None
+
+    def until(self, now: float) -> float | None:
+        """When the newest call came that is looked for. None: there is no such limit."""
+        return now - EARLIER_S if self.period == "earlier" else None
+
+    def matches(self, record: CallRecord, me: str) -> bool:
+        """Whether a call is looked for, as far as the journal cannot tell. `me`: the name of who looks."""
+        return self._judged_like_that(record) and self._ended_like_that(record) and self._decided_like_that(record, me)
+
+    def _judged_like_that(self, record: CallRecord) -> bool:
+        if self.verdict == "any":
+            return True
+        kind = record.verdict.kind if record.verdict is not None else None
+        return kind == {"allowed": "allow", "asked": "ask", "refused": "refuse"}[self.verdict]
+
+    def _ended_like_that(self, record: CallRecord) -> bool:
+        ending = record.state.ending if isinstance(record.state, Ended) else None
+        match self.ending:
+            case "any":
+                return True
+            case "exit 0":
+                return isinstance(ending, Exited) and ending.code == 0
+            case "failed":
+                other = isinstance(ending, Denied | Withdrawn | Lost) or ending is None or ending.kind == "handed_over"
+                return not other and not (isinstance(ending, Exited) and ending.code == 0)
+            case "still open":
+                return record.is_open
+            case kind:
+                return ending is not None and ending.kind == kind
+
+    def _decided_like_that(self, record: CallRecord, me: str) -> bool:
+        surface = record.decided_by.surface if record.decided_by is not None else None
+        match self.decider:
+            case "anyone":
+                return True
+            case "nobody yet":
+                return surface is None
+            case "a rule":
+                return surface == "rule"
+            case "memory":
+                return surface == "memory"
+            case "me":
+                return is_human(record) and record.decided_by is not None and record.decided_by.who == me
+            case "a human":
+                return is_human(record)
+
+
+def is_human(record: CallRecord) -> bool:
+    """Whether a human decided about it."""
+    return record.decided_by is not None and record.decided_by.surface not in {"rule", "memory", "agent"}
+
+
+def _following(choices: tuple[Choice, ...], now: Choice) -> Choice:
+    return choices[(choices.index(now) + 1) % len(choices)]
+
+
+NEXT: dict[str, Callable[[Filters], Filters]] = {
+    "verdict": lambda now: replace(now, verdict=_following(get_args(VerdictIs), now.verdict)),
+    "ending": lambda now: replace(now, ending=_following(get_args(EndingIs), now.ending)),
+    "decider": lambda now: replace(now, decider=_following(get_args(DeciderIs), now.decider)),
+    "period": lambda now: replace(now, period=_following(get_args(PeriodIs), now.period)),
+}
+"""Each filter with its next choice."""

@@ -1,0 +1,1 @@
+"""What decides without a human, in words: remembered approvals and rules."""

@@ -1,0 +1,268 @@
+"""Rules and memory: what decides without a human, how often it did, and what would be said to a command."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.export.calls import PAGE, newest_first
+from whisper_tui.model.decision import Grant
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.text import visible
+from whisper_tui.tui.commands.rules import RULES
+from whisper_tui.tui.editor import edit
+from whisper_tui.tui.remembering.entries import (
+    Entry,
+    Heading,
+    Hits,
+    entries,
+    grant_paragraphs,
+    judgement_paragraphs,
+    row,
+    rule_paragraphs,
+)
+from whisper_tui.tui.rule_book import RuleList, ShownRule
+from whisper_tui.tui.screens.command_screen import CommandScreen
+from whisper_tui.tui.screens.dialog import Dialog
+from whisper_tui.tui.screens.help import HelpScreen
+from whisper_tui.tui.spans import Line, Span, said
+from whisper_tui.tui.widgets.line_view import LineView
+from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+from whisper_tui.tui.words import count, told
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.screens.cockpit import CockpitScreen
+
+LOOKED_AT = 5000
+"""Calls of the history in which the decisions of rules are counted."""
+
+
+class TestBox(Input):
+    """Where a command is typed; Esc gives the focus back to the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "done", "To the list", show=False)]
+
+    def action_done(self) -> None:
+        """Look at the list again."""
+        self.screen.query_one(OptionList).focus()
+
+
+class RemoveRuleScreen(Dialog[bool]):
+    """Asks before a rule is taken out of the file."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "remove", "Remove it")]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Remove it", "remove"),)
+
+    def __init__(self, rule: ShownRule, path: Path) -> None:
+        super().__init__()
+        self._rule = rule
+        self._path = path
+
+    def compose(self) -> ComposeResult:
+        """Which rule, and where it stands."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content("Remove a rule")
+            words = f"{self._rule.effect}: {visible(self._rule.subject)}"
+            yield Static(Content(words), classes="dialog-text")
+            note = f"All rules called {visible(self._rule.name)!r} are taken out of {self._path}. It holds at once."
+            yield Static(Content(note), classes="dialog-note")
+            yield from self.buttons()
+
+    def action_remove(self) -> None:
+        """Do it."""
+        self.dismiss(True)
+
+
+class RulesScreen(CommandScreen):
+    """Routes between the list, the field and the words on the right."""
+
+    TABLE = RULES
+    BINDINGS = [command.binding() for command in RULES]  # noqa: RUF012
+    CSS_PATH = "rules.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012
+    AUTO_FOCUS = "#remembered"
+
+    def __init__(self, cockpit: "CockpitScreen") -> None:
+        super().__init__()
+        self._cockpit = cockpit
+        self._book = cockpit.rule_book
+        self._rules = RuleList()
+        self._grants: tuple[Grant, ...] = ()
+        self._entries: list[Entry] = []
+        self._hits = Hits(0, Counter())
+        self.does: dict[str, Callable[[], object]] = {
+            "rules-test": lambda: self.query_one(TestBox).focus(),
+            "rules-revoke": self._revoke,
+            "rules-edit": self._edit,
+            "rules-reload": self._reload,
+            "rules-help": lambda: self.app.push_screen(HelpScreen(RULES)),
+            "rules-leave": lambda: self.dismiss(None),
+        }
+
+    def compose(self) -> ComposeResult:
+        """A field, the list, the words, keys."""
+        yield LineView(id="rules-status")
+        yield TestBox(placeholder="a command to test: press /, type it, Enter", compact=True, id="rules-test")
+        with Horizontal(id="rules-body"):
+            yield OptionList(id="remembered")
+            yield ParagraphsView(id="rules-words")
+        yield Footer(show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        """Read everything, then count what rules decided."""
+        self.query_one(TestBox).cursor_blink = False
+        await self._reload()
+        self.run_worker(self._count_hits(), name="hits")
+
+    async def _reload(self) -> None:
+        try:
+            self._grants = await self._cockpit.supervision.grants()
+            if self._book is not None:
+                self._rules = await asyncio.to_thread(self._book.rules)
+        except WhisperError as error:
+            self._cockpit.tell(told(error), severity="error")
+        self._draw()
+
+    async def _count_hits(self) -> None:
+        try:
+            async for page in newest_first(self._cockpit.supervision, HistoryQuery(limit=PAGE)):
+                self._hits.looked_at += len(page)
+                self._hits.by_rule.update(r.verdict.rule for r in page if r.verdict is not None and r.verdict.rule)
+                if self._hits.looked_at >= LOOKED_AT:
+                    break
+        except WhisperError as error:
+            self._cockpit.tell(told(error), severity="warning")
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw the list; what is highlighted stays so."""
+        listed = self.query_one(OptionList)
+        at = listed.highlighted
+        self._entries = entries(self._grants, self._rules)
+        options = [
+            Option(_content(row(entry, self._hits)), disabled=isinstance(entry, Heading)) for entry in self._entries
+        ]
+        listed.clear_options().add_options(options)
+        possible = [number for number, entry in enumerate(self._entries) if not isinstance(entry, Heading)]
+        if possible:
+            listed.highlighted = next((number for number in possible if at is not None and number >= at), possible[-1])
+            if at is None:
+                listed.highlighted = possible[0]
+        self._draw_status()
+        self._show_highlighted()
+
+    def _draw_status(self) -> None:
+        rules = self._rules
+        left: Line = (
+            Span(" whisper_tui ", "strong"),
+            Span("  rules and memory ", "running"),
+            Span(f" {count(len(self._grants), 'approval')}, {count(len(rules.rules), 'rule')}"),
+        )
+        looking = "run unasked" if rules.looking_runs else "are asked like all others"
+        right: Line = (Span(f"commands that only look {looking} ", "muted"),)
+        if rules.broken is not None:
+            right = (*said(f"everything is asked: {rules.broken} ", "bad"),)
+        elif self._book is None:
+            right = (Span("the rules cannot be read from here ", "muted"),)
+        self.query_one("#rules-status", LineView).show(left, right)
+
+    @property
+    def _highlighted(self) -> Entry | None:
+        at = self.query_one(OptionList).highlighted
+        return self._entries[at] if at is not None and at < len(self._entries) else None
+
+    @on(OptionList.OptionHighlighted)
+    def _show_highlighted(self) -> None:
+        now, entry = self._cockpit.clock(), self._highlighted
+        match entry:
+            case Grant():
+                words = grant_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
+            case ShownRule():
+                path = str(self._book.path) if self._book is not None else ""
+                words = rule_paragraphs(entry, self._hits, path, now)
+            case _:
+                words = ()
+        self.query_one(ParagraphsView).show(words, from_top=True)
+
+    @on(Input.Submitted, "#rules-test")
+    async def _test(self, event: Input.Submitted) -> None:
+        text = event.value
+        if not text.strip() or self._book is None:
+            return
+        shown = self._cockpit.shown
+        session = self._cockpit.board.sessions.get(shown.call.session_id) if shown is not None else None
+        directory = session.root if session is not None else str(Path.cwd())
+        try:
+            found = await asyncio.to_thread(self._book.judge, text, directory)
+        except WhisperError as error:
+            self._cockpit.tell(told(error), severity="error")
+            return
+        self.query_one(ParagraphsView).show(judgement_paragraphs(text, directory, found), from_top=True)
+
+    async def _revoke(self) -> None:
+        entry = self._highlighted
+        if isinstance(entry, Grant):
+            try:
+                await self._cockpit.supervision.revoke(entry.id, self._cockpit.me)
+            except WhisperError as error:
+                self._cockpit.tell(told(error), severity="warning")
+            else:
+                self._cockpit.tell(f"Approval {entry.id} is forgotten; the command is asked again.")
+            await self._reload()
+        elif isinstance(entry, ShownRule):
+            self._ask_to_remove(entry)
+
+    def _ask_to_remove(self, rule: ShownRule) -> None:
+        if self._book is None or not rule.removable:
+            self._cockpit.tell(f"The rule {rule.name} stands in the configuration file: change it there.")
+            return
+
+        def answered(remove: bool | None) -> None:
+            if remove:
+                self.run_worker(self._remove(rule), name="remove rule")
+
+        self.app.push_screen(RemoveRuleScreen(rule, self._book.path), answered)
+
+    async def _remove(self, rule: ShownRule) -> None:
+        if self._book is not None:
+            try:
+                await asyncio.to_thread(self._book.remove, rule.name)
+            except WhisperError as error:
+                self._cockpit.tell(told(error), severity="error")
+            else:
+                self._cockpit.tell(f"The rule {rule.name} is removed.")
+            await self._reload()
+
+    async def _edit(self) -> None:
+        if self._book is None:
+            return
+        try:
+            edit(self.app, self._book.path)
+        except WhisperError as error:
+            self._cockpit.tell(told(error), severity="warning")
+        await self._reload()
+
+
+def _content(line: Line) -> Content:
+    return Content.assemble(*((span.text, _STYLES.get(span.role, "")) for span in line))
+
+
+_STYLES = {
+    "running": "bold $running",
+    "muted": "$muted",
+    "good": "bold $success",
+    "bad": "bold $error",
+    "waiting": "bold $waiting",
+    "hidden": "bold $hidden-text on $hidden-back",
+}
+"""The roles that rows of the list have, in the colours of the theme."""
