@@ -8,6 +8,7 @@ from textual.widgets import Button
 
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.commands import BY_ID, Command, available
+from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.messages import CommandWanted
 
 BUTTONS = ("approve", "approve-session", "edit", "deny", "deny-session", "type", "signal", "kill")
@@ -19,7 +20,12 @@ class ActionBar(Horizontal):
     def compose(self) -> ComposeResult:
         """All buttons; those without a meaning are not displayed."""
         for command in (BY_ID[id_] for id_ in BUTTONS):
-            button = Button(_label(command), id=f"do-{command.id}", classes=f"-{command.group.lower()}", compact=True)
+            button = Button(
+                _label(in_force(self.app).command(command)),
+                id=f"do-{command.id}",
+                classes=f"-{command.group.lower()}",
+                compact=True,
+            )
             button.can_focus = False
             button.tooltip = command.help
             yield button
