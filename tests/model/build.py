@@ -4,10 +4,22 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import ClientInfo, Session, ToolCall
 from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
-from whisper_tui.model.ending import Denied, Ending, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.ending import (
+    Denied,
+    Ending,
+    Exited,
+    FailedToStart,
+    HandedOver,
+    Lost,
+    Signalled,
+    TimedOut,
+    Withdrawn,
+)
 from whisper_tui.model.event import (
     AgentGaveUp,
+    AgentReturned,
     BackgroundSeen,
+    Claimed,
     Decided,
     Event,
     Finished,
@@ -26,6 +38,7 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
+from whisper_tui.model.state import Claim
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 
 HUMAN = Decider(surface="cockpit", who="ada")
@@ -62,6 +75,8 @@ def a_call(call_id: str = "1", spec: CommandSpec | None = None, session_id: str 
         description="See what changed",
         key="k1",
         twin="t1",
+        rejoin=True,
+        asker="reviewer",
         submitted_at=2.0,
     )
 
@@ -152,6 +167,7 @@ ENDINGS: tuple[Ending, ...] = (
     FailedToStart(problem="program_not_found", subject="gti", message="Command not found: gti"),
     Denied(by=HUMAN, reason="use the staging server instead"),
     Withdrawn(why="the agent took it back"),
+    HandedOver(),
     Lost(why="the machine was restarted while it ran"),
 )
 """One of every kind."""
@@ -165,17 +181,21 @@ def one_of_each() -> tuple[Event, ...]:
     edited = Approve(edited=a_shell("make clean", timeout_s=5.0), remember="exact_for_session")
     return (
         opened(),
-        SessionDescribed(at=1.1, session_id="s1", client=ClientInfo(name="an agent", version="1.2")),
+        SessionDescribed(at=1.1, session_id="s1", client=ClientInfo(name="an agent", version="1.2", model="a model")),
         SessionResumed(at=1.2, session_id="s1", pid=77),
         submitted(),
         judged(verdict=risky),
         decided(decision=edited),
         Granted(at=3.1, grant=a_grant()),
+        Claimed(
+            at=4.5, call_id="1", claim=Claim(by="one", stdin=True, without=("TOKEN",), environment={"PAGER": "cat"})
+        ),
         started(),
         spawned(),
         BackgroundSeen(at=5.5, call_id="1", processes=(left_behind(), left_behind(5001, alive=False))),
         SignalSent(at=5.6, call_id="1", number=15, target="tree", by=HUMAN),
         AgentGaveUp(at=5.7, call_id="1", why="it was cancelled", stopping=True),
+        AgentReturned(at=5.8, call_id="1"),
         finished(),
         settled(),
         GrantUsed(at=7.1, session_id="s1", grant_id="g1", call_id="1"),

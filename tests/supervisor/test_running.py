@@ -224,7 +224,7 @@ async def test_a_journal_of_a_newer_version_is_left_alone(bench: Bench) -> None:
     with pytest.raises(BadStateDirectory, match="newer whisper_tui"):
         await bench.open()
     journal = sqlite3.connect(bench.home.state / "journal.sqlite")
-    journal.execute("PRAGMA user_version = 1")
+    journal.execute("PRAGMA user_version = 2")
     journal.close()
     await bench.open()
 

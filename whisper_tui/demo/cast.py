@@ -19,7 +19,7 @@ from whisper_tui.model.event import (
     Started,
     Submitted,
 )
-from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Stream, Usage
+from whisper_tui.model.run import BackgroundProcess, OutputSizes, OutputSpan, ProcessIdentity, RunProcess, Stream, Usage
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -65,6 +65,8 @@ class Cast:
         """Why the stage cannot be used. None: it can."""
         self.written: dict[str, Written] = {}
         """What each run has written, by its call."""
+        self.spans: dict[str, list[OutputSpan]] = {}
+        """When it was written."""
         self._watchers: set[asyncio.Event] = set()
         self._submitted = 0
         self._next_pid = 4100
@@ -115,7 +117,11 @@ class Cast:
 
     def write(self, call_id: str, data: bytes, stream: Stream = "out") -> None:
         """The command writes output."""
-        self.written.setdefault(call_id, Written()).stream(stream).extend(data)
+        stored = self.written.setdefault(call_id, Written()).stream(stream)
+        if data:
+            span = OutputSpan(at=self.clock(), stream=stream, start=len(stored), length=len(data))
+            self.spans.setdefault(call_id, []).append(span)
+        stored.extend(data)
 
     def leave_behind(self, call_id: str, *commands: str) -> None:
         """The command starts processes that outlive it."""

@@ -40,7 +40,8 @@ class Onlooker:
         """Wait until nothing waits, nothing runs and nothing is left behind. Raises `StoryBroke`."""
         board = self.board
         await self._until(
-            lambda: not (board.waiting or board.queued or board.running or board.unsettled), "everything to be over"
+            lambda: not (board.waiting or board.held or board.queued or board.running or board.unsettled),
+            "everything to be over",
         )
 
     async def read(self, call_id: str, text: str) -> None:

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator
 
 from whisper_tui.demo.cast import Cast, Written
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
-from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
-from whisper_tui.model.ending import Denied, Signalled, Withdrawn
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Deny, Grant, Scope
+from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning
 from whisper_tui.model.event import (
     AgentGaveUp,
+    Claimed,
     Decided,
     Event,
     Finished,
@@ -22,7 +24,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.port import HistoryQuery, Supervision, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Waiting
+from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
 
 BATCH = 1000
 """Events handed out at once."""
@@ -57,6 +59,23 @@ class Stage(Cast, Supervision):
         self._check()
         return self.ask(request)
 
+    async def decided(self, call_id: str) -> CallRecord:
+        """Wait until nobody needs to be asked any more."""
+        return await self._reached(call_id, (Held, Queued, Starting, Running, Ended))
+
+    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+        """Whoever shows a ticket on the stage has the command started."""
+        self._check()
+        self.happen(Claimed(at=self.clock(), call_id=call_id, claim=claim))
+        self.start(call_id)
+        return self.known(call_id)
+
+    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
+        """An agent runs a command itself."""
+        self._check()
+        self.happen(Finished(at=self.clock(), call_id=call_id, ending=HandedOver()))
+        return self.known(call_id)
+
     async def started(self, call_id: str) -> CallRecord:
         """Wait until the call runs or has its ending."""
         return await self._reached(call_id, (Running, Ended))
@@ -77,12 +96,17 @@ class Stage(Cast, Supervision):
         """The agent no longer wants it."""
         self._check()
         state = self.known(call_id).state
-        if isinstance(state, Waiting | Queued):
+        if isinstance(state, Waiting | Held | Queued):
             self.happen(Finished(at=self.clock(), call_id=call_id, ending=Withdrawn(why=why)))
         elif isinstance(state, Running):
             self.happen(AgentGaveUp(at=self.clock(), call_id=call_id, why=why))
             if stop_running:
                 self.finish(call_id, Signalled(number=15, by_us=True))
+
+    async def leave(self, call_id: str, why: str) -> None:
+        """The agent stops waiting for the answer."""
+        self._check()
+        self.happen(AgentGaveUp(at=self.clock(), call_id=call_id, why=why))
 
     async def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
         """Events in batches, endless."""
@@ -114,7 +138,8 @@ class Stage(Cast, Supervision):
             self._deny(record, decision, by)
         else:
             self._remember(record, decision, by)
-            self.start(call_id)
+            if record.call.ticket is None:
+                self.start(call_id)
 
     async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
         """Send a signal; the usual ones end whatever gets them."""
@@ -155,9 +180,9 @@ class Stage(Cast, Supervision):
         return None
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """The stage keeps no time index."""
+        """When what was written was written."""
         self._check()
-        return ()
+        return tuple(self.spans.get(call_id, ())[after : after + limit])
 
     async def record(self, call_id: str) -> CallRecord:
         """A call on the board."""
@@ -175,6 +200,23 @@ class Stage(Cast, Supervision):
         self._check()
         grants = self.board.grants.values()
         return tuple(g for g in grants if g.revoked_at is None and session_id in {None, g.session_id})
+
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """On the stage a scope covers the calls of the same command, or that begin with the same words."""
+        self._check()
+        record = self.known(call_id)
+        words = getattr(scope, "words", None)
+        begins = " ".join(words) if words else None
+        same = [
+            other.id
+            for other in reversed(self.board.calls.values())
+            if (
+                " ".join(_words_of(other)).startswith(begins)
+                if begins
+                else other.call.spec.identity() == (edited or record.call.spec).identity()
+            )
+        ]
+        return Coverage(looked_at=len(self.board.calls), calls=tuple(same))
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
@@ -257,3 +299,9 @@ def _matches(record: CallRecord, query: HistoryQuery) -> bool:
         return False
     words = f"{record.call.tool} {record.call.description} {' '.join(record.spec.command.words())}"
     return query.text.casefold() in words.casefold()
+
+
+def _words_of(record: CallRecord) -> tuple[str, ...]:
+    """The words of a command, without the shell around them."""
+    command = record.call.spec.command
+    return (command.text,) if isinstance(command, Shell) else command.words()

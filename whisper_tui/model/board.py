@@ -9,8 +9,10 @@ from whisper_tui.model.decision import Grant
 from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
     AgentGaveUp,
+    AgentReturned,
     BackgroundSeen,
     CallEvent,
+    Claimed,
     Decided,
     Event,
     Finished,
@@ -30,7 +32,7 @@ from whisper_tui.model.event import (
     Started,
     Submitted,
 )
-from whisper_tui.model.state import CallRecord, CallState, Ended, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, CallState, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 
 ENDED_KEPT = 1000
 """How many settled calls a board remembers; older ones are in the journal."""
@@ -47,6 +49,8 @@ class Board:
         self.grants: dict[str, Grant] = {}
         self.waiting: dict[str, None] = {}
         """Ids of the calls that a human has to decide, oldest first."""
+        self.held: dict[str, None] = {}
+        """Ids of the approved calls whose agents have not shown the ticket yet."""
         self.queued: dict[str, None] = {}
         self.running: dict[str, None] = {}
         """Ids of the calls that are starting or running."""
@@ -126,6 +130,8 @@ class Board:
         match record.state:
             case Waiting():
                 return self.waiting
+            case Held():
+                return self.held
             case Queued():
                 return self.queued
             case Starting() | Running():
@@ -146,19 +152,18 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
         case Judged():
             return _judged(record, event)
         case Decided():
-            state = Queued(since=event.at) if event.decision.kind == "approve" else record.state
             change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at}
-            return _with(record, state, **change)
+            return _with(record, _decided(record, event), **change)
+        case Claimed():
+            return _with(record, Queued(since=event.at), claim=event.claim)
         case Started():
             return _with(record, Starting(attempt=event.attempt, since=event.at))
         case Spawned():
             return _with(record, Running(attempt=event.attempt, process=event.process))
         case BackgroundSeen():
             return _with(record, record.state, background=event.processes)
-        case SignalSent():
-            return _with(record, record.state, signals=(*record.signals, event.number))
-        case AgentGaveUp():
-            return _with(record, record.state, agent_gave_up=event.why, stopping=event.stopping)
+        case SignalSent() | AgentGaveUp() | AgentReturned():
+            return _with(record, record.state, **_note(record, event))
         case Finished():
             return _with(record, _ended(record, event))
         case Settled():
@@ -171,10 +176,30 @@ def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
     return record.model_copy(update={"state": state, **change})
 
 
+def _note(record: CallRecord, event: SignalSent | AgentGaveUp | AgentReturned) -> dict[str, object]:
+    """What is noted beside a call, which stays where it is."""
+    match event:
+        case SignalSent():
+            return {"signals": (*record.signals, event.number)}
+        case AgentGaveUp():
+            return {"agent_gave_up": event.why, "stopping": event.stopping}
+        case AgentReturned():
+            return {"agent_gave_up": None}
+
+
+def _decided(record: CallRecord, event: Decided) -> CallState:
+    """An approved call waits for a worker, or first for its agent to show the ticket."""
+    if event.decision.kind != "approve":
+        return record.state
+    if record.call.ticket is not None and record.claim is None:
+        return Held(since=event.at)
+    return Queued(since=event.at)
+
+
 def _judged(record: CallRecord, event: Judged) -> CallRecord:
     """Only *ask* moves a call: an allowed or refused one waits for the decision that says so."""
     change: dict[str, object] = {"verdict": event.verdict, "resolved": event.resolved}
-    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Queued):
+    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued):
         return _with(record, record.state, **change)
     if isinstance(record.state, Unjudged):
         return _with(record, Waiting(since=event.at), **change)

@@ -15,6 +15,8 @@ class ClientInfo(Value):
 
     name: str
     version: str = ""
+    model: str = ""
+    """The language model behind it, where it says so."""
 
 
 class SessionHello(Value):
@@ -32,6 +34,8 @@ class SessionHello(Value):
     """What the agent's commands inherit. Kept in a private file, never in the journal."""
     resume: str | None = None
     """The id of a session that this connection continues, after a supervisor went away."""
+    key: str | None = None
+    """The agent's own name of its session, where it connects anew for every call: the same key is the same session."""
 
 
 class Session(Value):
@@ -43,6 +47,7 @@ class Session(Value):
     client: ClientInfo | None = None
     pid: int | None = None
     trust: Trust = "untrusted_external"
+    key: str | None = None
     opened_at: float
     """Seconds since the epoch."""
     closed_at: float | None = None
@@ -65,6 +70,14 @@ class CallRequest(Value):
     """What two calls of a session have in common that are the same to the agent. None: it has no twins."""
     join_twin: bool = False
     """Whether an open call with the same twin takes the place of this one, so that nobody is asked again."""
+    rejoin: bool = False
+    """Whether a call with the same twin takes the place of this one if its agent stopped waiting for the answer."""
+    asker: str = ""
+    """Which helper of the agent asks. Empty: the agent itself."""
+    ticket: str | None = None
+    """A secret that has to be shown before it starts, once it is approved. None: it starts by itself."""
+    by_agent: bool = False
+    """Whether the agent runs it itself once it is approved, out of the supervisor's sight."""
 
 
 class ToolCall(Value):
@@ -80,5 +93,9 @@ class ToolCall(Value):
     key: str | None = None
     twin: str | None = None
     join_twin: bool = False
+    rejoin: bool = False
+    asker: str = ""
+    ticket: str | None = None
+    by_agent: bool = False
     submitted_at: float
     """Seconds since the epoch."""

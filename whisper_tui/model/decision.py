@@ -43,10 +43,19 @@ Scope = Literal["exact_for_session"] | Annotated[ExactScope | PrefixScope | Rule
 """How far an approval reaches beyond this one call. The word alone is an exact scope without limits."""
 
 
+class Coverage(Value):
+    """Which of the calls so far an approval would have let through."""
+
+    looked_at: int
+    """How many of the newest calls were looked at."""
+    calls: tuple[str, ...] = ()
+    """Ids of those that it covers, newest first."""
+
+
 class Decider(Value):
     """Who decided, and through what."""
 
-    surface: Literal["cockpit", "command line", "library", "rule", "memory", "demo"]
+    surface: Literal["cockpit", "command line", "library", "rule", "memory", "agent", "demo"]
     who: str = ""
     """User name, rule or grant."""
 

@@ -59,6 +59,12 @@ class Withdrawn(Value):
     why: str
 
 
+class HandedOver(Value):
+    """It was approved, and its agent runs it itself: what became of it is not known here."""
+
+    kind: Literal["handed_over"] = "handed_over"
+
+
 class Lost(Value):
     """It ran, or may have run, and its end cannot be known. Never run again by itself."""
 
@@ -67,6 +73,6 @@ class Lost(Value):
 
 
 Ending = Annotated[
-    Exited | Signalled | TimedOut | FailedToStart | Denied | Withdrawn | Lost,
+    Exited | Signalled | TimedOut | FailedToStart | Denied | Withdrawn | HandedOver | Lost,
     Field(discriminator="kind"),
 ]

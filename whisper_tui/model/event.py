@@ -9,6 +9,7 @@ from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Decider, Decision, Grant
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, RunProcess, SignalTarget, Usage
+from whisper_tui.model.state import Claim
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -116,13 +117,28 @@ class SignalSent(Fact):
 
 
 class AgentGaveUp(Fact):
-    """The agent no longer waits for a call that has started."""
+    """The agent no longer waits for the answer."""
 
     kind: Literal["agent_gave_up"] = "agent_gave_up"
     call_id: str
     why: str
     stopping: bool = False
     """Whether the run is being ended because of it."""
+
+
+class AgentReturned(Fact):
+    """The agent waits for the answer again."""
+
+    kind: Literal["agent_returned"] = "agent_returned"
+    call_id: str
+
+
+class Claimed(Fact):
+    """The ticket of an approved call was shown: it may start."""
+
+    kind: Literal["claimed"] = "claimed"
+    call_id: str
+    claim: Claim
 
 
 class Finished(Fact):
@@ -169,7 +185,18 @@ class GrantRevoked(Fact):
 
 
 CallEvent = (
-    Submitted | Judged | Decided | Started | Spawned | BackgroundSeen | SignalSent | AgentGaveUp | Finished | Settled
+    Submitted
+    | Judged
+    | Decided
+    | Claimed
+    | Started
+    | Spawned
+    | BackgroundSeen
+    | SignalSent
+    | AgentGaveUp
+    | AgentReturned
+    | Finished
+    | Settled
 )
 SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionClosed
 GrantEvent = Granted | GrantUsed | GrantRevoked

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
-from whisper_tui.model.decision import Decider, Decision, Grant
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.event import Event
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.value import Value
 
 
@@ -57,6 +58,18 @@ class Supervision(Protocol):
         """Hand in a call. Returns its id once it is journaled, or the id of the call that it joins."""
         ...
 
+    async def decided(self, call_id: str) -> CallRecord:
+        """Wait until nobody needs to be asked any more. May take as long as a human takes."""
+        ...
+
+    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+        """Show the ticket of an approved call, which starts it. `Refused` for any but the first claimer."""
+        ...
+
+    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
+        """Show the ticket of an approved call that its agent runs itself."""
+        ...
+
     async def started(self, call_id: str) -> CallRecord:
         """Wait until the call has a process or its ending. May take as long as a human takes."""
         ...
@@ -78,6 +91,10 @@ class Supervision(Protocol):
 
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
         """The agent no longer wants it: a call that has not started is withdrawn, a running one is stopped if told."""
+        ...
+
+    async def leave(self, call_id: str, why: str) -> None:
+        """The agent stops waiting for the answer: the call goes on as it is, marked, and can be rejoined."""
         ...
 
     def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
@@ -122,6 +139,13 @@ class Supervision(Protocol):
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
         """The remembered approvals that hold."""
+        ...
+
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """Which of the newest calls would have been let through, had this one been approved with that scope.
+
+        `Refused` for a scope that may not be given for it, with the reason.
+        """
         ...
 
     async def revoke(self, grant_id: str, by: Decider) -> None:

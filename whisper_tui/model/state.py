@@ -30,6 +30,13 @@ class Waiting(Value):
     """What the human had made of it before it came back."""
 
 
+class Held(Value):
+    """Allowed; starts when its agent shows the ticket."""
+
+    kind: Literal["held"] = "held"
+    since: float
+
+
 class Queued(Value):
     """Allowed; waits for a free worker."""
 
@@ -67,8 +74,21 @@ class Ended(Value):
     settled: bool = True
 
 
+class Claim(Value):
+    """What whoever shows a ticket brings along."""
+
+    by: str
+    """A word of the claimer's own: who says it again, after a connection was lost, is the same claimer."""
+    stdin: bool = False
+    """Whether it passes on standard input. False: it has none."""
+    without: tuple[str, ...] = ()
+    """Names of the session's variables that the agent keeps from its commands."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Harmless variables that the agent gives its commands."""
+
+
 CallState = Annotated[
-    Unjudged | Waiting | Queued | Starting | Running | Ended,
+    Unjudged | Waiting | Held | Queued | Starting | Running | Ended,
     Field(discriminator="kind"),
 ]
 
@@ -90,6 +110,8 @@ class CallRecord(Value):
     """Why the agent no longer waits for the answer. None: it does."""
     stopping: bool = False
     """Whether the agent has asked for the run to be ended."""
+    claim: Claim | None = None
+    """Who showed its ticket. None: nobody yet, or it has none."""
 
     @property
     def id(self) -> str:
@@ -113,6 +135,11 @@ class CallRecord(Value):
         if isinstance(self.decision, Approve) and self.decision.edited is not None:
             return self.decision.edited
         return self.call.spec
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether its standard input or terminal stays open while it runs."""
+        return self.spec.accepts_input or self.spec.tty or (self.claim is not None and self.claim.stdin)
 
     @property
     def process(self) -> RunProcess | None:

@@ -11,12 +11,13 @@ from whisper_tui.model.ending import (
     Ending,
     Exited,
     FailedToStart,
+    HandedOver,
     Lost,
     Signalled,
     TimedOut,
     Withdrawn,
 )
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 
 Row = dict[str, Any]
 """An object that `json.dumps` takes as it is."""
@@ -110,7 +111,7 @@ def _since(record: CallRecord) -> float:
     match record.state:
         case Unjudged():
             return record.call.submitted_at
-        case Waiting() | Queued() | Starting():
+        case Waiting() | Held() | Queued() | Starting():
             return record.state.since
         case Running():
             return record.state.process.started_at
@@ -147,6 +148,8 @@ def _reason(ending: Ending) -> str | None:
             return ending.message
         case Denied():
             return ending.reason
+        case HandedOver():
+            return "its agent runs it itself"
         case Withdrawn() | Lost():
             return ending.why
         case _ as never:

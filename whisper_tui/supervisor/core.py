@@ -4,18 +4,22 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from whisper_tui import __version__
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
-from whisper_tui.model.decision import Decider, Decision, Grant
-from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
+from whisper_tui.model.errors import JournalFailed, NotRunning
 from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules import NO_RULES, Rule, Rules
+from whisper_tui.supervisor.claims import Claims
+from whisper_tui.supervisor.coverage import LOOKED_AT, check_scope, coverage
 from whisper_tui.supervisor.desk import Desk
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor, RunKey
@@ -29,6 +33,9 @@ from whisper_tui.supervisor.settings import SupervisorSettings
 
 RETURN_S = 60.0
 """Seconds that agents have to come back after the supervisor was restarted."""
+
+LOOK_EVERY_S = 5.0
+"""Seconds between two looks at the agents that have no connection of their own."""
 
 END_S = 15.0
 """Seconds that a shutdown waits for runs that it was told to end."""
@@ -66,6 +73,7 @@ class Supervisor:
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)
+        self._claims = Claims(self._ledger, judge, self._desk.turn_back, clock)
         self._pool = Pool(
             ledger=self._ledger,
             executor=executor,
@@ -77,6 +85,7 @@ class Supervisor:
         )
         self._waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._absence: asyncio.TimerHandle | None = None
+        self._presence: asyncio.Task[None] | None = None
 
     def _rules_now(self) -> Rules:
         return self.rules if isinstance(self.rules, Rules) else self.rules()
@@ -87,14 +96,18 @@ class Supervisor:
         for record in tuple(self._ledger.board.calls.values()):
             self._desk.judge_waiting(record)
         self._functions.open()
+        self._claims.open()
         await self._executor.open()
         await self._pool.open()
         self._absence = asyncio.get_running_loop().call_later(RETURN_S, self._sessions.close_absent)
+        self._presence = asyncio.create_task(self._watch_agents())
 
     async def close(self) -> None:
         """Stop working. Commands go on under their keepers; everything is taken back at the next start."""
         if self._absence is not None:
             self._absence.cancel()
+        if self._presence is not None:
+            self._presence.cancel()
         await self._pool.close()
         await self._executor.close()
         self._ledger.close()
@@ -115,6 +128,20 @@ class Supervisor:
         """Journal and judge a call."""
         self._sessions.living(request.session_id)
         return self._desk.submit(request)
+
+    async def decided(self, call_id: str) -> CallRecord:
+        """Wait until nobody needs to be asked any more."""
+        while isinstance((record := self._ledger.call(call_id)).state, Unjudged | Waiting):
+            await self._progress(call_id)
+        return record
+
+    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+        """Start an approved call for the one who shows its ticket."""
+        return self._claims.claim(call_id, ticket, claim)
+
+    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
+        """Leave an approved call to its agent."""
+        return self._claims.hand_over(call_id, ticket)
 
     async def started(self, call_id: str) -> CallRecord:
         """Wait until the call has a process or its ending."""
@@ -142,7 +169,7 @@ class Supervisor:
         """Withdraw a call that has not started; a running one is stopped if told, and else goes on, marked."""
         record = self._ledger.call(call_id)
         match record.state:
-            case Unjudged() | Waiting() | Queued():
+            case Unjudged() | Waiting() | Held() | Queued():
                 self._desk.withdraw(record, why)
             case Starting() | Running():
                 stopping = stop_running or self._settings.when_agent_cancels == "stop"
@@ -152,6 +179,10 @@ class Supervisor:
                     await self._pool.end(record)
             case Ended():
                 pass
+
+    async def leave(self, call_id: str, why: str) -> None:
+        """The agent stops waiting for the answer."""
+        self._desk.leave(self._ledger.call(call_id), why)
 
     def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
         """Numbered events in batches, endless."""
@@ -172,7 +203,7 @@ class Supervisor:
     async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
         """Write to the command's standard input or terminal."""
         record = self._ledger.call(call_id)
-        if not isinstance(record.state, Running) or not (record.spec.accepts_input or record.spec.tty):
+        if not isinstance(record.state, Running) or not record.takes_input:
             raise NotRunning(f"call {call_id} takes no input", hint="Only a running command that accepts input does")
         await self._executor.write_stdin(_key(record), data, eof=eof)
 
@@ -217,6 +248,15 @@ class Supervisor:
             if grant.revoked_at is None and grant.session_id in open_sessions and session_id in {None, grant.session_id}
         )
 
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """Try a scope on the newest calls, beside the loop: it takes a fraction of a second."""
+        record = self._ledger.call(call_id)
+        spec = edited or record.call.spec
+        check_scope(scope, spec)
+        session = self._ledger.session(record.call.session_id)
+        records = await self.history(HistoryQuery(limit=LOOKED_AT))
+        return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records)
+
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
         self._desk.revoke(grant_id, by)
@@ -240,6 +280,12 @@ class Supervisor:
         if end_runs:
             await self._pool.end_all(within_s=END_S)
         self.stopped.set()
+
+    async def _watch_agents(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            with suppress(JournalFailed):
+                self._sessions.close_gone()
 
     async def _progress(self, call_id: str) -> None:
         """Wait until a call was decided, has a process or has its ending."""

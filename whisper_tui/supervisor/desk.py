@@ -8,6 +8,8 @@ from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, 
 from whisper_tui.model.ending import Denied, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, Refused
 from whisper_tui.model.event import (
+    AgentGaveUp,
+    AgentReturned,
     Decided,
     Event,
     Finished,
@@ -18,8 +20,9 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
-from whisper_tui.policy.memory import is_exact, saved_rule, scope_problem
+from whisper_tui.policy.memory import is_exact, saved_rule
 from whisper_tui.policy.rules import Rule
+from whisper_tui.supervisor.coverage import check_scope
 from whisper_tui.supervisor.journal import as_stored
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
@@ -41,18 +44,19 @@ class Desk:
         self._clock = clock
         self._keep_rule = keep_rule
         """Writes a rule to the user's rules. None: this supervisor has none."""
-        self._twins = Twins(ledger)
+        self._twins = Twins(ledger, clock)
 
     def submit(self, request: CallRequest) -> str:
         """Journal a call together with its verdict. The same key in the same session is the same call.
 
-        So is an open call with the same twin, where the request wants to join it.
+        So is one with the same twin, where the request wants to join it.
         """
         if request.key is not None:
             known = self._ledger.journal.call_with_key(request.session_id, request.key)
             if known is not None:
                 return known
-        if request.join_twin and (twin := self._twins.open_twin(request)) is not None:
+        if (twin := self._twins.of(request)) is not None:
+            self._welcome_back(twin)
             return twin
         call = ToolCall(
             id=str(self._ledger.journal.last_call + 1),
@@ -64,6 +68,15 @@ class Desk:
         self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
         self._ledger.journal.last_call += 1
         return call.id
+
+    def leave(self, record: CallRecord, why: str) -> None:
+        """Mark a call as one whose agent does not wait for the answer. Its answer can still be had by asking again."""
+        if record.agent_gave_up is None:
+            self._record(AgentGaveUp(at=self._clock(), call_id=record.id, why=why))
+
+    def _welcome_back(self, call_id: str) -> None:
+        if self._ledger.call(call_id).agent_gave_up is not None:
+            self._record(AgentReturned(at=self._clock(), call_id=call_id))
 
     def judge_waiting(self, record: CallRecord) -> None:
         """Judge a call that was journaled without a verdict."""
@@ -116,7 +129,7 @@ class Desk:
             facts.append(judged.model_copy(update={"verdict": allowed}))
         scope, grant = decision.remember, None
         if scope is not None:
-            _check_scope(scope, decision.edited or record.call.spec)
+            check_scope(scope, decision.edited or record.call.spec)
         if isinstance(scope, RuleScope):
             self._save(scope, decision.edited or record.call.spec, record, now)
         elif scope is not None:
@@ -224,9 +237,3 @@ def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
     tools = [spec.command.tool if isinstance(spec.command, Function) else None for spec in (asked, edited)]
     if tools[0] != tools[1]:
         raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
-
-
-def _check_scope(scope: Scope, spec: CommandSpec) -> None:
-    problem = scope_problem(scope, spec)
-    if problem is not None:
-        raise Refused(f"this cannot be remembered like that: {problem}", hint="Choose a longer beginning, or once")

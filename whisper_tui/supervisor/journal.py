@@ -25,7 +25,7 @@ from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.value import Value
 from whisper_tui.supervisor.search_text import search_text
 
-FORMAT = 1
+FORMAT = 2
 """Version of the tables and of the events in them."""
 
 _TABLES = """

@@ -1,12 +1,13 @@
 """The worker pool: starts what may start, and records what the executor reports about it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
 from whisper_tui.model.event import (
     BackgroundSeen,
+    Claimed,
     Decided,
     Event,
     Finished,
@@ -15,7 +16,7 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
 )
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting
+from whisper_tui.model.state import CallRecord, Claim, Ended, Queued, Running, Starting
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import (
     Executor,
@@ -89,7 +90,7 @@ class Pool:
 
     def _notice(self, event: Event) -> None:
         match event:
-            case Decided() | Judged():
+            case Decided() | Judged() | Claimed():
                 record = self._ledger.board.calls.get(event.call_id)
                 if record is not None and isinstance(record.state, Queued) and record.function is None:
                     self._line.add(record.call.session_id, record.id)
@@ -143,6 +144,8 @@ class Pool:
             Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec), durable=True
         )
         spec, program = what_starts(record)
+        if record.claim is not None and record.claim.stdin:
+            spec = spec.model_copy(update={"accepts_input": True})
         order = StartOrder(
             key=key,
             spec=spec,
@@ -161,8 +164,11 @@ class Pool:
             )
 
     def _environment(self, record: CallRecord) -> dict[str, str]:
+        session = self._environments.of(record.call.session_id)
+        if record.claim is not None:
+            session = _as_claimed(session, record.claim)
         return {
-            **inherited(record, self._environments.of(record.call.session_id)),
+            **inherited(record, session),
             **record.spec.environment,
             "WHISPER_TUI": "1",
             "WHISPER_TUI_CALL_ID": record.id,
@@ -246,3 +252,9 @@ class Pool:
                     await self._ledger.news()
         except TimeoutError:
             return
+
+
+def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
+    """Never more of a session's environment than its agent gives to its own commands."""
+    kept = {name: value for name, value in session.items() if name not in claim.without}
+    return kept | claim.environment

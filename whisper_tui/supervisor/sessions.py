@@ -7,6 +7,7 @@ from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.event import SessionClosed, SessionDescribed, SessionOpened, SessionResumed
 from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.ledger import Ledger
 
 
@@ -17,14 +18,18 @@ class Sessions:
         self._ledger = ledger
         self._environments = environments
         self._clock = clock
-        self._absent = {session.id for session in ledger.board.sessions.values() if session.closed_at is None}
+        opened = (session for session in ledger.board.sessions.values() if session.closed_at is None)
+        self._absent = {session.id for session in opened if session.key is None}
         """Sessions of an earlier supervisor whose agents have not come back yet."""
+        self._starts: dict[str, int] = {}
+        """When the agents' programs started, by session: a pid can be taken by another program later."""
 
     def open(self, hello: SessionHello) -> Session:
         """A new session, or the one that the agent had before a supervisor went away."""
         if not os.path.isabs(hello.root):  # noqa: PTH117
             raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
-        if hello.resume is not None and (session := self._resume(hello)) is not None:
+        resumed = hello.resume or self._of_key(hello.key)
+        if resumed is not None and (session := self._resume(resumed, hello)) is not None:
             return session
         session = Session(
             id=f"s{self._ledger.journal.last_session + 1}",
@@ -33,6 +38,7 @@ class Sessions:
             client=hello.client,
             pid=hello.pid,
             trust=hello.trust,
+            key=hello.key,
             opened_at=self._clock(),
         )
         self._environments.keep(session.id, hello.environment)
@@ -73,15 +79,36 @@ class Sessions:
         session = board.sessions.get(session_id)
         if session is None or session.closed_at is None:
             return
-        pending = (*board.waiting, *board.queued, *board.running)
+        pending = (*board.waiting, *board.held, *board.queued, *board.running)
         if not any(board.calls[call_id].call.session_id == session_id for call_id in pending):
             self._environments.forget(session_id)
 
-    def _resume(self, hello: SessionHello) -> Session | None:
-        session = self._ledger.bring_back(hello.resume or "")
+    def close_gone(self) -> None:
+        """End the sessions without a connection of their own whose agents have ended."""
+        for session in tuple(self._ledger.board.sessions.values()):
+            if session.key is not None and session.closed_at is None and not self._is_there(session):
+                self.close(session.id, "the agent's program ended")
+
+    def _is_there(self, session: Session) -> bool:
+        """Whether the agent's program still runs. One that cannot be looked at is taken to be there."""
+        if session.pid is None:
+            return True
+        seen = look_at(session.pid)
+        return seen is not None and seen.start == self._starts.setdefault(session.id, seen.start)
+
+    def _of_key(self, key: str | None) -> str | None:
+        """The newest session that its agent calls by this name."""
+        sessions = reversed(self._ledger.board.sessions.values())
+        return next((session.id for session in sessions if key is not None and session.key == key), None)
+
+    def _resume(self, session_id: str, hello: SessionHello) -> Session | None:
+        session = self._ledger.bring_back(session_id)
         if session is None:
             return None
         self._absent.discard(session.id)
         self._environments.keep(session.id, hello.environment)
+        if session.closed_at is None and session.pid == hello.pid:
+            return session
+        self._starts.pop(session.id, None)
         self._ledger.record(SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid))
         return self._ledger.board.sessions[session.id]

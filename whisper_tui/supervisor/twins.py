@@ -1,38 +1,81 @@
-"""Which open calls are the same to their agent, so that a second one can join the first."""
+"""Which calls are the same to their agent, so that a second one can join the first."""
 
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.event import Event, Finished, Submitted
-from whisper_tui.model.state import Ended
+from collections.abc import Callable
+
+from whisper_tui.model.call import CallRequest, ToolCall
+from whisper_tui.model.ending import Withdrawn
+from whisper_tui.model.event import AgentGaveUp, AgentReturned, Event, Finished, Submitted
+from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.supervisor.ledger import Ledger
+
+REJOIN_S = 900.0
+"""Seconds after its end in which a call whose agent did not wait for the answer can still be rejoined."""
+
+Index = dict[tuple[str, str], dict[str, None]]
+"""By session and twin: ids of calls, oldest first."""
 
 
 class Twins:
-    """An index of the open calls that can be joined, kept by the facts themselves."""
+    """An index of the calls that can be joined, kept by the facts themselves."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
         self._ledger = ledger
-        self._open: dict[tuple[str, str], dict[str, None]] = {}
-        """By session and twin: ids of the calls without an ending, oldest first."""
+        self._clock = clock
+        self._open: Index = {}
+        """The calls without an ending."""
+        self._left: Index = {}
+        """The calls whose agent does not wait for the answer, ended ones included."""
         for record in ledger.board.calls.values():
-            if record.call.twin is not None and not isinstance(record.state, Ended):
-                self._add(record.call.session_id, record.call.twin, record.id)
+            if not isinstance(record.state, Ended):
+                _add(self._open, record.call)
+            if record.agent_gave_up is not None and not _is_withdrawn(record):
+                _add(self._left, record.call)
         ledger.listen(self._notice)
 
-    def open_twin(self, request: CallRequest) -> str | None:
-        """The oldest call of the same session and twin that has no ending yet."""
+    def of(self, request: CallRequest) -> str | None:
+        """The call that a request joins. None: it is one of its own."""
         if request.twin is None:
             return None
-        return next(iter(self._open.get((request.session_id, request.twin), ())), None)
+        place = request.session_id, request.twin
+        if request.join_twin and (known := next(iter(self._open.get(place, ())), None)) is not None:
+            return known
+        return next(filter(self._lasts, tuple(self._left.get(place, ()))), None) if request.rejoin else None
 
-    def _add(self, session_id: str, twin: str, call_id: str) -> None:
-        self._open.setdefault((session_id, twin), {})[call_id] = None
+    def _lasts(self, call_id: str) -> bool:
+        """Whether a call that was left can still be rejoined; one that cannot is forgotten."""
+        record = self._ledger.call(call_id)
+        if isinstance(record.state, Ended) and self._clock() > record.state.at + REJOIN_S:
+            _drop(self._left, record.call)
+            return False
+        return True
 
     def _notice(self, event: Event) -> None:
-        if isinstance(event, Submitted) and event.call.twin is not None:
-            self._add(event.call.session_id, event.call.twin, event.call.id)
-        elif isinstance(event, Finished):
-            call = self._ledger.board.calls[event.call_id].call
-            if call.twin is not None and (ids := self._open.get((call.session_id, call.twin))) is not None:
-                ids.pop(event.call_id, None)
-                if not ids:
-                    del self._open[call.session_id, call.twin]
+        match event:
+            case Submitted(call=call):
+                _add(self._open, call)
+            case AgentGaveUp():
+                _add(self._left, self._ledger.call(event.call_id).call)
+            case AgentReturned():
+                _drop(self._left, self._ledger.call(event.call_id).call)
+            case Finished():
+                call = self._ledger.call(event.call_id).call
+                _drop(self._open, call)
+                if isinstance(event.ending, Withdrawn):
+                    _drop(self._left, call)
+
+
+def _add(index: Index, call: ToolCall) -> None:
+    if call.twin is not None:
+        index.setdefault((call.session_id, call.twin), {})[call.id] = None
+
+
+def _drop(index: Index, call: ToolCall) -> None:
+    place = call.session_id, call.twin or ""
+    if (ids := index.get(place)) is not None:
+        ids.pop(call.id, None)
+        if not ids:
+            del index[place]
+
+
+def _is_withdrawn(record: CallRecord) -> bool:
+    return isinstance(record.state, Ended) and isinstance(record.state.ending, Withdrawn)

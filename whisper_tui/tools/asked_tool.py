@@ -5,7 +5,7 @@ from typing import Any
 
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec, Function
-from whisper_tui.model.ending import Denied, Lost, Withdrawn
+from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tools.ai_tool import AITool
@@ -123,6 +123,6 @@ class AskedTool(SupervisedTool):
 
 
 def _failure(record: CallRecord, state: Ended) -> WhisperError:
-    if isinstance(state.ending, Denied | Withdrawn | Lost):
+    if isinstance(state.ending, Denied | Withdrawn | HandedOver | Lost):
         return failure_of(state.ending)
     return ToolFailure(f"Call {record.id} was carried out before, and its result is not kept.", cause="lost")

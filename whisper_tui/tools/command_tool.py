@@ -7,7 +7,7 @@ from typing import Any
 
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec
-from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.ending import Denied, Exited, FailedToStart, HandedOver, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import check_arguments
@@ -48,7 +48,7 @@ class CommandTool(SupervisedTool):
         if not isinstance(record.state, Ended):
             raise ToolFailure(f"call {record.id} has not ended yet")
         ending = record.state.ending
-        if isinstance(ending, Denied | Withdrawn | Lost):
+        if isinstance(ending, Denied | Withdrawn | HandedOver | Lost):
             raise failure_of(ending)
         supervision, limit = self._context.supervision, self._context.output_limit
         stdout, stderr = await asyncio.gather(

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from whisper_tui.model.ending import Denied, Lost, Withdrawn
+from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import Refused, WhisperError
 
 Cause = Literal["denied", "refused", "withdrawn", "lost"]
@@ -30,13 +30,15 @@ class DuplicateTool(Refused):
     kind = "duplicate_tool"
 
 
-def failure_of(ending: Denied | Withdrawn | Lost) -> ToolFailure:
+def failure_of(ending: Denied | Withdrawn | HandedOver | Lost) -> ToolFailure:
     """The failure that tells a model about an ending without a result."""
     match ending:
         case Denied():
             return _denied(ending)
         case Withdrawn(why=why):
             return ToolFailure(f"The call was withdrawn before it ran. Nothing ran. {why}".rstrip(), cause="withdrawn")
+        case HandedOver():
+            return ToolFailure("The command was left to the agent itself; nothing of it is known here.", cause="lost")
         case Lost(why=why):
             message = (
                 f"The command may have run, and how it ended cannot be known: {why}. "

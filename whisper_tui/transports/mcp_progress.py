@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.port import Supervision
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 
 COUNTED_EVERY_S = 1.0
 """Places in the queue are counted at most this often, however many calls wait."""
@@ -70,6 +70,8 @@ class Overview:
                 return "received"
             case Waiting():
                 return f"waiting for a human ({self._ahead(call_id)} ahead)"
+            case Held():
+                return "approved, waiting for its ticket"
             case Queued():
                 return "approved, waiting for a free worker"
             case Starting():

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
-from whisper_tui.model.decision import Decider, Decision, Grant
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import Event
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
-from whisper_tui.model.state import CallRecord, Ended, Running
+from whisper_tui.model.state import CallRecord, Claim, Ended, Running
 from whisper_tui.supervisor.executor import RunKey
 from whisper_tui.supervisor.output_files import OutputFiles
 from whisper_tui.wire.link import Link, follow
@@ -67,6 +68,21 @@ class RemoteSupervision:
         call_id: str = await self._ask("submit", request=request)
         return call_id
 
+    async def decided(self, call_id: str) -> CallRecord:
+        """Wait until nobody needs to be asked any more."""
+        record: CallRecord = await self._ask("decided", call_id=call_id)
+        return record
+
+    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+        """Start an approved call for the one who shows its ticket."""
+        record: CallRecord = await self._ask("claim", call_id=call_id, ticket=ticket, claim=claim)
+        return record
+
+    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
+        """Leave an approved call to its agent."""
+        record: CallRecord = await self._ask("hand_over", call_id=call_id, ticket=ticket)
+        return record
+
     async def started(self, call_id: str) -> CallRecord:
         """Wait until the call has a process or its ending."""
         record: CallRecord = await self._ask("started", call_id=call_id)
@@ -89,6 +105,10 @@ class RemoteSupervision:
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
         """The agent no longer wants it."""
         await self._ask("withdraw", call_id=call_id, why=why, stop_running=stop_running)
+
+    async def leave(self, call_id: str, why: str) -> None:
+        """The agent stops waiting for the answer."""
+        await self._ask("leave", call_id=call_id, why=why)
 
     async def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
         """Numbered events in batches, on a connection of their own, so that a slow reader holds up nothing else."""
@@ -147,6 +167,11 @@ class RemoteSupervision:
         """The remembered approvals that hold."""
         grants: tuple[Grant, ...] = await self._ask("grants", session_id=session_id)
         return grants
+
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """Which of the newest calls an approval with this scope would have let through."""
+        covered: Coverage = await self._ask("would_cover", call_id=call_id, scope=scope, edited=edited)
+        return covered
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""

@@ -48,7 +48,7 @@ class Rows:
         board = await self._picture.caught_up()
         match kind:
             case "list":
-                return _call_rows(board, (*board.waiting, *board.queued, *board.running))
+                return _call_rows(board, (*board.waiting, *board.held, *board.queued, *board.running))
             case "ps":
                 return _call_rows(board, (*board.running, *board.unsettled))
             case "show":

@@ -62,7 +62,11 @@ class Visitor:
                 return given["call_id"] in self._calls
             case "own resume":
                 hello = given["hello"]
-                return isinstance(hello, SessionHello) and hello.resume is None and hello.trust == "untrusted_external"
+                return (
+                    isinstance(hello, SessionHello)
+                    and {hello.resume, hello.key} == {None}
+                    and hello.trust == "untrusted_external"
+                )
             case _:
                 return False
 

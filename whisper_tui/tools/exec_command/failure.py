@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from whisper_tui.model.ending import Denied, FailedToStart, Lost, Withdrawn
+from whisper_tui.model.ending import Denied, FailedToStart, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.tools.arguments import ArgumentError
 from whisper_tui.tools.failure import ToolFailure, UnknownTool, failure_of
@@ -76,7 +76,7 @@ def exec_failure(tool: str, error: WhisperError) -> ExecFailure:
             )
 
 
-def ending_failure(ending: Denied | Withdrawn | Lost | FailedToStart) -> ExecFailure:
+def ending_failure(ending: Denied | Withdrawn | HandedOver | Lost | FailedToStart) -> ExecFailure:
     """The failure that tells of an ending without a process."""
     if not isinstance(ending, FailedToStart):
         return _not_run(failure_of(ending))

@@ -3,8 +3,18 @@
 from typing import Any, Literal, assert_never
 
 from whisper_tui.model.command import Shell
-from whisper_tui.model.ending import Denied, Ending, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.ending import (
+    Denied,
+    Ending,
+    Exited,
+    FailedToStart,
+    HandedOver,
+    Lost,
+    Signalled,
+    TimedOut,
+    Withdrawn,
+)
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.tools.told import command_line
 
 KIND = "command_task"
@@ -17,7 +27,7 @@ TaskState = Literal["queued", "running", "cancelling", "completed", "failed", "c
 def task_state(record: CallRecord) -> TaskState:
     """Where a task stands. It follows the record, which never goes back and has one ending."""
     match record.state:
-        case Unjudged() | Waiting() | Queued() | Starting():
+        case Unjudged() | Waiting() | Held() | Queued() | Starting():
             return "queued"
         case Running():
             return "cancelling" if record.stopping else "running"
@@ -39,6 +49,8 @@ def _final_state(ending: Ending, *, stopped: bool) -> TaskState:
             return "interrupted" if by_us else "failed"
         case TimedOut() | FailedToStart():
             return "failed"
+        case HandedOver():
+            return "lost"
         case Denied() | Withdrawn():
             return "cancelled"
         case Lost():
@@ -71,7 +83,7 @@ def task_summary(record: CallRecord) -> str:
     match record.state:
         case Unjudged() | Waiting():
             return "It waits for a human's approval; nothing has run yet."
-        case Queued() | Starting():
+        case Held() | Queued() | Starting():
             return "It is approved and about to start."
         case Running(process=process):
             doing = "is being ended" if record.stopping else "runs"
@@ -97,6 +109,8 @@ def ending_sentence(ending: Ending) -> str:
             return f"command was denied: {reason}" if reason else "command was denied"
         case Withdrawn(why=why):
             return f"command was withdrawn before it ran: {why}"
+        case HandedOver():
+            return "command was left to the agent, and its end is not known"
         case Lost(why=why):
             return f"command may have run, and its end cannot be known: {why}"
         case _ as never:

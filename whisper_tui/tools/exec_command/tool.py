@@ -6,7 +6,7 @@ from typing import Any
 
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec, Shell
-from whisper_tui.model.ending import Denied, FailedToStart, Lost, Withdrawn
+from whisper_tui.model.ending import Denied, FailedToStart, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running
 from whisper_tui.tools.answer import Answer
@@ -136,7 +136,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
 
     async def _ended(self, record: CallRecord, state: Ended, budget: int) -> Envelope:
         ending = state.ending
-        if isinstance(ending, Denied | Withdrawn | Lost | FailedToStart):
+        if isinstance(ending, Denied | Withdrawn | HandedOver | Lost | FailedToStart):
             return failure(self.name, ending_failure(ending))
         code = ending.code if ending.kind == "exited" else None
         result = {

@@ -8,11 +8,11 @@ from textual.binding import Binding
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 from whisper_tui.tui.commands.keys import written
 
-Need = Literal["nothing", "call", "waiting", "alive", "reads"]
+Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended"]
 """What must be selected: nothing, any call, one that waits for a decision, one of which something is alive, one that
-reads what is typed."""
+reads what is typed, one that has been started, one that runs in a terminal, one that is over."""
 
-Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "History", "Rules"]
+Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ def available(command: Command, record: CallRecord | None) -> bool:
             return record is not None and is_alive(record)
         case "reads":
             return record is not None and reads_input(record)
+        case "ran":
+            return record is not None and record.attempt is not None
+        case "terminal":
+            return record is not None and record.spec.tty and isinstance(record.state, Running)
+        case "ended":
+            return record is not None and isinstance(record.state, Ended)
 
 
 def reads_input(record: CallRecord) -> bool:

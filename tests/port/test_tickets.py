@@ -1,0 +1,149 @@
+"""Calls that start only when their agent shows a ticket, or that their agent runs itself."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.port.conftest import Desk
+from whisper_tui.model.call import CallRequest, SessionHello
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.ending import Exited, HandedOver, Withdrawn
+from whisper_tui.model.errors import NotAllowed, Refused
+from whisper_tui.model.state import Claim, Ended
+
+
+async def ask(desk: Desk, text: str, ticket: str | None = "secret", **request: Any) -> str:
+    spec = CommandSpec(command=Shell(text=text), cwd=desk.session.root)
+    asked = CallRequest(session_id=desk.session.id, tool="Bash", arguments={}, spec=spec, ticket=ticket, **request)
+    return await desk.port.submit(asked)
+
+
+async def test_an_approved_call_with_a_ticket_waits_until_it_is_shown(desk: Desk) -> None:
+    call_id = await ask(desk, "echo ran")
+    waiting = asyncio.create_task(desk.port.decided(call_id))
+    await desk.decide(call_id, Approve())
+    assert (await waiting).state.kind == "held"
+    with pytest.raises(NotAllowed):
+        await desk.port.claim(call_id, "guessed", Claim(by="one"))
+    assert (await desk.port.record(call_id)).state.kind == "held"
+    await desk.port.claim(call_id, "secret", Claim(by="one"))
+    record = await desk.port.outcome(call_id)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0)
+    assert await desk.output(call_id) == b"ran\n"
+
+
+async def test_a_ticket_starts_one_run_and_its_claimer_may_say_so_again(desk: Desk) -> None:
+    call_id = await ask(desk, "echo ran >> ran")
+    await desk.decide(call_id, Approve())
+    first = await desk.port.claim(call_id, "secret", Claim(by="one"))
+    assert first.claim == Claim(by="one")
+    await desk.port.outcome(call_id)
+    assert (await desk.port.claim(call_id, "secret", Claim(by="one"))).state.kind == "ended"
+    with pytest.raises(Refused, match="used before"):
+        await desk.port.claim(call_id, "secret", Claim(by="another"))
+    with open(f"{desk.session.root}/ran") as file:
+        assert file.read() == "ran\n"
+
+
+@pytest.mark.parametrize("denied", [False, True])
+async def test_a_call_that_is_not_approved_cannot_be_claimed(desk: Desk, denied: bool) -> None:
+    call_id = await ask(desk, "touch ran")
+    if denied:
+        await desk.decide(call_id, Deny(reason="use make"))
+    with pytest.raises(Refused, match="use make" if denied else "not approved yet"):
+        await desk.port.claim(call_id, "secret", Claim(by="one"))
+    assert not os.path.exists(f"{desk.session.root}/ran")
+
+
+async def test_a_claim_brings_standard_input_and_leaves_out_variables(desk: Desk) -> None:
+    hello = SessionHello(name="a", root=desk.session.root, environment={**os.environ, "TOKEN": "t", "KEPT": "k"})
+    desk.session = await desk.port.open_session(hello)
+    call_id = await ask(desk, "cat; echo $KEPT-$TOKEN-$PAGER")
+    await desk.decide(call_id, Approve())
+    claim = Claim(by="one", stdin=True, without=("TOKEN",), environment={"PAGER": "cat"})
+    await desk.port.claim(call_id, "secret", claim)
+    await desk.port.started(call_id)
+    await desk.port.write_stdin(call_id, b"typed\n", eof=True)
+    assert await desk.output(call_id) == b"typed\nk--cat\n"
+
+
+async def test_a_call_that_its_agent_runs_is_handed_over_once_and_nothing_is_started(desk: Desk) -> None:
+    call_id = await ask(desk, "touch ran", by_agent=True)
+    await desk.decide(call_id, Approve())
+    record = await desk.port.hand_over(call_id, "secret")
+    assert isinstance(record.state, Ended) and record.state.ending == HandedOver()
+    with pytest.raises(Refused):
+        await desk.port.claim(call_id, "secret", Claim(by="one"))
+    assert not os.path.exists(f"{desk.session.root}/ran")
+
+
+async def test_a_call_for_the_supervisor_is_not_handed_over(desk: Desk) -> None:
+    call_id = await ask(desk, "true")
+    await desk.decide(call_id, Approve())
+    with pytest.raises(Refused):
+        await desk.port.hand_over(call_id, "secret")
+
+
+async def test_what_nobody_can_start_any_more_is_withdrawn(desk: Desk) -> None:
+    approved, waiting = await ask(desk, "echo 1"), await ask(desk, "echo 2")
+    await desk.decide(approved, Approve())
+    await desk.port.close_session(desk.session.id, "the agent ended")
+    gone = await desk.port.outcome(approved)
+    assert isinstance(gone.state, Ended) and isinstance(gone.state.ending, Withdrawn)
+    assert (await desk.port.record(waiting)).state.kind == "waiting"
+    await desk.decide(waiting, Approve())
+    later = await desk.port.outcome(waiting)
+    assert isinstance(later.state, Ended) and isinstance(later.state.ending, Withdrawn)
+
+
+async def test_a_call_that_was_left_waits_on_and_is_rejoined_by_the_same_request(desk: Desk) -> None:
+    first = await ask(desk, "make", twin="make", rejoin=True)
+    second = await ask(desk, "make", twin="make", rejoin=True)
+    assert first != second
+    await desk.port.leave(first, "the agent's time was over")
+    record = await desk.port.record(first)
+    assert record.state.kind == "waiting" and record.agent_gave_up == "the agent's time was over"
+    assert await ask(desk, "make", twin="make", rejoin=True) == first
+    assert (await desk.port.record(first)).agent_gave_up is None
+    assert await ask(desk, "make", twin="make", rejoin=True) not in {first, second}
+
+
+async def test_a_call_that_ended_while_its_agent_was_away_is_rejoined_once(desk: Desk) -> None:
+    first = await ask(desk, "echo done", ticket=None, twin="done", rejoin=True)
+    await desk.port.leave(first, "the agent's time was over")
+    await desk.decide(first, Approve())
+    await desk.port.outcome(first)
+    assert await ask(desk, "echo done", ticket=None, twin="done", rejoin=True) == first
+    assert await ask(desk, "echo done", ticket=None, twin="done", rejoin=True) != first
+
+
+async def test_the_same_key_is_the_same_session_until_its_program_ends(desk: Desk) -> None:
+    program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    hello = SessionHello(name="agent", root=desk.session.root, key="agent:1", pid=program.pid)
+    first = await desk.port.open_session(hello)
+    assert (await desk.port.open_session(hello)).id == first.id
+    assert (await desk.port.open_session(hello.model_copy(update={"key": "agent:2"}))).id != first.id
+    program.communicate(b"\n")
+    async with asyncio.timeout(60):
+        async for batch in desk.port.watch():
+            if any(event.kind == "session_closed" and event.session_id == first.id for event in batch):
+                break
+    again = await desk.port.open_session(hello.model_copy(update={"pid": os.getpid()}))
+    assert (again.id, again.closed_at, again.pid) == (first.id, None, os.getpid())
+
+
+async def test_an_offer_to_remember_shows_what_it_would_have_covered(desk: Desk) -> None:
+    from whisper_tui.model.decision import ExactScope, PrefixScope
+
+    calls = [await desk.submit(text=text) for text in ("make test", "make test -k a", "make clean", "rm -rf /tmp/x")]
+    prefix = await desk.port.would_cover(calls[0], PrefixScope(words=("make", "test")))
+    assert (prefix.looked_at, prefix.calls) == (4, (calls[0],))
+    exact = await desk.port.would_cover(calls[2], ExactScope(uses=2))
+    assert exact.calls == (calls[2],)
+    with pytest.raises(Refused, match="too short"):
+        await desk.port.would_cover(calls[0], PrefixScope(words=("make",)))
