@@ -63,7 +63,9 @@ class Stage(Cast, Supervision):
         """Wait until nobody needs to be asked any more."""
         return await self._reached(call_id, (Held, Queued, Starting, Running, Ended))
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+    async def claim(
+        self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None
+    ) -> CallRecord:
         """Whoever shows a ticket on the stage has the command started."""
         self._check()
         self.happen(Claimed(at=self.clock(), call_id=call_id, claim=claim))

@@ -41,7 +41,8 @@ class Viewing:
             "group": self.group,
             "filter": lambda: self._screen.query_one(FilterBar).open(),
             "clear-filter": self.clear_filter,
-            "theme": lambda: self._screen.app.run_action("next_theme"),
+            "theme": lambda: self._screen.app.run_action("other_theme"),
+            "choose-theme": lambda: self._screen.app.run_action("choose_theme"),
             "help": lambda: self._screen.app.push_screen(HelpScreen()),
             "quit": self.leave,
         }
@@ -93,7 +94,10 @@ class Viewing:
             self._calls.action_end_of(-1 if end == "start" else 1)
 
     def clear_filter(self) -> None:
-        """List everything again."""
+        """End the search in the output, if there is one; else list everything again."""
+        if (area := self._screen.query_one(OutputArea)).searching:
+            area.find(None)
+            return
         self._screen.query_one(FilterBar).clear_filter()
         self._calls.focus()
 

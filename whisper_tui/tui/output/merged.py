@@ -34,7 +34,8 @@ class MergedView:
         self._top: Cursor = {"out": 0, "err": 0}
         self._bottom: Cursor = {"out": 0, "err": 0}
         self._shown: list[Shown] = []
-        self._index_is_read = False
+        self.index_is_read = False
+        """Whether all times that there are now are known."""
         self.height = height
         self.measure = measure
         self.following = True
@@ -53,7 +54,7 @@ class MergedView:
     @property
     def complete(self) -> bool:
         """Whether nothing can change any more."""
-        return self.ended and self._index_is_read and (self._at_end(self._bottom) or not self.following)
+        return self.ended and self.index_is_read and (self._at_end(self._bottom) or not self.following)
 
     @property
     def dropped_before_top(self) -> bool:
@@ -92,7 +93,7 @@ class MergedView:
                     break
             for reader in self._readers.values():
                 await reader.look()
-            self._index_is_read = not more and (not self.ended or before == self._state())
+            self.index_is_read = not more and (not self.ended or before == self._state())
             if self.following:
                 await self._show_end()
             else:
@@ -100,7 +101,7 @@ class MergedView:
             return before != self._state()
 
     def _state(self) -> object:
-        return (self.size, self.ended, self._index.count, self._shown, self.skip, self._index_is_read)
+        return (self.size, self.ended, self._index.count, self._shown, self.skip, self.index_is_read)
 
     async def resize(self, height: int) -> None:
         """Show another number of lines; the end stays at the bottom while following."""
@@ -167,7 +168,7 @@ class MergedView:
 
     def _limit(self, stream: Stream) -> int:
         """How much of a stream can be shown: what has a time, or all of it once no more times will come."""
-        if self.ended and self._index_is_read:
+        if self.ended and self.index_is_read:
             return self._readers[stream].size
         return self._index.end(stream)
 
@@ -194,7 +195,7 @@ class MergedView:
         window = self._readers[stream].window
         return Shown(stream, row, window.slice(max(row.start, row.end - DRAWN), row.end), row.end == window.end)
 
-    async def _next(self, cursor: Cursor) -> Shown | None:
+    async def next_row(self, cursor: Cursor) -> Shown | None:
         """The row at a place; the place moves behind it."""
         while True:
             waiting = [(self._index.number(s, cursor[s]), s) for s in STREAMS if cursor[s] < self._limit(s)]
@@ -237,7 +238,7 @@ class MergedView:
         """The place of the row that holds the line `count` lines below, and the lines above it."""
         while True:
             after = dict(cursor)
-            shown = await self._next(after)
+            shown = await self.next_row(after)
             if shown is None:
                 return cursor, 0
             lines = self.measure(shown)
@@ -255,7 +256,7 @@ class MergedView:
         cursor = dict(self._top)
         shown: list[Shown] = []
         spare = self.height + self.skip
-        while spare > 0 and (found := await self._next(cursor)) is not None:
+        while spare > 0 and (found := await self.next_row(cursor)) is not None:
             shown.append(found)
             spare -= self.measure(found)
         self._shown, self._bottom = shown, cursor

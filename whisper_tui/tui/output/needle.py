@@ -11,7 +11,8 @@ LEAD = 16
 _COLOUR = re.compile(rb"\x1b\[[0-9;:]*[mK]")
 _ERRORS = (
     r"(?<!\bno )(?<!\b0 )\b(?:\w*error|fatal|panic(?:ked)?|traceback|\w*exception|failed|failure|fail"
-    r"|segmentation fault|core dumped|undefined reference|command not found|no such file or directory|permission denied)\b"
+    r"|segmentation fault|core dumped|undefined reference|command not found|no such file or directory"
+    r"|permission denied)\b"
 )
 
 

@@ -93,6 +93,22 @@ def pen_after(text: bytes, pen: Pen = PLAIN) -> Pen:
     return pen
 
 
+def plain_with_colours(data: bytes) -> bytes:
+    """Output for a pager: colours stay, every other sequence goes, and what cannot be seen is shown."""
+    kept: list[str] = []
+    for line in data.decode("utf-8", "replace").splitlines(keepends=True):
+        body = line.rstrip("\r\n")
+        at = 0
+        for found in _SEQUENCE.finditer(body):
+            kept.append(visible(body[at : found.start()]))
+            kept.append("\t" if found[3] == "\t" else "\n" if found[3] == "\r" else "")
+            kept.append(found[0] if found[2] == "m" else "")
+            at = found.end()
+        kept.append(visible(body[at:]))
+        kept.append("\n" if line != body else "")
+    return "".join(kept).encode("utf-8", "replace")
+
+
 def _in_sequence(text: str, pen: Pen) -> tuple[tuple[Run, ...], Pen]:
     """The quick way: nothing in the line goes back."""
     runs: list[Run] = []

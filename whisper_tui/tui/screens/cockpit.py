@@ -16,6 +16,8 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
+from whisper_tui.tui.calling.caller import Caller
+from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.commands import BY_ID, COMMANDS, available
 from whisper_tui.tui.deciding import Deciding
 from whisper_tui.tui.follow import Follower, Reconnect
@@ -32,6 +34,7 @@ from whisper_tui.tui.messages import (
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.roster import Roster
 from whisper_tui.tui.rule_book import RuleBook
+from whisper_tui.tui.showing import Showing
 from whisper_tui.tui.signalling import Signalling
 from whisper_tui.tui.typing_in import TypingIn
 from whisper_tui.tui.viewing import Viewing
@@ -40,6 +43,7 @@ from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.call_panel import CallPanel
 from whisper_tui.tui.widgets.filter_bar import FilterBar
 from whisper_tui.tui.widgets.output_area import OutputArea
+from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.widgets.status_bar import StatusBar
 
 CALL_SHARE = 0.42
@@ -66,7 +70,10 @@ class CockpitScreen(Screen[None]):
         reconnect: Reconnect | None,
         pens: Pens,
         rule_book: RuleBook | None = None,
+        calling: CallingSettings = NEVER,
+        write: Callable[[str], object] = lambda _text: None,
     ) -> None:
+        """`write` puts text on the real terminal."""
         super().__init__()
         self.clock = clock
         self.me = Decider(surface="cockpit", who=user)
@@ -79,7 +86,18 @@ class CockpitScreen(Screen[None]):
         self._follower = Follower(supervision, self.post_message, reconnect)
         self._roster = Roster(self._follower.board)
         self._deciding = Deciding(self)
-        groups = (self._deciding, TypingIn(self), Signalling(self), Viewing(self), LookingBack(self))
+        self.caller = Caller(self, calling, write)
+        """Calls whoever sits here when something waits."""
+        self._showing = Showing(self)
+        groups = (
+            self._deciding,
+            TypingIn(self),
+            Signalling(self),
+            Viewing(self),
+            LookingBack(self),
+            self._showing,
+            self.caller,
+        )
         self.does: dict[str, Callable[[], object]] = {
             id_: do for group in groups for id_, do in group.commands().items()
         }
@@ -104,7 +122,12 @@ class CockpitScreen(Screen[None]):
         self.query_one(CallList).show(self._roster)
         self.run_worker(self._follower.run(), name="follow", group="follow")
         self.set_interval(1.0, self._tick)
-        self._refresh_status()
+        self.caller.begin()
+        self.refresh_status()
+
+    def on_unmount(self) -> None:
+        """Nobody is called any more."""
+        self.caller.end()
 
     @property
     def supervision(self) -> Supervision:
@@ -195,7 +218,8 @@ class CockpitScreen(Screen[None]):
         calls.changed()
         if calls.selected in changed or self.shown is None:
             self.refresh_call()
-        self._refresh_status()
+        self.caller.changed(changed)
+        self.refresh_status()
 
     @on(CallSelected)
     def _call_selected(self, message: CallSelected) -> None:
@@ -210,7 +234,7 @@ class CockpitScreen(Screen[None]):
     def _connection_lost(self, message: ConnectionLost) -> None:
         self._connected = False
         self.query_one(Banner).lost(message.error, message.retry_in_s)
-        self._refresh_status()
+        self.refresh_status()
 
     @on(Connected)
     def _connected_again(self) -> None:
@@ -222,7 +246,7 @@ class CockpitScreen(Screen[None]):
         self.query_one(OutputArea).forget()
         self.query_one(CallList).show(self._roster, selected)
         self.refresh_call()
-        self._refresh_status()
+        self.refresh_status()
 
     @on(FilterChanged)
     def _filter_changed(self, message: FilterChanged) -> None:
@@ -231,6 +255,11 @@ class CockpitScreen(Screen[None]):
         if calls.selected is None or self._roster.place_of(calls.selected) is None:
             calls.select(self._roster.first(), by_hand=False)
         calls.changed()
+
+    @on(SearchBar.Wanted)
+    def _search_wanted(self, message: SearchBar.Wanted) -> None:
+        self.query_one(CallList).focus()
+        self._showing.find(message.words)
 
     @on(FilterLeft)
     def _filter_left(self) -> None:
@@ -246,12 +275,14 @@ class CockpitScreen(Screen[None]):
         if self.app.screen is not self:
             return
         self.query_one(CallList).refresh()
+        self.refresh_status()
         if (record := self.shown) is not None and record.is_open:
             self.refresh_call()
 
-    def _refresh_status(self) -> None:
-        status = self.query_one(StatusBar)
-        status.counts(self._roster.totals, connected=self._connected, who=visible(self.me.who))
+    def refresh_status(self) -> None:
+        """Draw the numbers of the first line as they are now."""
+        status, who, hushed = self.query_one(StatusBar), visible(self.me.who), self.caller.hushed
+        status.counts(self._roster.totals, connected=self._connected, who=who, hushed=hushed)
         self.title = Content(f"{self._roster.totals['waiting']} waiting").plain
 
 

@@ -8,13 +8,13 @@ from textual.containers import Container
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
-from whisper_tui.model.run import Stream
+from whisper_tui.model.run import OutputSpan, Stream
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.output.merged import STREAMS
 from whisper_tui.tui.output.needle import Needle
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.reader import ReadOutput
-from whisper_tui.tui.output.times import TimeIndex
+from whisper_tui.tui.output.times import ReadTimeline, TimeIndex
 from whisper_tui.tui.widgets.output_pane import OutputPane
 from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.words import size
@@ -29,6 +29,11 @@ HIGH = 12
 
 Choice = Literal["both", "out", "err"]
 NEXT: dict[Choice, Choice] = {"both": "out", "out": "err", "err": "both"}
+
+
+async def _no_times(after: int, limit: int) -> tuple[OutputSpan, ...]:
+    """Nothing has run."""
+    return ()
 
 
 class OutputArea(Container):
@@ -47,6 +52,7 @@ class OutputArea(Container):
         self._shown: tuple[str, int | None] | None = None
         self._reads: dict[Stream, ReadOutput] = {}
         self._index: TimeIndex | None = None
+        self._read_timeline: ReadTimeline = _no_times
         self._terminal = False
         self._frame = 0
         self._grown_at = 0
@@ -95,7 +101,8 @@ class OutputArea(Container):
         self._reads, self._index = {}, None
         if key is not None:
             self._reads = {stream: partial(supervision.read_output, key[0], stream) for stream in STREAMS}
-            self._index = TimeIndex(partial(supervision.read_timeline, key[0]))
+            self._read_timeline = partial(supervision.read_timeline, key[0])
+            self._index = self.new_index()
         self._fill()
         self._arrange()
         self._grown_at = self._frame
@@ -165,6 +172,29 @@ class OutputArea(Container):
         for pane in focused:
             await pane.move("hold" if following else "end")
 
+    def toggle_bytes(self) -> None:
+        """Show what is in the current pane as bytes, or as text again."""
+        self.current.toggle_bytes()
+        self._wake()
+
+    def visible_text(self) -> str:
+        """The rows of the current pane that are on the screen, in full."""
+        return self.current.visible_text()
+
+    @property
+    def reads(self) -> dict[Stream, ReadOutput]:
+        """How each stream is read. Empty: nothing has run."""
+        return self._reads
+
+    def new_index(self) -> TimeIndex:
+        """The time index of the run, to be read from its beginning."""
+        return TimeIndex(self._read_timeline)
+
+    def size_of(self, source: Stream | Literal["both"]) -> int:
+        """Bytes of a stream, or of both, as far as they are known."""
+        views = {stream: pane.view for stream, pane in zip(STREAMS, self.streams, strict=True)}
+        return sum(view.size for stream, view in views.items() if view is not None and source in {stream, "both"})
+
     def find(self, needle: Needle | None) -> None:
         """Search for something in what is on the screen. None: search for nothing any more."""
         for pane in self.panes:
@@ -182,6 +212,13 @@ class OutputArea(Container):
         standing = [pane for pane in self.visible_panes if pane.finder is not None and pane.finder.standing]
         for pane in focused or standing or self.visible_panes:
             if await pane.go_to_match(direction):
+                return True
+        return False
+
+    async def go_to_first_match(self) -> bool:
+        """Show the first match: of stderr where that has one, for errors belong there. Whether there is any."""
+        for pane in reversed(self.visible_panes):
+            if await pane.go_to_first_match():
                 return True
         return False
 
@@ -221,7 +258,8 @@ class OutputArea(Container):
             return
         before = self._sizes()
         for pane in self.panes:
-            await pane.tick()
+            if pane.display or not self.merged:
+                await pane.tick()
         await self._read_times()
         if before != self._sizes():
             self._grown_at = self._frame

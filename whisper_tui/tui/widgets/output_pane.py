@@ -1,8 +1,10 @@
 """Output of a run in a pane: one stream or both, as text or as bytes, and what is searched for in it."""
 
+from collections.abc import Awaitable
+
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import Stream
-from whisper_tui.tui.output.finder import Finder
+from whisper_tui.tui.output.finder import Finder, Match
 from whisper_tui.tui.output.merged import MergedView
 from whisper_tui.tui.output.needle import Needle
 from whisper_tui.tui.output.painter import looks_binary
@@ -89,10 +91,16 @@ class OutputPane(RowsPane):
     async def go_to_match(self, direction: int) -> bool:
         """Show the next match, or the one before. Whether there is any."""
         finder, view = self.finder, self.view
-        if finder is None or view is None:
-            return False
+        return finder is not None and view is not None and await self._show(finder.go(direction, view.place), view)
+
+    async def go_to_first_match(self) -> bool:
+        """Show the first match of all. Whether there is any."""
+        finder, view = self.finder, self.view
+        return finder is not None and view is not None and await self._show(finder.first(), view)
+
+    async def _show(self, finding: Awaitable[Match | None], view: View) -> bool:
         try:
-            match = await finder.go(direction, view.place)
+            match = await finding
             if match is None or view is not self.view:
                 return False
             self._painter.standing = match
