@@ -14,6 +14,7 @@ from whisper_tui.cli import (
     cockpit,
     deciding,
     demo,
+    doctor,
     export,
     install,
     listing,
@@ -49,6 +50,7 @@ _FAMILIES = (
     tools,
     agent,
     install,
+    doctor,
 )
 
 

@@ -1,12 +1,13 @@
 """What whisper_tui writes into a client's file: each entry can tell itself there, be put in and be taken back."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from whisper_tui.install.documents import Document, Key, WrongShape, value_at
 
 Path = tuple[Key, ...]
+ALLOW = "allow"
 
 
 class Entry(Protocol):
@@ -138,39 +139,48 @@ class Permission:
 
     path: Path
     pattern: str
-    word: str = "allow"
+    ours: Callable[[str], bool]
+    """Whether a pattern is ours, perhaps of another installation."""
     left_alone: str | None = None
     """A single word beside which the rule would have no sense."""
 
     def holds(self, plain: Any) -> bool:
-        """Whether the rule is there, or has no place there."""
-        return value_at(plain, (*self.path, self.pattern)) == self.word or self._senseless(plain)
+        """Whether the rule is there and no other of ours, or it has no place there."""
+        return self._patterns(plain) == [self.pattern] or self._senseless(plain)
 
     def found(self, plain: Any) -> "Permission | None":
-        """The rule, if it is there."""
-        return self if value_at(plain, (*self.path, self.pattern)) == self.word else None
+        """The rule as it stands there."""
+        return replace(self, pattern=patterns[0]) if (patterns := self._patterns(plain)) else None
 
     def write(self, document: Document) -> None:
         """Add the rule behind the others, for the last one that matches decides."""
+        for pattern in self._patterns(document.plain()):
+            document.delete((*self.path, pattern))
         there = value_at(document.plain(), self.path)
         if isinstance(there, str):
-            document.put(self.path, {"*": there, self.pattern: self.word})
+            document.put(self.path, {"*": there, self.pattern: ALLOW})
         else:
-            document.put((*self.path, self.pattern), self.word)
+            document.put((*self.path, self.pattern), ALLOW)
 
     def remove(self, document: Document, original: Any) -> None:
         """Take the rule away, and let a single word be one again."""
-        if self.found(document.plain()) is None or value_at(original, (*self.path, self.pattern)) is not None:
-            return
-        document.delete((*self.path, self.pattern))
+        kept = self._patterns(original)
+        for pattern in self._patterns(document.plain()):
+            if pattern not in kept:
+                document.delete((*self.path, pattern))
         before = value_at(original, self.path)
         if isinstance(before, str) and value_at(document.plain(), self.path) == {"*": before}:
             document.put(self.path, before)
         _prune(document, self.path, original)
 
+    def _patterns(self, plain: Any) -> list[str]:
+        rules = value_at(plain, self.path)
+        ours = rules.items() if isinstance(rules, dict) else ()
+        return [pattern for pattern, word in ours if word == ALLOW and self.ours(pattern)]
+
     def _senseless(self, plain: Any) -> bool:
-        return any(
-            value_at(plain, self.path[:depth]) == self.left_alone is not None for depth in range(1, len(self.path) + 1)
+        return self.left_alone is not None and any(
+            value_at(plain, self.path[:depth]) == self.left_alone for depth in range(1, len(self.path) + 1)
         )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from whisper_tui.install.entries import Entry, Member, Permission
 from whisper_tui.install.files import JSON_WITH_COMMENTS, Own, Shared
-from whisper_tui.install.launch import DAY_S, SERVER
+from whisper_tui.install.launch import DAY_S, SERVER, is_launcher, split
 from whisper_tui.install.wish import Fulfilment, Wish
 
 NAME = "opencode"
@@ -70,10 +70,17 @@ def hook_of(plugin: str) -> list[str]:
     return []
 
 
+def is_approved(pattern: str) -> bool:
+    """Whether a pattern is for commands that were approved, in whatever installation."""
+    words = split(pattern)
+    return words[-2:] == ["exec", "*"] and is_launcher(words[:-2])
+
+
 def fulfil(wish: Wish) -> Fulfilment:
     """The files of OpenCode."""
-    tools = Permission(("permission",), f"{SERVER}_*")
-    shell = Permission(("permission", SHELL_TOOL), f"{wish.launch.exec()} *", left_alone="deny")
+    offered, approved = f"{SERVER}_*", f"{wish.launch.exec()} *"
+    tools = Permission(("permission",), offered, ours=offered.__eq__)
+    shell = Permission(("permission", SHELL_TOOL), approved, ours=is_approved, left_alone="deny")
     rewrites = wish.hook and not wish.agent_runs
     entries: list[tuple[Entry, bool]] = [(server_entry(wish), wish.mcp), (tools, wish.mcp), (shell, rewrites)]
     configuration = Shared(

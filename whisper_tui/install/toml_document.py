@@ -29,13 +29,15 @@ class TomlDocument:
     def put(self, path: Sequence[Key], value: Any) -> None:
         """Let the value stand there. Raises `WrongShape`."""
         expected = deepcopy(self._plain)
-        there = _make(expected, path)
-        if path[-1] in there:
-            there[path[-1]] = value
-            self._become(expected, lambda: self._exchanged(path, value))
-        else:
-            there[path[-1]] = value
-            self._become(expected, lambda: self._with_block(nested(path, value)), lambda: self._exchanged(path, value))
+        there: Any = _make(expected, path)
+        if not isinstance(there, dict if isinstance(path[-1], str) else list):
+            raise WrongShape(path[:-1], "a table")
+        is_new = value_at(expected, path) is None
+        there[path[-1]] = value
+        ways = [lambda: self._exchanged(path, value)]
+        if is_new:
+            ways.insert(0, lambda: self._with_block(nested(path, value)))
+        self._become(expected, *ways)
 
     def append(self, path: Sequence[Key], value: Any) -> None:
         """Let the value be the last of the array of tables there. Raises `WrongShape`."""

@@ -1,0 +1,95 @@
+"""A machine of one's own: an empty home, a launcher and clients that are scripts, and what is done with them."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_tui.install.clients import client_of
+from whisper_tui.install.doctor.examine import examine
+from whisper_tui.install.doctor.found import Scene
+from whisper_tui.install.doctor.report import Report
+from whisper_tui.install.files import Change, changes
+from whisper_tui.install.launch import Launch
+from whisper_tui.install.wish import Fulfilment, Wish
+from whisper_tui.install.writing import carry_out
+
+HERE = Path(__file__).parent
+VERSIONS = {"claude": "2.1.329 (Claude Code)", "gemini": "0.61.0", "opencode": "1.18.33"}
+CLIENTS = ("claude", "codex", "gemini", "opencode")
+
+
+class Machine:
+    """A home, a project in it, programs on PATH, and the installer."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.project = self.home / "work" / "project"
+        self.bin = root / "bin"
+        self.project.mkdir(parents=True)
+        self.bin.mkdir()
+        self.environ = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/bin:/bin"}
+        self.launch = Launch((str(self.program("whisper-tui", HERE / "fake_launcher.py")),))
+        self.program("codex", HERE / "fake_codex.py")
+        for name, version in VERSIONS.items():
+            self.client(name, version)
+
+    def program(self, name: str, source: Path, directory: Path | None = None) -> Path:
+        """Make a Python script a program."""
+        path = (directory or self.bin) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!{sys.executable}\n{source.read_text()}")
+        path.chmod(0o755)
+        return path
+
+    def client(self, name: str, version: str) -> None:
+        """Make a client that does nothing but tell its version."""
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\necho '{version}'\n")
+        path.chmod(0o755)
+
+    def mood(self, mood: str) -> None:
+        """How the launcher behaves from now on."""
+        (self.bin / "mood").write_text(mood)
+
+    def wish(self, *, project: bool = False, **what: Any) -> Wish:
+        return Wish(self.launch, self.environ, project=self.project if project else None, **what)
+
+    def fulfil(self, client: str, **what: Any) -> Fulfilment:
+        return client_of(client).fulfil(self.wish(**what))
+
+    def install(self, client: str, **what: Any) -> list[Change]:
+        planned = changes(self.fulfil(client, **what).files)
+        carry_out(planned)
+        return planned
+
+    def uninstall(self, client: str, **what: Any) -> list[Change]:
+        return self.install(client, hook=False, mcp=False, **what)
+
+    def doctor(self, client: str, *, asked_for: bool = True) -> Report:
+        return examine(client, Scene(self.launch, self.environ, self.project), asked_for=asked_for)
+
+    def files(self) -> dict[str, bytes]:
+        """Every file below the home, by its name there."""
+        return {
+            path.relative_to(self.home).as_posix(): path.read_bytes()
+            for path in sorted(self.home.rglob("*"))
+            if path.is_file()
+        }
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        return path
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+node_only = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+NODE = str(Path(shutil.which("node") or "/").parent)

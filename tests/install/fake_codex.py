@@ -1,0 +1,71 @@
+"""A codex that tells its version and, as app-server, the hooks of its configuration and whether it trusts them."""
+
+import hashlib
+import json
+import os
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+MOOD = Path(sys.argv[0]).with_name("codex-mood")
+mood = MOOD.read_text().strip() if MOOD.exists() else "well"
+home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+
+
+def configuration(layer: Path) -> dict:
+    path = layer / "config.toml"
+    return tomllib.loads(path.read_text()) if path.exists() else {}
+
+
+def hooks(cwd: Path) -> list[dict]:
+    state = configuration(home).get("hooks", {}).get("state", {})
+    trusted_project = configuration(home).get("projects", {}).get(str(cwd), {}).get("trust_level") == "trusted"
+    layers = [home, cwd / ".codex"] if trusted_project else [home]
+    found = []
+    for layer in layers:
+        sources = [(layer / "config.toml", configuration(layer))]
+        if (layer / "hooks.json").exists():
+            sources.append((layer / "hooks.json", json.loads((layer / "hooks.json").read_text())))
+        for path, said in sources:
+            for number, group in enumerate(said.get("hooks", {}).get("PreToolUse", [])):
+                for place, handler in enumerate(group["hooks"]):
+                    key = f"{os.path.realpath(path)}:pre_tool_use:{number}:{place}"
+                    told = json.dumps([group.get("matcher"), handler], sort_keys=True)
+                    digest = "sha256:" + hashlib.sha256(told.encode()).hexdigest()
+                    trusted = state.get(key, {}).get("trusted_hash") == digest
+                    found.append(
+                        {
+                            "key": key,
+                            "eventName": "preToolUse",
+                            "command": handler["command"],
+                            "currentHash": digest,
+                            "enabled": True,
+                            "isManaged": False,
+                            "trustStatus": "trusted" if trusted else "untrusted",
+                        }
+                    )
+    return found
+
+
+if sys.argv[1:] == ["--version"]:
+    sys.stdout.write("codex-cli 0.169.0\n")
+elif mood == "broken":
+    sys.exit(1)
+else:
+    sys.stdout.write('{"method": "configWarning", "params": {}}\n')
+    for line in sys.stdin:
+        request = json.loads(line)
+        if mood == "silent":
+            time.sleep(600)
+        if request.get("method") == "initialize":
+            answer = {"id": request["id"], "result": {}}
+        elif request.get("method") == "hooks/list":
+            data = [{"cwd": cwd, "hooks": hooks(Path(cwd))} for cwd in request["params"]["cwds"]]
+            answer = {"id": request["id"], "result": {"data": data}}
+            if mood == "old":
+                answer = {"id": request["id"], "error": {"message": "unknown method"}}
+        else:
+            continue
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,62 @@
+"""A launcher that behaves as whisper-tui does where clients start it, or as the file `mood` beside it says."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+MOOD = Path(sys.argv[0]).with_name("mood")
+mood = MOOD.read_text().strip() if MOOD.exists() else "live"
+words = sys.argv[1:]
+
+
+def denial(client: str, reason: str) -> object:
+    if client in {"claude", "codex"}:
+        inner = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
+        return {"hookSpecificOutput": inner}
+    return {"decision": "deny", "reason": reason}
+
+
+def hook(client: str) -> int:
+    said = json.load(sys.stdin)
+    command = said["tool_input"]["command"]
+    canary = command.rpartition("/")[2]
+    if mood == "hangs":
+        time.sleep(600)
+    if mood == "crashes":
+        sys.stderr.write("it broke\n")
+        return 1
+    if mood == "babbles":
+        sys.stdout.write("hello\n")
+        return 0
+    if mood == "allows":
+        command = {"decision": "allow", "command": command, "note": "as the human said"}
+        sys.stdout.write(json.dumps(command if client == "opencode" else {}) + "\n")
+        return 0
+    if mood == "lonely":
+        sys.stderr.write("no supervisor can be reached\n")
+        return 2
+    sys.stdout.write(json.dumps(denial(client, f"whisper_tui: the gate is live (canary {canary})")) + "\n")
+    return 0
+
+
+def mcp() -> int:
+    if mood == "crashes":
+        sys.stderr.write("it broke\n")
+        return 1
+    number = json.loads(sys.stdin.readline())["id"]
+    result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "whisper_tui"}}
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}) + "\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    return 0
+
+
+if words == ["--version"]:
+    sys.stdout.write("whisper-tui 9.9.9\n")
+elif words[0] == "hook":
+    sys.exit(hook(words[1]))
+elif words[0] == "mcp":
+    sys.exit(mcp())
+else:
+    sys.exit(2)

@@ -1,0 +1,59 @@
+"""`doctor`: is the gate that was installed into a client really shut."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whisper_tui.cli.exit_codes import DONE, REFUSED
+from whisper_tui.cli.install import CLIENTS, launch_of, project_of
+from whisper_tui.cli.parsing import Options, Verbs
+from whisper_tui.model.text import visible
+
+if TYPE_CHECKING:
+    from whisper_tui.install.doctor.report import Report
+
+SIGNS = {"good": "✓ good", "note": "! note", "bad": "✗ bad "}
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "doctor",
+        "prove that the hook of each agent client stops a command, and say what is wrong",
+        _examine,
+        details="A canary, a harmless command that nobody is asked about, goes the way of the client's commands and "
+        "has to be stopped. Without CLIENT, all clients are looked at. It ends with 0 only if all that is installed "
+        "was proved.",
+    )
+    parser.add_argument("client", nargs="?", choices=CLIENTS, metavar="CLIENT", help=f"one of {', '.join(CLIENTS)}")
+    parser.add_argument("--project", default=".", metavar="DIR", help="the project to look at (default: here)")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def _examine(options: Options) -> int:
+    from whisper_tui.install.doctor.examine import examine
+    from whisper_tui.install.doctor.found import Scene
+
+    scene = Scene(launch_of(options), dict(os.environ), project_of(options) or Path.cwd())
+    names = CLIENTS if options.client is None else (options.client,)
+    reports = []
+    for name in names:
+        report = examine(name, scene, asked_for=options.client is not None)
+        reports.append(report)
+        if not options.json:
+            _print(report)
+    proved = all(report.proved for report in reports)
+    if options.json:
+        said = {"proved": proved, "clients": [report.as_json() for report in reports]}
+        sys.stdout.write(json.dumps(said, indent=2) + "\n")
+    return DONE if proved else REFUSED
+
+
+def _print(report: "Report") -> None:
+    sys.stdout.write(f"{report.title}\n")
+    for check in report.checks:
+        hint = f". {check.hint}" if check.hint else ""
+        sys.stdout.write(f"  {SIGNS[check.state]}  {visible(check.sentence + hint)}\n")
+    sys.stdout.flush()

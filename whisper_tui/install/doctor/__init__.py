@@ -1,0 +1,1 @@
+"""Proving that what was installed into a client really holds its commands back."""

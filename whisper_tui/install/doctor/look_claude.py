@@ -1,0 +1,93 @@
+"""What Claude Code has been told."""
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.install import claude
+from whisper_tui.install.doctor.canary import prove_hook
+from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, seconds, words_of
+from whisper_tui.install.doctor.programs import numbers
+from whisper_tui.install.doctor.report import bad, note
+from whisper_tui.install.documents import value_at
+from whisper_tui.install.entries import handlers
+from whisper_tui.install.files import JSON
+from whisper_tui.install.launch import SERVER, split
+
+DEFAULT_TIMEOUT_S = 600.0
+MANAGED = Path("/etc/claude-code/managed-settings.json")
+NOT_KNOWN_TO_BLOCK = (2, 1, 240)
+"""Up to this version nothing says that Claude Code knows `onFailure`."""
+
+
+def look(scene: Scene, version: str | None) -> Looked:
+    """Its settings, its servers and its version."""
+    looked = Looked()
+    user, project = scene.wishes()
+    shared = scene.project / ".claude" / "settings.json"
+    settings = {
+        path: looked.read(path, JSON) for path in (claude.settings_of(user), shared, claude.settings_of(project))
+    }
+    for path, plain in settings.items():
+        groups = value_at(plain, claude.EVENT)
+        for number, _, handler in handlers(plain, claude.EVENT):
+            if claude.is_ours(handler):
+                looked.hooks.append(_hook(scene, path, groups[number], handler))
+        if isinstance(plain, dict) and plain.get("disableAllHooks"):
+            looked.checks.append(bad("hooks", f"{path} disables all hooks", "Take disableAllHooks out"))
+    if looked.read(MANAGED, JSON).get("allowManagedHooksOnly"):
+        looked.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
+    allowed = [word for plain in settings.values() for word in value_at(plain, ("permissions", "allow")) or []]
+    servers = looked.read(claude.servers_of(user), JSON)
+    for path, place, plain in (
+        (claude.servers_of(user), claude.server_path(user), servers),
+        (claude.servers_of(user), claude.server_path(project), servers),
+        (scene.project / ".mcp.json", ("mcpServers", SERVER), looked.read(scene.project / ".mcp.json", JSON)),
+    ):
+        if isinstance(entry := value_at(plain, place), dict):
+            looked.servers.append(_server(path, entry, asks=claude.ALLOWED not in allowed))
+    if version is not None and looked.hooks and numbers(version) <= NOT_KNOWN_TO_BLOCK:
+        looked.checks.append(
+            note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")
+        )
+    return looked
+
+
+def _hook(scene: Scene, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
+    problems = []
+    if not _matches(group.get("matcher")):
+        problems.append(bad("hook", f"{path} lets the hook see other tools than {claude.SHELL_TOOL}", _AGAIN))
+    if handler.get("async") or handler.get("if"):
+        problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _AGAIN))
+    if handler.get("onFailure") != "block":
+        problems.append(note("hook", f"{path} lets a command run when the hook itself fails", _AGAIN))
+    return FoundHook(
+        path=path,
+        words=split(handler["command"]),
+        timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
+        problems=problems,
+        prove=partial(prove_hook, claude.NAME, handler["command"], scene.environ),
+    )
+
+
+def _server(path: Path, entry: dict[str, Any], *, asks: bool) -> FoundServer:
+    return FoundServer(
+        path=path,
+        words=words_of(entry.get("command"), entry.get("args", [])),
+        timeout_s=seconds(entry.get("timeout"), 1000),
+        asks_again=f'Allow "{claude.ALLOWED}" in its permissions' if asks else None,
+    )
+
+
+def _matches(matcher: Any) -> bool:
+    """Whether a group is for the shell tool: by name, by a choice of names, or by everything."""
+    if matcher in (None, "", "*"):
+        return True
+    try:
+        return isinstance(matcher, str) and re.fullmatch(matcher, claude.SHELL_TOOL) is not None
+    except re.error:
+        return False
+
+
+_AGAIN = "Run whisper-tui install claude"
