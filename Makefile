@@ -1,4 +1,5 @@
-# Every target sets up what it needs in .venv; python3 (3.11 to 3.13), make and the Python registry are all it assumes.
+# Every target sets up what it needs in .venv; python3 (3.11 to 3.13), make and the Python registry are all it assumes;
+# the tests with the real agent clients need npm and its registry as well.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +11,7 @@ RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 
 .DEFAULT_GOAL := help
-.PHONY: run test check screenshots bench clean help
+.PHONY: run test test-clients check screenshots bench clean help
 
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
@@ -18,12 +19,17 @@ run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed scrip
 test: $(DEVELOPS) ## the tests, on all processors up to eight
 	@$(BIN)/pytest -n auto --maxprocesses 8
 
-check: $(DEVELOPS) ## format, lint, types, layers, and the tests
+test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs into .clients, once
+	@$(BIN)/python tests/clients/install.py
+	@$(BIN)/pytest -n 2 --dist loadgroup tests/clients
+
+check: $(DEVELOPS) ## format, lint, types, layers, and all tests, those with the real agent clients too
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-clients
 
 screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 	@$(BIN)/python screenshots/draw.py
@@ -36,7 +42,7 @@ clean: ## remove the virtual environment, caches and built packages
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1	\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1	\2/p' Makefile
 
 $(BIN)/python:
 	@$(PYTHON) -c '$(SUITABLE)' || { echo "whisper_tui needs Python 3.11 to 3.13; $(PYTHON) is another one. Name one with: make PYTHON=python3.12" >&2; exit 1; }

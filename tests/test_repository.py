@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +20,12 @@ def make(*words: str) -> str:
     ).stdout
 
 
+def collected(*arguments: str) -> str:
+    """The names of the tests that pytest finds, one on a line."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False).stdout
+
+
 @pytest.fixture(scope="module")
 def run_all() -> ModuleType:
     """The program behind `make bench`."""
@@ -30,15 +37,22 @@ def run_all() -> ModuleType:
 
 
 def test_make_alone_lists_every_target_with_a_word_about_it() -> None:
-    listed = dict(re.findall(r"^make (\w+)\t(.+)$", make(), re.MULTILINE))
-    assert set(listed) == {"run", "test", "check", "screenshots", "bench", "clean", "help"}
+    listed = dict(re.findall(r"^make ([\w-]+)\t(.+)$", make(), re.MULTILINE))
+    assert set(listed) == {"run", "test", "test-clients", "check", "screenshots", "bench", "clean", "help"}
     assert make("help") == make()
 
 
-def test_a_check_is_format_lint_types_layers_and_the_tests() -> None:
+def test_a_check_is_format_lint_types_layers_and_the_tests_with_the_real_clients_among_them() -> None:
     steps = make("--dry-run", "check")
-    for step in ("ruff format --check", "ruff check", "mypy", "lint-imports", "pytest"):
+    for step in ("ruff format --check", "ruff check", "mypy", "lint-imports", "pytest", "tests/clients/install.py"):
         assert step in steps
+
+
+def test_the_tests_need_no_agent_client_unless_they_are_told() -> None:
+    assert "clients" not in make("--dry-run", "test")
+    others = [f"--ignore={path}" for path in (ROOT / "tests").iterdir() if path.name != "clients"]
+    assert "tests/clients/" not in collected("tests", *others)
+    assert "tests/clients/" in collected("tests/clients")
 
 
 def test_figures_replace_the_earlier_ones_and_leave_the_rest_alone(run_all: ModuleType) -> None:

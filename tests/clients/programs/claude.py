@@ -1,10 +1,13 @@
 """Claude Code."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from tests.clients.model.anthropic import Messages
 from tests.clients.model.script import Call
+
+REMINDER = re.compile(r"\n\n<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
 class Claude:
@@ -13,6 +16,7 @@ class Claude:
     name = "claude"
     client_name = "claude-code"
     dialect = Messages()
+    prefers_structured = True
 
     def configure(self, home: Path, url: str) -> None:
         """Nothing: the environment says all."""
@@ -39,3 +43,9 @@ class Claude:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """Claude Code prefixes the tool with its server."""
         return Call(f"mcp__whisper__{tool}", arguments)
+
+    def shell_said(self, result: str) -> str:
+        """Reminders of the client's own may follow."""
+        return REMINDER.sub("", result)
+
+    mcp_said = shell_said

@@ -1,5 +1,6 @@
 """Codex."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ env_key = "SCRIPTED_KEY"
 request_max_retries = 1
 """
 
+FIGURES = re.compile(r"^(Chunk ID|Wall time|Original token count): .*\n", re.MULTILINE)
+
 
 class Codex:
     """`codex exec`, which speaks the Responses format."""
@@ -32,6 +35,7 @@ class Codex:
     name = "codex"
     client_name = "codex"
     dialect = Responses()
+    prefers_structured = True
 
     def configure(self, home: Path, url: str) -> None:
         """A model provider of ours."""
@@ -54,3 +58,9 @@ class Codex:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """Codex puts the tools of a server into a namespace."""
         return Call(tool, arguments, namespace="mcp__whisper")
+
+    def shell_said(self, result: str) -> str:
+        """Figures come first; the exit code is one of them, so it is kept."""
+        return FIGURES.sub("", result)
+
+    mcp_said = shell_said

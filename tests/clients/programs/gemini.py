@@ -1,6 +1,7 @@
 """Gemini CLI."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ SETTINGS = {
     "telemetry": {"enabled": False},
 }
 
+UNTRUSTED = re.compile(r"<untrusted_context>\n(.*?)\n</untrusted_context>", re.DOTALL)
+GROUP = re.compile(r"\nProcess Group PGID: \d+")
+
 
 class Gemini:
     """`gemini -p`, which speaks the generateContent format."""
@@ -21,6 +25,7 @@ class Gemini:
     name = "gemini"
     client_name = "gemini-cli"
     dialect = GenerateContent()
+    prefers_structured = False
 
     def configure(self, home: Path, url: str) -> None:
         """A dummy key is chosen as the way to log in, and nobody is called home."""
@@ -44,3 +49,15 @@ class Gemini:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """Gemini CLI prefixes the tool with its server."""
         return Call(f"mcp_whisper_{tool}", arguments)
+
+    def shell_said(self, result: str) -> str:
+        """What comes from outside is marked as untrusted, the result as such has its process group added."""
+        return GROUP.sub("", UNTRUSTED.sub(r"\1", result))
+
+    def mcp_said(self, result: str) -> str:
+        """An error is told with the whole response as JSON, in which the words are."""
+        _, mark, response = result.partition(" with response: ")
+        if mark:
+            (answer,) = json.loads(response)
+            return "\n".join(part["text"] for part in answer["functionResponse"]["response"]["content"])
+        return UNTRUSTED.sub(r"\1", result)

@@ -14,6 +14,7 @@ class OpenCode:
     name = "opencode"
     client_name = "opencode"
     dialect = ChatCompletions()
+    prefers_structured = False
 
     def configure(self, home: Path, url: str) -> None:
         """A model provider of ours."""
@@ -34,8 +35,9 @@ class OpenCode:
         (directory / "opencode.json").write_text(json.dumps(settings, indent=2) + "\n")
 
     def environment(self, url: str) -> dict[str, str]:
-        """Nobody is called home."""
-        return {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+        """Nobody is called home, not even for the types that plugins may be written with."""
+        quiet = ("OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD")
+        return dict.fromkeys(quiet, "1") | {"npm_config_offline": "true"}
 
     def arguments(self, prompt: str) -> list[str]:
         """One prompt, with its events on standard output."""
@@ -48,3 +50,9 @@ class OpenCode:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """OpenCode prefixes the tool with its server."""
         return Call(f"whisper_{tool}", arguments)
+
+    def shell_said(self, result: str) -> str:
+        """Nothing is added."""
+        return result
+
+    mcp_said = shell_said

@@ -15,6 +15,8 @@ class Program(Protocol):
     client_name: str
     """How its name begins in the cockpit's data when it comes through MCP."""
     dialect: Dialect
+    prefers_structured: bool
+    """Whether its model is shown the structured form of an MCP result that has one, and not the text."""
 
     def configure(self, home: Path, url: str) -> None:
         """Write the client's own settings into an empty home: where its model is, and nothing about whisper_tui."""
@@ -34,4 +36,12 @@ class Program(Protocol):
 
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """A call of a tool of the MCP server named `whisper`."""
+        ...
+
+    def shell_said(self, result: str) -> str:
+        """What the shell tool has to tell, without what the client wraps every result in."""
+        ...
+
+    def mcp_said(self, result: str) -> str:
+        """What the MCP server said, without what the client wraps every result in."""
         ...

@@ -1,0 +1,61 @@
+"""What the model asks for in a conversation, and what the human who is played does about it."""
+
+import signal
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Approved:
+    """The human agrees to the command as it is."""
+
+
+@dataclass(frozen=True)
+class Edited:
+    """The human agrees to another command."""
+
+    command: str
+
+
+@dataclass(frozen=True)
+class DeniedFor:
+    """The human says no."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class ApprovedThenSignalled:
+    """The human agrees, and sends a signal once the command has written something."""
+
+    number: signal.Signals
+
+
+@dataclass(frozen=True)
+class NotDecided:
+    """Nobody says anything."""
+
+
+Reaction = Approved | Edited | DeniedFor | ApprovedThenSignalled | NotDecided
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One command that the model asks for."""
+
+    command: str
+    """Different in every scene of a conversation: the human knows the scene by it."""
+    human: Reaction = Approved()
+
+
+AS_IT_IS = Scene("echo approved in $PWD")
+ANOTHER = Scene("echo as asked", Edited("echo as edited"))
+NO = Scene("touch denied-ran", DeniedFor("No: use `make test` – and ask “Ada” <first> & don't \\n guess."))  # noqa: RUF001
+FAILING = Scene("echo before; echo wrong >&2; exit 7")
+KILLED = Scene("echo begun; sleep 600", ApprovedThenSignalled(signal.SIGTERM))
+LEAVING = Scene("sleep 601 & echo left one behind")
+LONG = Scene("seq 1 20000")
+"""Writes 108,894 bytes."""
+UNHEARD = Scene("touch unheard-ran", NotDecided())
+
+ALL = (AS_IT_IS, ANOTHER, NO, FAILING, KILLED, LEAVING, LONG)
+"""One conversation: each is asked for when the one before it was answered."""

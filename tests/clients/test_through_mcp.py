@@ -1,0 +1,118 @@
+"""Each real client comes through MCP: what the human decides is what happens, and what its model is told."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.clients.conversation import Played, play
+from tests.clients.model.script import Call
+from tests.clients.programs import Program
+from tests.clients.scenes import ALL, ANOTHER, AS_IT_IS, FAILING, KILLED, LEAVING, LONG, NO, UNHEARD
+from tests.clients.stage import Stage
+from whisper_tui.model.ending import Denied, Exited, Signalled, Withdrawn
+from whisper_tui.model.state import Ended, Waiting
+
+
+def ask_for(program: Program, command: str) -> Call:
+    """The model calls the tool that runs a line of bash."""
+    return program.mcp("run_shell_command", {"command": command, "description": "Do as the script says"})
+
+
+def set_up(stage: Stage) -> None:
+    """The client is offered whisper_tui's tools, and its own shell tool is left alone."""
+    stage.whisper_tui("install", stage.program.name, "--yes", "--no-hook")
+
+
+@pytest.fixture(scope="session")
+def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A conversation of every scene, one after the other, in one run of the client."""
+    return play(program, ALL, tmp_path_factory.mktemp(f"{program.name}-mcp"), ask_for=ask_for, set_up=set_up)
+
+
+@pytest.fixture(scope="session")
+def interrupted(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A conversation that the user breaks off while the human at the cockpit has not decided yet."""
+    directory = tmp_path_factory.mktemp(f"{program.name}-mcp-interrupted")
+    return play(program, (UNHEARD,), directory, ask_for=ask_for, set_up=set_up, interrupt=True)
+
+
+def assert_told(program: Program, result: str, facts: dict[str, Any], text: str) -> None:
+    """The model was told these facts, in the one of the two forms that the client shows it, and nothing else."""
+    said = program.mcp_said(result)
+    if program.prefers_structured:
+        told = json.loads(said[said.index("{") :])
+        assert {name: told[name] for name in facts} == facts
+    else:
+        assert said == text
+
+
+def test_the_client_comes_to_its_end_and_its_name_and_version_are_in_the_queue(program, played):
+    assert played.exit_code == 0, played.written
+    client = played.session(AS_IT_IS).client
+    assert client is not None
+    assert client.name.startswith(program.client_name)
+    assert client.version[:1].isdigit()
+
+
+def test_an_approved_command_runs_in_the_workspace_and_its_output_is_the_answer(program, played):
+    output = f"approved in {played.workspace}\n"
+    facts = {"stdout": output, "stderr": "", "exitCode": 0, "signal": None, "error": None, "backgroundPids": []}
+    assert_told(program, played.answer(AS_IT_IS).result, facts, f"Output: {output}")
+    assert not played.record(AS_IT_IS).edited
+
+
+def test_of_an_edited_command_the_model_is_told_what_ran_and_sees_the_output_of_that(program, played):
+    said = program.mcp_said(played.answer(ANOTHER).result)
+    assert "The human changed the command before it ran. What ran: echo as edited." in said
+    assert said.endswith("Output: as edited\n")
+    assert "as asked" not in said
+    assert played.record(ANOTHER).state.ending == Exited(code=0)
+
+
+def test_the_reason_of_a_denial_reaches_the_model_word_for_word_and_nothing_ran(program, played):
+    said = program.mcp_said(played.answer(NO).result)
+    assert said.endswith(f"Denied by the human. Nothing ran. Reason: {NO.human.reason}")
+    state = played.record(NO).state
+    assert isinstance(state, Ended) and isinstance(state.ending, Denied) and state.attempt is None
+    assert not (played.workspace / "denied-ran").exists()
+
+
+def test_an_exit_code_and_what_was_written_to_standard_error_are_told(program, played):
+    facts = {"stdout": "before\n", "stderr": "wrong\n", "exitCode": 7, "signal": None}
+    text = "Output: before\n\nError: wrong\n\nExit Code: 7"
+    assert_told(program, played.answer(FAILING).result, facts, text)
+    assert played.record(FAILING).state.ending == Exited(code=7)
+
+
+def test_a_command_that_the_human_ended_by_a_signal_is_told_as_such(program, played):
+    facts = {"stdout": "begun\n", "exitCode": None, "signal": 15}
+    assert_told(program, played.answer(KILLED).result, facts, "Output: begun\n\nSignal: 15")
+    assert played.record(KILLED).state.ending == Signalled(number=15, by_us=True)
+
+
+def test_a_background_process_is_named_and_does_not_hold_the_answer_back(program, played):
+    (left,) = played.record(LEAVING).background
+    pid = left.identity.pid
+    facts = {"stdout": "left one behind\n", "exitCode": 0, "backgroundPids": [pid]}
+    text = f"Output: left one behind\n\nBackground PIDs: {pid}"
+    assert_told(program, played.answer(LEAVING).result, facts, text)
+    assert left.command == "sleep 601"
+
+
+def test_of_a_hundred_kilobytes_every_byte_is_kept_and_the_model_sees_the_beginning(program, played):
+    state = played.record(LONG).state
+    assert isinstance(state, Ended)
+    assert state.output.out == sum(len(f"{number}\n") for number in range(1, 20_001))
+    said = program.mcp_said(played.answer(LONG).result)
+    assert "1\\n2\\n3\\n" in said if program.prefers_structured else "1\n2\n3\n" in said
+
+
+def test_what_waits_when_the_user_interrupts_the_client_never_runs_and_its_session_is_over(interrupted):
+    record = interrupted.record(UNHEARD)
+    assert interrupted.exit_code is not None, interrupted.written
+    assert interrupted.session(UNHEARD).closed_because is not None
+    withdrawn = isinstance(record.state, Ended) and isinstance(record.state.ending, Withdrawn)
+    assert withdrawn or isinstance(record.state, Waiting)
+    assert record.attempt is None
+    assert not (interrupted.workspace / "unheard-ran").exists()
