@@ -1,4 +1,4 @@
-"""A stage with a past: calls of many days, and a time index of what they wrote."""
+"""A stage with a past: calls of many days."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,6 @@ from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.model.port import HistoryQuery
-from whisper_tui.model.run import OutputSpan, Stream
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.tui.screens.history import HistoryScreen
@@ -24,21 +23,11 @@ DAY_S = 86_400
 
 
 class PastStage(Stage):
-    """Keeps a time index, and counts how many calls it was asked for."""
+    """Counts how many calls it was asked for."""
 
     def __init__(self, clock: StageClock) -> None:
         super().__init__(clock)
-        self.spans: dict[str, list[OutputSpan]] = {}
         self.handed_out = 0
-
-    def write(self, call_id: str, data: bytes, stream: Stream = "out") -> None:
-        super().write(call_id, data, stream)
-        size = len(self.written[call_id].stream(stream))
-        span = OutputSpan(at=self.clock(), stream=stream, start=size - len(data), length=len(data))
-        self.spans.setdefault(call_id, []).append(span)
-
-    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        return tuple(self.spans.get(call_id, ())[after : after + limit])
 
     async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
         found = await super().history(query)

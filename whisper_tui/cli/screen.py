@@ -1,11 +1,15 @@
 """The cockpit over a running supervisor."""
 
 import asyncio
+from pathlib import Path
 
 from whisper_tui.cli.deciding import decider
+from whisper_tui.cli.rule_book import InstanceRules
 from whisper_tui.config import load
+from whisper_tui.config.file import Configuration
 from whisper_tui.model.home import Home
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.keymap import keymap
 from whisper_tui.wire.autostart import ensure_supervisor
 from whisper_tui.wire.client import RemoteSupervision
 from whisper_tui.wire.rendezvous import was_stopped
@@ -13,11 +17,10 @@ from whisper_tui.wire.rendezvous import was_stopped
 
 def open_cockpit(home: Home) -> int:
     """Show the cockpit until the human leaves it. Returns the exit code. Raises `WhisperError`."""
-    theme = load(home).cockpit.theme
-    return asyncio.run(_open(home, theme))
+    return asyncio.run(_open(home, load(home)))
 
 
-async def _open(home: Home, theme: str | None) -> int:
+async def _open(home: Home, wanted: Configuration) -> int:
     await ensure_supervisor(home)
     connections = [await RemoteSupervision.connect(home, start=False)]
 
@@ -29,7 +32,16 @@ async def _open(home: Home, theme: str | None) -> int:
         return connections[-1]
 
     try:
-        app = CockpitApp(connections[0], user=decider()["who"], theme=theme, reconnect=reconnect)
+        app = CockpitApp(
+            connections[0],
+            user=decider()["who"],
+            theme=wanted.cockpit.theme,
+            keys=keymap(wanted.cockpit.keymap, wanted.keys),
+            calling=wanted.calling,
+            themes_folder=Path(home.config) / "themes",
+            reconnect=reconnect,
+            rule_book=InstanceRules(home),
+        )
         await app.run_async()
         return app.return_code or 0
     finally:

@@ -37,10 +37,13 @@ class Chips(Horizontal):
         for command in HISTORY:
             if command.id not in chosen:
                 continue
-            words = chosen[command.id]
+            value = chosen[command.id]
+            some = value not in {"any", "anyone"}
             button = self.query_one(f"#chip-{command.id}", Button)
-            button.label = Content.assemble((f"{command.key} ", "bold"), f"{command.label.lower()}: {words}")
-            button.set_class(words not in {"any", "anyone"}, "-chosen")
+            words = f"{command.label.lower()}: {value}" if some else command.label
+            button.label = Content.assemble((f"{command.key} ", "bold"), words)
+            button.set_class(some, "-chosen")
+            button.refresh(layout=True)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

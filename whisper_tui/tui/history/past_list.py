@@ -50,6 +50,7 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
         self._clock = clock
         self._found: list[PastCall] = []
         self._last: Line = ()
+        self._told: str | None = None
         self.row = 0
         """The selected row."""
 
@@ -60,14 +61,12 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def show(self, found: list[PastCall], last: Line, *, anew: bool) -> None:
         """Draw what was found so far; `last` stands below it. `anew`: it is another search."""
-        before = self.selected
         self._found, self._last = found, last
         if anew:
             self.row = 0
             self.scroll_to(y=0, animate=False, immediate=True)
         self.virtual_size = Size(0, len(found) + 1)
-        if self.selected != before:
-            self._tell()
+        self._tell()
         self._want()
         self.refresh()
 
@@ -82,9 +81,8 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
     def select(self, row: int) -> None:
         """Select a row and bring it into view."""
         row = max(0, min(row, len(self._found) - 1))
-        if row != self.row:
-            self.row = row
-            self._tell()
+        self.row = row
+        self._tell()
         below = 1 if row == len(self._found) - 1 else 0
         self.scroll_to_region(Region(0, row, 1, 1 + below), animate=False, force=True, immediate=True)
         self._want()
@@ -102,7 +100,11 @@ class PastList(ScrollView, can_focus=True, inherit_bindings=False):
             self.select(row)
 
     def _tell(self) -> None:
-        self.post_message(self.Selected(self.selected.id if self.selected is not None else None))
+        """Say which call is selected, where it is another one."""
+        call_id = self.selected.id if self.selected is not None else None
+        if call_id != self._told:
+            self._told = call_id
+            self.post_message(self.Selected(call_id))
 
     def _want(self) -> None:
         seen = max(self.row, self.scroll_offset.y + self.size.height)

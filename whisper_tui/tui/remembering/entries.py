@@ -66,7 +66,7 @@ def row(entry: Entry, hits: Hits) -> Line:
 
 
 def _times(number: int) -> str:
-    return count(number, "time") if number else "never"
+    return {0: "never", 1: "once"}.get(number) or f"{number:,} times"
 
 
 def _subject(grant: Grant) -> str:

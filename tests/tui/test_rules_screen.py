@@ -1,0 +1,194 @@
+"""Rules and memory: what decides without a human is listed, counted, tried, revoked and edited."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from textual.widgets import Input, OptionList
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.past import ROOT, a_month, begin
+from tests.tui.scenes import ME, Play
+from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.decision import ExactScope, Grant, PrefixScope
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import Granted, GrantUsed
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.tui.commands.rules import RULES
+from whisper_tui.tui.rule_book import Judgement, RuleList, ShownRule
+from whisper_tui.tui.screens.cockpit import CockpitScreen
+from whisper_tui.tui.screens.rules import RulesScreen
+
+STATUS = ShownRule("allow", "status", "git status …", "/home/me/garden", "it only reads", removable=True)
+FORCE = ShownRule("deny", "no force push", "= git push --force", "everywhere", "ask for a review instead")
+
+
+class Book:
+    """Rules in memory."""
+
+    def __init__(self, path: Path = Path("rules.toml")) -> None:
+        self.path = path
+        self.now = RuleList(rules=(FORCE, STATUS))
+        self.asked: list[tuple[str, str]] = []
+
+    def rules(self) -> RuleList:
+        return self.now
+
+    def judge(self, text: str, directory: str) -> Judgement:
+        self.asked.append((text, directory))
+        risk = Risk(id="destructive", sentence="It deletes files for good", span=(0, 2))
+        verdict = Verdict(kind="ask", reason="no rule is about this", risks=(risk,))
+        return Judgement(verdict, Resolved(program="/usr/bin/rm", cwd=directory))
+
+    def remove(self, name: str) -> None:
+        if name not in {rule.name for rule in self.now.rules}:
+            raise Refused(f"there is no rule {name!r}")
+        self.now = replace(self.now, rules=tuple(rule for rule in self.now.rules if rule.name != name))
+
+
+def remembered(play: Play) -> None:
+    """Two approvals that hold."""
+    spec = CommandSpec(command=Argv(program="make", args=("test",)), cwd=ROOT)
+    at = play.clock()
+    exact = Grant(id="g1", session_id="s1", spec=spec, from_call="3", granted_at=at, by=ME, scope=ExactScope(uses=5))
+    words = Grant(
+        id="g2",
+        session_id="s2",
+        spec=spec,
+        from_call="4",
+        granted_at=at,
+        by=ME,
+        scope=PrefixScope(words=("make",), directory=ROOT, minutes=30),
+        until=at + 1800,
+    )
+    play.stage.happen(
+        Granted(at=at, grant=exact),
+        Granted(at=at, grant=words),
+        GrantUsed(at=at, session_id="s1", grant_id="g1", call_id="4"),
+    )
+
+
+@asynccontextmanager
+async def rules(play: Play, book: Book | None, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Cockpit]:
+    async with cockpit(play, size=size, rule_book=book) as seat:
+        await seat.press("L")
+        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+        await seat.sees("Remembered approvals")
+        await seat.pilot.pause()
+        yield seat
+
+
+def a_day() -> Play:
+    play = a_month()
+    remembered(play)
+    return play
+
+
+async def test_every_command_of_the_table_is_done_and_no_other():
+    async with rules(begin(), Book()) as seat:
+        assert set(seat.app.screen.does) == {command.id for command in RULES}
+
+
+async def test_capital_l_lists_approvals_and_rules_with_how_often_they_decided():
+    async with rules(a_day(), Book()) as seat:
+        await seat.sees("2 approvals, 2 rules", "make test  once", "make …  never", "git status …  once")
+        await seat.sees("exactly this command in this directory", "1 time of 5", "site builder", "with call 3")
+        await seat.press("down")
+        await seat.sees("in /home/me/garden and below", "for 30 min more")
+        await seat.press("down")
+        await seat.sees("This rule denies", "= git push --force", "ask for a review instead", "0 of the last 7 calls")
+        await seat.press("down")
+        await seat.sees("This rule allows", "1 of the last 7 calls", "It stands in rules.toml.")
+
+
+async def test_x_revokes_an_approval():
+    async with rules(a_day(), Book()) as seat:
+        await seat.press("x")
+        await seat.sees("Approval g1 is forgotten", "1 approval, 2 rules")
+        assert seat.play.stage.board.grants["g1"].revoked_at is not None
+        assert seat.play.stage.board.grants["g2"].revoked_at is None
+
+
+async def test_x_removes_a_rule_after_asking():
+    book = Book()
+    async with rules(begin(), book) as seat:
+        await seat.press("down", "x")
+        await seat.sees("Remove a rule", "git status", "'status'")
+        await seat.press("escape")
+        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+        assert len(book.now.rules) == 2
+        await seat.press("x", "enter")
+        await seat.sees("The rule status is removed.", "0 approvals, 1 rule")
+        assert book.now.rules == (FORCE,)
+
+
+async def test_a_rule_of_the_configuration_file_is_not_removed_from_here():
+    book = Book()
+    async with rules(begin(), book) as seat:
+        await seat.press("x")
+        await seat.sees("stands in the configuration file")
+        assert len(book.now.rules) == 2
+
+
+async def test_slash_tests_a_command_without_running_it():
+    book = Book()
+    async with rules(a_day(), book) as seat:
+        await seat.press("slash", *"rm -r x", "enter")
+        await seat.sees("You would be asked.", "no rule is about this", "It deletes files for good.")
+        assert book.asked == [("rm -r x", ROOT)]
+        await seat.press("escape")
+        assert isinstance(seat.app.focused, OptionList)
+        assert seat.app.screen.query_one(Input).value == "rm -r x"
+
+
+async def test_broken_rules_are_said():
+    book = Book()
+    book.now = RuleList(broken="rules.toml: line 3")
+    async with rules(begin(), book) as seat:
+        await seat.sees("everything is asked: rules.toml: line 3")
+
+
+async def test_n_reads_everything_again():
+    book = Book()
+    async with rules(begin(), book) as seat:
+        book.now = RuleList(rules=(STATUS,))
+        remembered(seat.play)
+        await seat.press("n")
+        await seat.sees("2 approvals, 1 rule")
+
+
+async def test_e_says_where_the_rules_are_when_there_is_no_terminal_to_edit_in(tmp_path):
+    book = Book(tmp_path / "config" / "rules.toml")
+    async with rules(begin(), book) as seat:
+        await seat.press("e")
+        await seat.sees("There is no terminal here to edit in", "by hand")
+        assert os.stat(book.path).st_mode & 0o777 == 0o600
+
+
+async def test_without_rules_the_approvals_are_there():
+    async with rules(a_day(), None) as seat:
+        await seat.sees("the rules cannot be read from here", "2 approvals, 0 rules", "make test")
+
+
+async def test_escape_and_l_go_back_and_the_help_is_that_of_the_screen():
+    async with rules(begin(), Book(), size=(120, 50)) as seat:
+        await seat.press("question_mark")
+        await seat.sees("Forget an approval, or remove a rule.")
+        await seat.press("escape")
+        await seat.press("L")
+        await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
+        await seat.press("L")
+        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+        await seat.press("escape")
+        await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
+
+
+async def test_text_of_agents_is_shown_as_text():
+    play = begin()
+    spec = CommandSpec(command=Argv(program="[red]\x1b[2J", args=("[/]",)), cwd=ROOT)
+    grant = Grant(id="g1", session_id="s1", spec=spec, from_call="1", granted_at=play.clock(), by=ME)
+    play.stage.happen(Granted(at=play.clock(), grant=grant))
+    async with rules(play, Book()) as seat:
+        await seat.sees("[red]␛[2J")
