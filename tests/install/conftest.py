@@ -1,6 +1,5 @@
 """A machine of one's own: an empty home, a launcher and clients that are scripts, and what is done with them."""
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ class Machine:
         self.home = root / "home"
         self.project = self.home / "work" / "project"
         self.bin = root / "bin"
+        self.canary_s = 60.0
         self.project.mkdir(parents=True)
         self.bin.mkdir()
         self.environ = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/bin:/bin"}
@@ -68,8 +68,13 @@ class Machine:
     def uninstall(self, client: str, **what: Any) -> list[Change]:
         return self.install(client, hook=False, mcp=False, **what)
 
+    @property
+    def scene(self) -> Scene:
+        """Where the doctor looks. It waits long, for machines with much to do."""
+        return Scene(self.launch, self.environ, self.project, canary_s=self.canary_s)
+
     def doctor(self, client: str, *, asked_for: bool = True) -> Report:
-        return examine(client, Scene(self.launch, self.environ, self.project), asked_for=asked_for)
+        return examine(client, self.scene, asked_for=asked_for)
 
     def files(self) -> dict[str, bytes]:
         """Every file below the home, by its name there."""
@@ -89,7 +94,3 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
-
-
-node_only = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
-NODE = str(Path(shutil.which("node") or "/").parent)

@@ -29,8 +29,9 @@ class TomlDocument:
     def put(self, path: Sequence[Key], value: Any) -> None:
         """Let the value stand there. Raises `WrongShape`."""
         expected = deepcopy(self._plain)
-        there: Any = _make(expected, path)
-        if not isinstance(there, dict if isinstance(path[-1], str) else list):
+        there = _make(expected, path)
+        fitting: type = dict if isinstance(path[-1], str) else list
+        if not isinstance(there, fitting):
             raise WrongShape(path[:-1], "a table")
         is_new = value_at(expected, path) is None
         there[path[-1]] = value

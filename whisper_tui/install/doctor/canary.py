@@ -12,9 +12,6 @@ from typing import Any, NamedTuple
 from whisper_tui.install import claude, codex, gemini, opencode
 from whisper_tui.install.doctor.programs import Answer, NotRun, run
 
-PATIENCE_S = 10.0
-"""Seconds that the gate has to stop the canary."""
-
 LIVE = "the gate is live"
 """What the supervisor says about a canary."""
 
@@ -57,12 +54,12 @@ class Canary(NamedTuple):
         return f"touch {self.file}"
 
 
-def prove_hook(client: str, command: str, environ: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> str | None:
+def prove_hook(client: str, command: str, environ: Mapping[str, str], patience_s: float) -> str | None:
     """Run the hook as the client does, by a shell. None: it stopped the canary; otherwise what it did instead."""
     return _prove(lambda canary: _by_shell(client, command, environ, canary, patience_s))
 
 
-def prove_plugin(plugin: Path, environ: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> str | None:
+def prove_plugin(plugin: Path, environ: Mapping[str, str], patience_s: float) -> str | None:
     """Run the plugin of OpenCode with node, or its hook where there is no node. None: it stopped the canary."""
     node = shutil.which("node", path=environ.get("PATH"))
     if node is not None:

@@ -17,6 +17,8 @@ DEFAULT_DEADLINES_S = {"claude": 570.0, "codex": 570.0, "gemini": 50.0, "opencod
 LONG_S = 3600.0
 """Seconds that a human may well need; a call that may take less is cut off."""
 
+_PROVE_AGAIN = "Install it again; if that does not help, whisper-tui status tells about the supervisor"
+
 _LOOKS: dict[str, Callable[[Scene, str | None], Looked]] = {
     "claude": look_claude.look,
     "codex": look_codex.look,
@@ -74,9 +76,7 @@ def _hook_checks(name: str, title: str, scene: Scene, hooks: list[FoundHook], *,
         checks.append(
             good("gate", f"The hook in {hook.path} stopped a canary")
             if problem is None
-            else bad(
-                "gate", f"The hook in {hook.path} did not stop a canary: {problem}", f"Run whisper-tui install {name}"
-            )
+            else bad("gate", f"The hook in {hook.path} did not stop a canary: {problem}", _PROVE_AGAIN)
         )
     return checks
 

@@ -19,6 +19,8 @@ class Scene:
     launch: Launch
     environ: Mapping[str, str]
     project: Path
+    canary_s: float = 10.0
+    """Seconds that a gate has to stop a canary."""
 
     def wishes(self) -> tuple[Wish, Wish]:
         """The places of the user and of the project."""

@@ -56,7 +56,7 @@ def _hook(scene: Scene, path: Path, group: Any, handler: dict[str, Any]) -> Foun
         words=split(handler["command"]),
         timeout_s=seconds(handler.get("timeout"), 1000) or DEFAULT_TIMEOUT_S,
         problems=problems,
-        prove=partial(prove_hook, gemini.NAME, handler["command"], scene.environ),
+        prove=partial(prove_hook, gemini.NAME, handler["command"], scene.environ, scene.canary_s),
     )
 
 

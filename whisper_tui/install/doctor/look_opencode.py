@@ -20,7 +20,7 @@ def look(scene: Scene, version: str | None) -> Looked:
         for path in _plugins(wish):
             words = opencode.hook_of(path.read_text(encoding="utf-8", errors="replace"))
             if is_hook(words, opencode.NAME) or path == opencode.plugin_of(wish):
-                prove = partial(prove_plugin, path, scene.environ)
+                prove = partial(prove_plugin, path, scene.environ, scene.canary_s)
                 looked.hooks.append(FoundHook(path=path, words=words, timeout_s=None, prove=prove))
         path = opencode.configuration_of(wish)
         plain = looked.read(path, JSON_WITH_COMMENTS)
