@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from tests.clients.scenes import Approved, ApprovedThenSignalled, DeniedFor, Edited, NotDecided, Scene
+from tests.clients.scenes import Approved, ApprovedThenSignalled, ApprovedTooLate, DeniedFor, Edited, NotDecided, Scene
 from whisper_tui.model.board import Board
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
@@ -27,7 +27,7 @@ class Human:
         self.board = Board()
         self.problems: list[BaseException] = []
         """What went wrong while deciding."""
-        self._scenes = scenes
+        self._scenes = tuple(dict.fromkeys(scenes))
         self._seen: set[tuple[str, float]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -89,6 +89,10 @@ class Human:
                 await self.decide(record, Approve())
                 await self._once_it_wrote(record.id)
                 await self.port.signal(record.id, number, "tree", ME)
+            case ApprovedTooLate():
+                while self.board.record(record.id).agent_gave_up is None:
+                    await asyncio.sleep(POLL_S)
+                await self.decide(record, Approve())
             case NotDecided():
                 pass
 

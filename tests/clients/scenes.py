@@ -31,11 +31,16 @@ class ApprovedThenSignalled:
 
 
 @dataclass(frozen=True)
+class ApprovedTooLate:
+    """The human agrees to the command as it is, but only when the client has stopped waiting."""
+
+
+@dataclass(frozen=True)
 class NotDecided:
     """Nobody says anything."""
 
 
-Reaction = Approved | Edited | DeniedFor | ApprovedThenSignalled | NotDecided
+Reaction = Approved | Edited | DeniedFor | ApprovedThenSignalled | ApprovedTooLate | NotDecided
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ KILLED = Scene("echo begun; sleep 600", ApprovedThenSignalled(signal.SIGTERM))
 LEAVING = Scene("sleep 601 & echo left one behind")
 LONG = Scene("seq 1 20000")
 """Writes 108,894 bytes."""
+LATE = Scene("echo it ran >> late-ran; cat late-ran", ApprovedTooLate())
 UNHEARD = Scene("touch unheard-ran", NotDecided())
 
 ALL = (AS_IT_IS, ANOTHER, NO, FAILING, KILLED, LEAVING, LONG)

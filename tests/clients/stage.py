@@ -1,6 +1,7 @@
 """Where one conversation with a client takes place: an empty home, a workspace and an instance of whisper_tui."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ NOWHERE = "http://127.0.0.1:9"
 """A proxy that is not there, so that whatever a client wants from other hosts is refused at once."""
 
 SETTING_UP_S = 60
+SETTINGS_SIZE = 1 << 20
+"""Bytes; whatever is longer holds no settings."""
 
 
 class Stage:
@@ -26,6 +29,8 @@ class Stage:
         self.home = directory / "whisper"
         self.user_home.mkdir(mode=0o700, parents=True)
         self.workspace.mkdir()
+        self.options: tuple[str, ...] = ()
+        """More options for the client."""
         self._directory = directory
         self._model_url = model_url
         program.configure(self.user_home, model_url)
@@ -41,10 +46,11 @@ class Stage:
 
     def start_client(self, prompt: str) -> "subprocess.Popen[bytes]":
         """The client at its work, in a process group of its own; what it writes goes to files."""
+        arguments = [*self.program.arguments(prompt), *self.options]
         with (self._directory / "out").open("wb") as out, (self._directory / "err").open("wb") as err:
             return subprocess.Popen(
-                self.program.arguments(prompt),
-                executable=self._find(self.program.arguments(prompt)[0]),
+                arguments,
+                executable=self._find(arguments[0]),
                 cwd=self.workspace,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
@@ -72,6 +78,17 @@ class Stage:
         )
         assert done.returncode == 0, f"whisper-tui {verb}: {done.stderr}{done.stdout}"
         return done.stdout
+
+    def change_settings(self, old: str, new: str) -> None:
+        """Put another text into the client's settings wherever the pattern `old` matches. It has to match somewhere."""
+        changed = 0
+        for path in self.user_home.rglob("*"):
+            if path.is_file() and path.stat().st_size < SETTINGS_SIZE:
+                text, count = re.subn(old, new, path.read_text(errors="replace"))
+                if count:
+                    path.write_text(text)
+                changed += count
+        assert changed, f"{old} is nowhere in the settings of {self.program.name}"
 
     def _find(self, name: str) -> str:
         found = next((place / name for place in directories() if (place / name).exists()), None)

@@ -16,6 +16,7 @@ class Claude:
     name = "claude"
     client_name = "claude-code"
     dialect = Messages()
+    untrusted_too = ()
     prefers_structured = True
 
     def configure(self, home: Path, url: str) -> None:
@@ -43,6 +44,11 @@ class Claude:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """Claude Code prefixes the tool with its server."""
         return Call(f"mcp__whisper__{tool}", arguments)
+
+    def shell_shows(self, output: str, exit_code: int) -> str:
+        """The exit code of a failure comes first; the last line's end is left out."""
+        failure = f"Exit code {exit_code}\n" if exit_code else ""
+        return f"{failure}{output}".rstrip("\n")
 
     def shell_said(self, result: str) -> str:
         """Reminders of the client's own may follow."""

@@ -35,6 +35,7 @@ class Codex:
     name = "codex"
     client_name = "codex"
     dialect = Responses()
+    untrusted_too = ("--dangerously-bypass-hook-trust",)
     prefers_structured = True
 
     def configure(self, home: Path, url: str) -> None:
@@ -58,6 +59,10 @@ class Codex:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """Codex puts the tools of a server into a namespace."""
         return Call(tool, arguments, namespace="mcp__whisper")
+
+    def shell_shows(self, output: str, exit_code: int) -> str:
+        """The exit code always comes first."""
+        return f"Process exited with code {exit_code}\nOutput:\n{output}"
 
     def shell_said(self, result: str) -> str:
         """Figures come first; the exit code is one of them, so it is kept."""

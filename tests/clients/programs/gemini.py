@@ -16,6 +16,7 @@ SETTINGS = {
 }
 
 UNTRUSTED = re.compile(r"<untrusted_context>\n(.*?)\n</untrusted_context>", re.DOTALL)
+CHANGED = "\n\n[System] Tool input parameters were modified by a hook before execution."
 GROUP = re.compile(r"\nProcess Group PGID: \d+")
 
 
@@ -25,6 +26,7 @@ class Gemini:
     name = "gemini"
     client_name = "gemini-cli"
     dialect = GenerateContent()
+    untrusted_too = ()
     prefers_structured = False
 
     def configure(self, home: Path, url: str) -> None:
@@ -50,9 +52,14 @@ class Gemini:
         """Gemini CLI prefixes the tool with its server."""
         return Call(f"mcp_whisper_{tool}", arguments)
 
+    def shell_shows(self, output: str, exit_code: int) -> str:
+        """The exit code of a failure comes last."""
+        shown = "Output: " + output.rstrip("\n")
+        return f"{shown}\nExit Code: {exit_code}" if exit_code else shown
+
     def shell_said(self, result: str) -> str:
-        """What comes from outside is marked as untrusted, the result as such has its process group added."""
-        return GROUP.sub("", UNTRUSTED.sub(r"\1", result))
+        """What comes from outside is marked as untrusted; a process group and a word about the hook are added."""
+        return GROUP.sub("", UNTRUSTED.sub(r"\1", result.removesuffix(CHANGED)))
 
     def mcp_said(self, result: str) -> str:
         """An error is told with the whole response as JSON, in which the words are."""

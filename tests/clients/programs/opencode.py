@@ -14,6 +14,7 @@ class OpenCode:
     name = "opencode"
     client_name = "opencode"
     dialect = ChatCompletions()
+    untrusted_too = ()
     prefers_structured = False
 
     def configure(self, home: Path, url: str) -> None:
@@ -50,6 +51,10 @@ class OpenCode:
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """OpenCode prefixes the tool with its server."""
         return Call(f"whisper_{tool}", arguments)
+
+    def shell_shows(self, output: str, exit_code: int) -> str:
+        """The output and nothing else: OpenCode never tells its model an exit code."""
+        return output
 
     def shell_said(self, result: str) -> str:
         """Nothing is added."""

@@ -15,6 +15,8 @@ class Program(Protocol):
     client_name: str
     """How its name begins in the cockpit's data when it comes through MCP."""
     dialect: Dialect
+    untrusted_too: tuple[str, ...]
+    """Options with which it runs hooks that were changed since the user trusted them."""
     prefers_structured: bool
     """Whether its model is shown the structured form of an MCP result that has one, and not the text."""
 
@@ -36,6 +38,10 @@ class Program(Protocol):
 
     def mcp(self, tool: str, arguments: dict[str, Any]) -> Call:
         """A call of a tool of the MCP server named `whisper`."""
+        ...
+
+    def shell_shows(self, output: str, exit_code: int) -> str:
+        """How the shell tool shows its model a command that wrote this and ended with this exit code."""
         ...
 
     def shell_said(self, result: str) -> str:
