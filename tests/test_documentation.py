@@ -19,6 +19,7 @@ from whisper_tui.policy.risks import ALWAYS_ASKED
 from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.tools import ToolContext, standard_registry
+from whisper_tui.tui.calling.settings import CallingSettings
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -89,6 +90,7 @@ def test_the_readme_connects_agents_as_their_pages_do(language: str, page: str) 
     [
         ("supervisor", tuple(SupervisorSettings.model_fields)),
         ("cockpit", tuple(CockpitSettings.model_fields)),
+        ("calling", tuple(CallingSettings.model_fields)),
         ("rules.allow", ("name", "argv", "text", "justification")),
         ("rules.deny", ("name", "argv", "text", "justification")),
     ],

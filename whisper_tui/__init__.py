@@ -3,7 +3,9 @@
 The names below are the library. They are loaded when they are first used, so that `import whisper_tui` costs nothing.
 """
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes a third of the time in which Python starts
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -30,7 +32,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *_HOME_OF]  # noqa: PLE0604  all of them are strings
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """A name of the library, loaded now."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,7 @@
-"""Themes: good and bad files, and contrast of everything that is drawn."""
+"""Themes: good and bad files, the user's own, contrast of everything that is drawn, and choosing one."""
 
+import itertools
+import math
 from pathlib import Path
 
 import pytest
@@ -10,27 +12,17 @@ from tests.tui.scenes import Play, workday
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.tui import app as app_module
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.themes import PLACES, CockpitTheme, Themes, load_themes
+from whisper_tui.tui.contrast import GROUNDS, contrast, pairs
+from whisper_tui.tui.themes import LARGEST, PLACES, Themes, counterpart, load_themes
 
-NAMES = ["whisper-dark", "whisper-light"]
+STEMS = ("whisper", "colour-blind", "dusk", "grey", "high-contrast", "moss")
+NAMES = [f"{stem}-{kind}" for stem in STEMS for kind in ("dark", "light")]
 DRAWN_NOT_READ = set(" │┆─━╭╮╰╯█▌▏▎▔▁▂▄▀▊▕◂▸") | {chr(code) for code in range(0x2500, 0x25A0)}
 """Lines and blocks: they are seen, not read."""
 SMALL = 4.5
 
 
-def wcag(one: str, other: str) -> float:
-    """The contrast of two colours as WCAG 2 defines it, from 1 to 21."""
-
-    def luminance(color: str) -> float:
-        channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def pairs(seat: Cockpit) -> set[tuple[str, str, str]]:
+def drawn_pairs(seat: Cockpit) -> set[tuple[str, str, str]]:
     """Every text on the screen with its colours; of a dialog alone where there is one, for it dims the rest."""
     dialogs = seat.app.screen.query(".dialog")
     region = dialogs.first().region if dialogs else seat.app.screen.region
@@ -60,35 +52,84 @@ def dark_text() -> str:
     return (place / "whisper-dark.toml").read_text(encoding="utf-8")
 
 
-def test_both_themes_ship() -> None:
+def test_twelve_themes_ship_and_all_are_easy_to_read() -> None:
     themes = load_themes()
-    assert sorted(themes.good) == NAMES
+    assert list(themes.good) == NAMES
     assert themes.problems == ()
-    assert themes.good["whisper-dark"].theme.dark
-    assert not themes.good["whisper-light"].theme.dark
+    assert all(themes.good[name].theme.dark == name.endswith("-dark") for name in NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_terminal_colours_can_be_read(name: str) -> None:
-    theme: CockpitTheme = load_themes().good[name]
-    background = theme.theme.background
-    assert background is not None
-    for number, color in enumerate(theme.terminal):
-        assert wcag(color, background) >= SMALL, f"colour {number} of {name}: {color} on {background}"
+def test_every_text_can_be_read_on_every_ground_that_it_has(name: str) -> None:
+    theme = load_themes().good[name]
+    for what, text, ground in pairs(theme.colors, theme.terminal):
+        assert contrast(text, ground) >= SMALL, f"{name}: {what}"
+
+
+@pytest.mark.parametrize("name", ["high-contrast-dark", "high-contrast-light"])
+def test_text_of_high_contrast_has_seven_to_one(name: str) -> None:
+    theme = load_themes().good[name]
+    texts = [pair for pair in pairs(theme.colors, ()) if pair.what.split(" on ")[1] in GROUNDS]
+    assert min(contrast(text, ground) for _, text, ground in texts) >= 7
+
+
+DEFICIENCIES = {
+    "none": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+}
+"""What is seen of linear red, green and blue (Machado, Oliveira and Fernandes, 2009)."""
+
+
+def seen_as(color: str, deficiency: str) -> tuple[float, float, float]:
+    """A colour in the CIE Lab space as somebody sees it."""
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    seen = [
+        min(1.0, max(0.0, sum(w * c for w, c in zip(row, linear, strict=True)))) for row in DEFICIENCIES[deficiency]
+    ]
+    whites = ((0.4124, 0.3576, 0.1805, 0.9505), (0.2126, 0.7152, 0.0722, 1.0), (0.0193, 0.1192, 0.9505, 1.089))
+    ratios = [(a * seen[0] + b * seen[1] + c * seen[2]) / white for a, b, c, white in whites]
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in ratios)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+@pytest.mark.parametrize("name", ["colour-blind-dark", "colour-blind-light"])
+def test_states_can_be_told_apart_by_their_colours_whatever_a_person_sees(name: str, deficiency: str) -> None:
+    colors = load_themes().good[name].colors
+    states = ("success", "error", "waiting", "running", "behind")
+    for one, other in itertools.combinations(states, 2):
+        distance = math.dist(seen_as(colors[one], deficiency), seen_as(colors[other], deficiency))
+        assert distance > 25, f"{one} and {other}"
+
+
+SCENES = ("", "down,e", "d,enter", "D", "question_mark", "slash,r", "end,up", "ctrl+g", "ctrl+t", "B")
+"""Keys after which there is something else to be read."""
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("keys", ["", "down,e", "d,enter", "D", "question_mark", "slash,r", "end,up", "up,f,x"])
-async def test_everything_that_is_drawn_can_be_read(name: str, keys: str) -> None:
+async def test_everything_that_is_drawn_can_be_read(name: str) -> None:
     async with cockpit(workday(), theme=name) as seat:
-        if "x" in keys:
-            await seat.select("6")
-        await seat.press(*[key for key in keys.split(",") if key])
+        for keys in SCENES:
+            await seat.select("7")
+            await seat.press(*[key for key in keys.split(",") if key])
+            await seat.pilot.pause()
+            assert_readable(seat)
+            await seat.press("escape")
+            await seat.until(lambda: len(seat.app.screen_stack) == 1)
+        await seat.select("6")
+        await seat.press("x")
         await seat.pilot.pause()
-        found = pairs(seat)
-        assert len(found) > 5
-        for foreground, background, text in found:
-            assert wcag(foreground, background) >= SMALL, f"{text!r}: {foreground} on {background}"
+        assert_readable(seat)
+
+
+def assert_readable(seat: Cockpit) -> None:
+    found = drawn_pairs(seat)
+    assert len(found) > 5
+    for foreground, background, text in found:
+        assert contrast(foreground, background) >= SMALL, f"{text!r}: {foreground} on {background}"
 
 
 def test_a_bad_file_is_reported_in_one_line_and_the_good_ones_stay(tmp_path: Path) -> None:
@@ -102,12 +143,15 @@ def test_a_bad_file_is_reported_in_one_line_and_the_good_ones_stay(tmp_path: Pat
         wrong=good.replace('"#7cc4ff"', '"sky"', 1),
         extra=good.replace("[variables]", '[variables]\nsparkle = "#ffffff"'),
         nameless=good.replace('name = "whisper-dark"', ""),
+        strange=good.replace('name = "whisper-dark"', 'name = "a\\u001b[31m"'),
+        twice=good,
+        large=good + "#" * LARGEST,
     )
     assert list(themes.good) == ["whisper-dark"]
-    assert len(themes.problems) == 6
+    assert len(themes.problems) == 9
     assert all("\n" not in problem for problem in themes.problems)
     everything = " ".join(themes.problems)
-    for words in ("'colours'", "'primary'", "'sparkle'", "`name`", "broken.toml"):
+    for words in ("'colours'", "'primary'", "'sparkle'", "`name`", "broken.toml", "has the same name", "larger than"):
         assert words in everything
 
 
@@ -121,3 +165,60 @@ def test_a_cockpit_without_any_theme_says_what_is_wrong(monkeypatch: pytest.Monk
     monkeypatch.setattr(app_module, "load_themes", lambda: Themes({}, ("The theme x.toml cannot be used: bad",)))
     with pytest.raises(BadConfiguration, match="No theme can be used"):
         CockpitApp(Play.begin().stage)
+
+
+def test_a_theme_of_the_users_own_takes_the_place_of_a_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(dark_text().replace("#7cc4ff", "#ffffff"), encoding="utf-8")
+    themes = load_themes((tmp_path, *PLACES))
+    assert themes.good["whisper-dark"].theme.primary == "#ffffff"
+    assert list(themes.good) == NAMES
+
+
+def test_a_theme_that_is_hard_to_read_can_be_used_and_is_told(tmp_path: Path) -> None:
+    weak = (
+        dark_text().replace('name = "whisper-dark"', 'name = "weak"').replace('muted = "#93a1b2"', 'muted = "#444444"')
+    )
+    themes = theme_files(tmp_path, weak=weak)
+    assert list(themes.good) == ["weak"]
+    (problem,) = themes.problems
+    assert "weak.toml is hard to read: muted on" in problem and "4.5 is the least" in problem
+
+
+def test_a_folder_that_is_not_there_or_cannot_be_read_is_no_matter(tmp_path: Path) -> None:
+    assert list(load_themes((tmp_path / "nowhere", *PLACES)).good) == NAMES
+
+
+def test_t_finds_the_light_theme_of_a_dark_one() -> None:
+    themes = load_themes().good
+    assert counterpart("moss-dark", themes) == "moss-light"
+    assert counterpart("grey-light", themes) == "grey-dark"
+    only = {"whisper-light": themes["whisper-light"]}
+    assert counterpart("whisper-light", only) == "whisper-light"
+    assert counterpart("moss-dark", {"moss-dark": themes["moss-dark"], **only}) == "whisper-light"
+
+
+async def test_the_list_of_themes_shows_each_and_keeps_the_chosen_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(dark_text().replace("whisper-dark", "mine"), encoding="utf-8")
+    async with cockpit(workday(), themes_folder=tmp_path) as seat:
+        await seat.press("ctrl+t")
+        await seat.sees("Themes", "mine", "high-contrast-dark")
+        assert seat.app.theme == "whisper-dark"
+        await seat.press("down", "down")
+        await seat.until(lambda: seat.app.theme == "colour-blind-dark")
+        await seat.press("enter")
+        await seat.sees('theme = "colour-blind-dark" in [cockpit] keeps it')
+        assert seat.app.theme == "colour-blind-dark"
+
+
+async def test_leaving_the_list_of_themes_gives_back_the_one_there_was() -> None:
+    async with cockpit(workday(), theme="moss-light") as seat:
+        await seat.press("ctrl+t", "down", "down")
+        await seat.until(lambda: seat.app.theme != "moss-light")
+        await seat.press("escape")
+        await seat.until(lambda: seat.app.theme == "moss-light")
+
+
+async def test_a_bad_theme_of_the_user_is_told_in_the_cockpit(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("name = ", encoding="utf-8")
+    async with cockpit(workday(), themes_folder=tmp_path) as seat:
+        await seat.sees("bad.toml cannot be used")

@@ -18,7 +18,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
-from whisper_tui.wire.peers import ancestry, look, why_supervised
+from whisper_tui.wire.peers import ancestry, descends, look, why_supervised
 from whisper_tui.wire.server import Door, serve
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
     await supervisor.open()
     try:
         agents = _LateMcpDoor(supervisor, configuration.tools)
-        server = await serve(supervisor, home, {"mcp": agents})
+        server = await serve(supervisor, home, {"mcp": agents, **_shell_doors(supervisor)})
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
         agents.prepare()
@@ -74,6 +74,14 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         await server.close()
     finally:
         await supervisor.close()
+
+
+def _shell_doors(supervision: Supervision) -> dict[str, Door]:
+    """The doors of the agents' own shells."""
+    from whisper_tui.transports.hooks.door import HookDoor
+    from whisper_tui.transports.hooks.run_door import RunDoor
+
+    return {"hook": HookDoor(supervision), "exec": RunDoor(supervision, descends)}
 
 
 class _LateMcpDoor:

@@ -16,6 +16,7 @@ from whisper_tui.cli import (
     demo,
     doctor,
     export,
+    hook,
     install,
     listing,
     logs,
@@ -35,6 +36,7 @@ from whisper_tui.model.text import visible
 _FAMILIES = (
     demo,
     mcp,
+    hook,
     call,
     listing,
     show,

@@ -44,6 +44,13 @@ class Stage(Cast, Supervision):
         client = hello.client
         return self.open(hello.name, hello.root, client.name if client else "", client.version if client else "")
 
+    async def session(self, session_id: str) -> Session:
+        """Any session of the stage."""
+        self._check()
+        if session_id not in self.board.sessions:
+            raise InvalidRequest(f"There is no session {session_id}")
+        return self.board.sessions[session_id]
+
     async def describe_session(self, session_id: str, client: ClientInfo) -> None:
         """Say which program the agent is, once it has told."""
         self._check()

@@ -46,6 +46,10 @@ class Supervision(Protocol):
         """Begin, or resume, an agent's session."""
         ...
 
+    async def session(self, session_id: str) -> Session:
+        """Any session that the journal knows."""
+        ...
+
     async def describe_session(self, session_id: str, client: ClientInfo) -> None:
         """Say which program the agent is, once it has told."""
         ...
@@ -62,8 +66,13 @@ class Supervision(Protocol):
         """Wait until nobody needs to be asked any more. May take as long as a human takes."""
         ...
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
-        """Show the ticket of an approved call, which starts it. `Refused` for any but the first claimer."""
+    async def claim(
+        self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None
+    ) -> CallRecord:
+        """Show the ticket of an approved call, which starts it. `Refused` for any but the first claimer.
+
+        `names`: the variables that the claimer has; the session's others are kept from the run. None: it has all.
+        """
         ...
 
     async def hand_over(self, call_id: str, ticket: str) -> CallRecord:

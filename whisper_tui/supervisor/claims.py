@@ -7,6 +7,7 @@ from whisper_tui.model.ending import Denied, HandedOver, Withdrawn
 from whisper_tui.model.errors import NotAllowed, Refused
 from whisper_tui.model.event import Claimed, Decided, Event, Finished, Judged, SessionClosed
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Unjudged, Waiting
+from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 
@@ -20,11 +21,13 @@ class Claims:
         self,
         ledger: Ledger,
         judge: Judge,
+        environments: Environments,
         turn_back: Callable[[CallRecord, Judged], None],
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._judge = judge
+        self._environments = environments
         self._turn_back = turn_back
         self._clock = clock
 
@@ -35,12 +38,15 @@ class Claims:
                 self._let_go(session.id)
         self._ledger.listen(self._notice)
 
-    def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+    def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None) -> CallRecord:
         """Start an approved call for the one who shows its ticket first. Raises `NotAllowed`, `Refused`."""
         record = self._checked(call_id, ticket)
         if record.claim is not None and record.claim.by == claim.by:
             return record
         self._check_held(record)
+        if names is not None:
+            withheld = sorted(self._environments.of(record.call.session_id).keys() - set(names))
+            claim = claim.model_copy(update={"without": tuple(withheld)})
         self._ledger.record(Claimed(at=self._clock(), call_id=call_id, claim=claim), durable=True)
         return self._ledger.call(call_id)
 

@@ -11,7 +11,7 @@ from whisper_tui import __version__
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
-from whisper_tui.model.errors import JournalFailed, NotRunning
+from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
 from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
@@ -73,7 +73,7 @@ class Supervisor:
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)
-        self._claims = Claims(self._ledger, judge, self._desk.turn_back, clock)
+        self._claims = Claims(self._ledger, judge, environments, self._desk.turn_back, clock)
         self._pool = Pool(
             ledger=self._ledger,
             executor=executor,
@@ -116,6 +116,13 @@ class Supervisor:
         """Begin, or resume, an agent's session."""
         return self._sessions.open(hello)
 
+    async def session(self, session_id: str) -> Session:
+        """Any session that the journal knows."""
+        session = self._ledger.session(session_id)
+        if session is None:
+            raise Refused(f"there is no session {session_id}", hint="Open one first")
+        return session
+
     async def describe_session(self, session_id: str, client: ClientInfo) -> None:
         """Say which program the agent is."""
         self._sessions.describe(session_id, client)
@@ -135,9 +142,11 @@ class Supervisor:
             await self._progress(call_id)
         return record
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+    async def claim(
+        self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None
+    ) -> CallRecord:
         """Start an approved call for the one who shows its ticket."""
-        return self._claims.claim(call_id, ticket, claim)
+        return self._claims.claim(call_id, ticket, claim, names)
 
     async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
         """Leave an approved call to its agent."""

@@ -59,6 +59,11 @@ class RemoteSupervision:
         """Say which program the agent is."""
         await self._ask("describe_session", session_id=session_id, client=client)
 
+    async def session(self, session_id: str) -> Session:
+        """Any session that the journal knows."""
+        session: Session = await self._ask("session", session_id=session_id)
+        return session
+
     async def close_session(self, session_id: str, why: str) -> None:
         """End a session."""
         await self._ask("close_session", session_id=session_id, why=why)
@@ -73,9 +78,9 @@ class RemoteSupervision:
         record: CallRecord = await self._ask("decided", call_id=call_id)
         return record
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
         """Start an approved call for the one who shows its ticket."""
-        record: CallRecord = await self._ask("claim", call_id=call_id, ticket=ticket, claim=claim)
+        record: CallRecord = await self._ask("claim", call_id=call_id, ticket=ticket, claim=claim, names=names)
         return record
 
     async def hand_over(self, call_id: str, ticket: str) -> CallRecord:

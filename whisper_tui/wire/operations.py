@@ -96,6 +96,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         operation.name: operation
         for operation in (
             _operation(Supervision.open_session, "own resume"),
+            _operation(Supervision.session),
             _operation(Supervision.describe_session, "own session"),
             _operation(Supervision.close_session, "own session"),
             _operation(Supervision.submit, "own session"),

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from whisper_tui.wire.rendezvous import INSIDE
+from whisper_tui.wire.rendezvous import INSIDE, peer_process
 
 KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
 """Part of the command line of every keeper."""
@@ -145,3 +146,10 @@ def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | N
 
 look: Look = look_linux if sys.platform == "linux" else look_ps
 """How this system shows a process."""
+
+
+def descends(connection: Any, pid: int) -> bool:
+    """Whether the process at the other end of a socket is, or descends from, the process with this pid."""
+    peer, _ = peer_process(connection)
+    line = ancestry(peer, look)
+    return line is not None and any(seen.pid == pid for seen in line)

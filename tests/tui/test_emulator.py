@@ -1,0 +1,126 @@
+"""A terminal's screen in memory, and the keys that are sent to it."""
+
+import random
+
+import pytest
+
+from whisper_tui.tui.output.emulator import Emulator
+from whisper_tui.tui.output.keystrokes import keystroke, pasted
+from whisper_tui.tui.output.sgr import DIRECT
+
+
+def screen(*pieces: bytes, lines: int = 4, columns: int = 20) -> Emulator:
+    found = Emulator(lines, columns)
+    for piece in pieces:
+        found.feed(piece)
+    return found
+
+
+def test_what_is_drawn_somewhere_else_is_there() -> None:
+    assert screen(b"one\r\ntwo\x1b[1;1HONE\x1b[3;5Hx").text() == "ONE\ntwo\n    x\n"
+
+
+def test_a_program_that_takes_the_whole_screen_gives_it_back() -> None:
+    emulator = screen(b"$ edit\r\n\x1b[?1049h\x1b[Hfull screen")
+    assert emulator.text() == "full screen\n"
+    emulator.feed(b"\x1b[?1049l$ ")
+    assert emulator.text() == "$ edit\n$\n"
+    assert emulator.cursor == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        b"\x1b[>4;2m", b"\x1b[>c", b"\x1b[?u", b"\x1b[=1;1u", b"\x1b]0;title\x07", b"\x1b]8;;http://x\x1b\\", b"\x1b[ q",
+        b"\x1b[2 q", b"\x1b[!p", b"\x1bPq#0\x1b\\", b"\x1b_Gx\x1b\\", b"\x1b[?2026h", b"\x1b[?25$p", b"\x1b[?1;2m", b"\x1b[4:3m",
+    ],
+)  # fmt: skip
+def test_sequences_leave_no_letters_and_no_colours_behind(sequence: bytes) -> None:
+    for cut in range(len(sequence) + 1):
+        emulator = screen(b"a" + sequence[:cut], sequence[cut:] + b"\x1b[0mb")
+        assert emulator.text() == "ab\n"
+        assert not emulator.row(0)[0].pen.dim
+
+
+def test_colours_come_in_every_spelling() -> None:
+    for text in (b"\x1b[38;2;1;2;3mx", b"\x1b[38:2::1:2:3mx", b"\x1b[38:2:1:2:3mx"):
+        assert screen(text).row(0)[0].pen.foreground == DIRECT + 0x010203
+    assert screen(b"\x1b[91mx").row(0)[0].pen.foreground == 9
+    assert screen(b"\x1b[33mx").row(0)[0].pen.foreground == 3
+
+
+def test_wide_and_joined_characters_keep_the_columns() -> None:
+    emulator = screen("日本\u200b e\u0301 \U0001f469\u200d\U0001f4bb ok".encode())
+    assert "ok" in emulator.text()
+    assert all(len("".join(run.text for run in emulator.row(0))) <= 20 for _ in range(1))
+
+
+def test_bytes_of_one_letter_may_come_in_two_pieces() -> None:
+    data = "ä€日".encode()
+    for cut in range(len(data)):
+        assert screen(data[:cut], data[cut:]).text() == "ä€日\n"
+
+
+def test_questions_are_answered_once() -> None:
+    emulator = screen(b"ab\x1b[6n")
+    assert emulator.take_replies() == b"\x1b[1;3R"
+    assert emulator.take_replies() == b""
+
+
+def test_nothing_that_is_written_breaks_it() -> None:
+    chance = random.Random(11)
+    alphabet = [
+        b"\x1b",
+        b"[",
+        b"]",
+        b"?",
+        b";",
+        b":",
+        b"9",
+        b"38",
+        b"m",
+        b"H",
+        b"h",
+        b"r",
+        b"\x07",
+        b"\\",
+        b"P",
+        b"\r\n",
+        b"x",
+    ]
+    alphabet += [bytes([byte]) for byte in range(0x40, 0x7F)] + [b"\xff", "日".encode(), b"\x9b", b"\0"]
+    emulator = screen(lines=6, columns=30)
+    for _ in range(3000):
+        emulator.feed(b"".join(chance.choice(alphabet) for _ in range(chance.randrange(1, 30))))
+        if chance.random() < 0.02:
+            emulator.resize(chance.randrange(1, 12), chance.randrange(1, 50))
+        for number in range(emulator.size[0]):
+            shown = "".join(run.text for run in emulator.row(number))
+            assert shown.isprintable()
+    emulator.feed(b"\x1b\\\x18\x1bc")
+    emulator.feed(b"alive")
+    assert "alive" in emulator.text()
+
+
+@pytest.mark.parametrize(
+    ("key", "character", "sent"),
+    [
+        ("a", "a", b"a"), ("A", "A", b"A"), ("enter", "\r", b"\r"), ("backspace", "\x7f", b"\x7f"), ("tab", "\t", b"\t"),
+        ("escape", "\x1b", b"\x1b"), ("ctrl+c", "\x03", b"\x03"), ("ctrl+d", None, b"\x04"), ("up", None, b"\x1b[A"),
+        ("ctrl+right", None, b"\x1b[1;5C"), ("shift+tab", None, b"\x1b[Z"), ("f1", None, b"\x1bOP"), ("f5", None, b"\x1b[15~"),
+        ("delete", None, b"\x1b[3~"), ("alt+b", None, b"\x1bb"), ("euro_sign", "€", "€".encode()), ("ctrl+s", None, b"\x13"),
+        ("shift", None, b""), ("space", " ", b" "), ("ctrl+q", "\x11", b"\x11"), ("question_mark", "?", b"?"),
+    ],
+)  # fmt: skip
+def test_keys_are_sent_as_a_terminal_sends_them(key: str, character: str | None, sent: bytes) -> None:
+    assert keystroke(key, character) == sent
+
+
+def test_arrows_are_sent_as_an_application_wants_them() -> None:
+    assert keystroke("up", None, application=screen(b"\x1b[?1h").application_keys) == b"\x1bOA"
+    assert not screen(b"\x1b[?1h\x1b[?1l").application_keys
+
+
+def test_what_is_pasted_cannot_end_its_own_brackets() -> None:
+    assert pasted("one\ntwo\x1b[201~", bracketed=True) == b"\x1b[200~one\rtwo[201~\x1b[201~"
+    assert pasted("one\r\ntwo", bracketed=False) == b"one\rtwo"

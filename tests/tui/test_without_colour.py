@@ -1,0 +1,92 @@
+"""Colour is never the only signal: with all colours taken away, signs and words still tell everything apart."""
+
+from itertools import combinations
+
+import pytest
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import ME, ROOT, Play, workday
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.event import Decided, Judged
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.tui.describe import heading
+from whisper_tui.tui.list_row import row_line
+from whisper_tui.tui.screens.help import SIGNS
+
+NOW = 1_700_000_000.0
+
+
+def of_every_kind() -> dict[str, CallRecord]:
+    """The same command in every state, asked at the same moment."""
+    found: dict[str, CallRecord] = {}
+
+    def make(name: str, *risks: Risk) -> tuple[Play, str]:
+        play = Play.begin()
+        spec = CommandSpec(command=Shell(text="make"), cwd=ROOT)
+        request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
+        return play, play.stage.ask(request, Verdict(kind="ask", reason="", risks=risks))
+
+    def keep(name: str, play: Play, call: str) -> None:
+        found[name] = play.stage.board.calls[call]
+
+    keep("waiting", *make("waiting"))
+    keep("risky", *make("risky", Risk(id="network", sentence="x")))
+    keep("grave", *make("grave", Risk(id="destructive", sentence="x")))
+    play, call = make("asked again")
+    play.stage.happen(Decided(at=NOW, call_id=call, decision=Approve(), by=ME))
+    keep("queued", play, call)
+    play.stage.happen(Judged(at=NOW, call_id=call, verdict=Verdict(kind="ask", reason="x"), resolved=Resolved()))
+    keep("asked again", play, call)
+    for name, code, behind in (("running", None, False), ("good", 0, False), ("bad", 1, False), ("behind", 0, True)):
+        play, call = make(name)
+        play.approve(call)
+        if behind:
+            play.stage.leave_behind(call, "sleep")
+        if code is not None:
+            play.stage.finish(call, Exited(code=code))
+        keep(name, play, call)
+    play, call = make("denied")
+    play.deny(call, "no")
+    keep("denied", play, call)
+    return found
+
+
+@pytest.mark.parametrize("width", [27, 37, 79])
+def test_rows_of_the_list_differ_in_their_text_alone(width: int) -> None:
+    rows = {}
+    for name, record in of_every_kind().items():
+        whole = width > 64
+        parts = (0,) if whole else (0, 1)
+        rows[name] = "".join(span.text for p in parts for span in row_line(record, None, p, width, NOW, whole=whole))
+    for one, other in combinations(rows, 2):
+        assert rows[one] != rows[other], f"{one} and {other} look the same"
+
+
+def test_headings_of_calls_differ_in_their_text_alone() -> None:
+    kinds = {name: record for name, record in of_every_kind().items() if name not in {"risky", "grave", "asked again"}}
+    words = {name: "".join(span.text for span in heading(record, NOW)) for name, record in kinds.items()}
+    assert len(set(words.values())) == len(words)
+
+
+def test_every_sign_is_another_one() -> None:
+    signs = [sign for sign, _, _ in SIGNS]
+    assert len(set(signs)) == len(signs)
+
+
+async def test_the_selected_row_and_the_marked_part_of_a_command_have_signs_of_their_own() -> None:
+    async with cockpit(workday(), theme="grey-dark") as seat:
+        assert "▌◆ OUT=build" in seat.text()
+        segments = [segment for strip in seat.strips() for segment in strip]
+        assert any(s.text == "rm -rf" and s.style is not None and s.style.underline for s in segments)
+
+
+async def test_what_nobody_can_see_is_spelled_out_not_only_coloured() -> None:
+    play = Play.begin()
+    spec = CommandSpec(command=Shell(text="echo a\u202eb"), cwd=ROOT)
+    play.stage.ask(CallRequest(session_id="s1", tool="t", arguments={}, spec=spec))
+    async with cockpit(play, theme="grey-light") as seat:
+        await seat.sees("⟨U+202E⟩")

@@ -1,0 +1,121 @@
+"""`hook` and `exec`: agents start them with every command, so their words are read without the usual parser."""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket as Connection
+    from collections.abc import Sequence
+
+    from whisper_tui.model.home import Home
+
+
+def run_early(words: "Sequence[str]") -> int | None:
+    """Carry out `hook` or `exec`. None: the words need the parser, to be explained or refused."""
+    verb, *rest = words
+    places: list[str] = []
+    plain: list[str] = []
+    deadline: float | None = None
+    agent_runs = False
+    while rest:
+        word = rest.pop(0)
+        wanted = {"--home": 1, "--directories": 3, "--deadline": 1}.get(word, 0)
+        if len(rest) < wanted:
+            return None
+        if word == "--deadline":
+            deadline = _seconds(rest.pop(0))
+            if deadline is None:
+                return None
+        elif wanted:
+            places = [word, *(rest.pop(0) for _ in range(wanted))]
+        elif word == "--agent-runs" and verb == "hook":
+            agent_runs = True
+        elif word.startswith("-"):
+            return None
+        else:
+            plain.append(word)
+    if len(plain) != 1:
+        return None
+    if verb == "exec":
+        return None if deadline is not None else _exec(plain[0], places)
+    return hook(plain[0], places, deadline, agent_runs=agent_runs)
+
+
+def hook(client: str, places: "Sequence[str]", deadline: float | None, *, agent_runs: bool) -> int | None:
+    """Answer an agent's hook. None: there is no such client."""
+    from whisper_tui.transports.hooks.program import USUAL_DEADLINES_S, run_hook
+
+    if client not in USUAL_DEADLINES_S:
+        return None
+    if not places and (home := os.environ.get("WHISPER_TUI_HOME")):
+        places = ["--home", os.path.abspath(home)]  # noqa: PTH100  pathlib takes longer than Python to load
+    return run_hook(
+        client,
+        lambda: _reach(places),
+        deadline_s=USUAL_DEADLINES_S[client] if deadline is None else deadline,
+        agent_runs=agent_runs,
+        launcher=launcher(),
+        places=places,
+    )
+
+
+def launcher() -> list[str]:
+    """The words that start this program again, from anywhere."""
+    started = os.path.abspath(sys.argv[0])  # noqa: PTH100
+    if os.path.basename(started) == "__main__.py" or not os.access(started, os.X_OK):  # noqa: PTH119
+        return [sys.executable, "-m", "whisper_tui"]
+    return [started]
+
+
+def _exec(ticket: str, places: "Sequence[str]") -> int:
+    from whisper_tui.transports.hooks.run_program import run_ticket
+
+    tried: list[bool] = []
+
+    def reach() -> "Connection | None":
+        first = not tried
+        tried.append(True)
+        return _reach(places) if first else _reach_again(places)
+
+    return run_ticket(ticket, reach)
+
+
+def _reach(places: "Sequence[str]") -> "Connection":
+    """The supervisor, which is started if none runs. Raises `WhisperError`."""
+    from whisper_tui.wire.quick import connect_quickly, quick_runtime
+
+    runtime = quick_runtime(places, os.environ)
+    connection = connect_quickly(runtime) if runtime is not None else None
+    if connection is not None:
+        return connection
+    from whisper_tui.wire.rendezvous import reach
+
+    return reach(_home(places))
+
+
+def _reach_again(places: "Sequence[str]") -> "Connection | None":
+    """The same after a connection was lost; a supervisor that was stopped on purpose is not started by this."""
+    from whisper_tui.wire.rendezvous import connect, reach, was_stopped
+
+    home = _home(places)
+    return connect(home) if was_stopped(home) else reach(home)
+
+
+def _home(places: "Sequence[str]") -> "Home":
+    from pathlib import Path
+
+    from whisper_tui.config.places import find_home
+    from whisper_tui.model.home import Home
+
+    if len(places) == 4:
+        return Home(*map(Path, places[1:]))
+    return find_home(places[1] if places else None, os.environ)
+
+
+def _seconds(word: str) -> float | None:
+    try:
+        seconds = float(word)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < float("inf") else None

@@ -1,0 +1,1 @@
+"""How the agents' own shells come in: their hooks ask before a command, and a ticket runs what was approved."""

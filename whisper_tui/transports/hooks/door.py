@@ -1,0 +1,55 @@
+"""The door through which hooks come: one question, one answer, for as long as the agent listens."""
+
+import asyncio
+from typing import Any
+
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.port import Supervision
+from whisper_tui.transports.hooks.asking import Asking
+from whisper_tui.transports.hooks.clients import HookAnswer
+
+REFUSED = 2
+"""The exit code with which every client takes a hook's refusal for one, and standard error for the reason."""
+
+
+class HookDoor:
+    """Answers hooks over one supervision."""
+
+    def __init__(self, supervision: Supervision) -> None:
+        self._supervision = supervision
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection. Its end before the answer means that the agent stopped waiting."""
+        asking: Asking | None = None
+        try:
+            asking = Asking(self._supervision, hello)
+            said = await _unless_gone(asking.answer(), reader)
+        except WhisperError as error:
+            said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)
+        except ConnectionError:
+            said = None
+        if said is None:
+            if asking is not None:
+                await asking.give_up("the agent's hook was ended before the answer")
+            return
+        writer.write(framed(said))
+        await writer.drain()
+
+
+async def _unless_gone(answering: Any, reader: asyncio.StreamReader) -> HookAnswer | None:
+    """The answer. None: the connection ended first."""
+    answer = asyncio.ensure_future(answering)
+    end = asyncio.ensure_future(reader.read(1))
+    try:
+        await asyncio.wait({answer, end}, return_when=asyncio.FIRST_COMPLETED)
+        return await answer if answer.done() else None
+    finally:
+        for task in (answer, end):
+            task.cancel()
+        await asyncio.gather(answer, end, return_exceptions=True)
+
+
+def framed(answer: HookAnswer) -> bytes:
+    """The exit code and two lengths on one line, then the two texts: the program that reads it knows no JSON."""
+    stdout, stderr = answer.stdout.encode("utf-8", "replace"), answer.stderr.encode("utf-8", "replace")
+    return b"%d %d %d\n%b%b" % (answer.code, len(stdout), len(stderr), stdout, stderr)

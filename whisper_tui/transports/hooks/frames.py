@@ -1,0 +1,42 @@
+"""The pieces in which a run and the program that stands for it talk: a letter, a length, and so many bytes.
+
+Standard library only, and little of it, for the program starts once per command.
+"""
+
+STDOUT, STDERR, END = b"o", b"e", b"x"
+"""From the run: its output, and once, as JSON, how it ended."""
+
+STDIN, EOF, SIGNAL = b"i", b"z", b"s"
+"""To the run: its input, the end of that, and the number of a signal."""
+
+HEAD = 5
+"""Bytes of the letter and the length."""
+
+LARGEST = 1 << 20
+"""Bytes of one piece at most."""
+
+
+def frame(kind: bytes, data: bytes = b"") -> bytes:
+    """One piece."""
+    return kind + len(data).to_bytes(4, "big") + data
+
+
+class Frames:
+    """Takes bytes as they come and gives back whole pieces."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """The pieces that are whole now. Raises `ValueError` for one that is too long."""
+        self._held += data
+        found = []
+        while len(self._held) >= HEAD:
+            length = int.from_bytes(self._held[1:HEAD], "big")
+            if length > LARGEST:
+                raise ValueError(f"a piece of {length:,} bytes is longer than {LARGEST:,}")
+            if len(self._held) < HEAD + length:
+                break
+            found.append((bytes(self._held[:1]), bytes(self._held[HEAD : HEAD + length])))
+            del self._held[: HEAD + length]
+        return found

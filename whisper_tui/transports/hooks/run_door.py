@@ -1,0 +1,184 @@
+"""The door of `exec`: a ticket is shown, its command is started, and both ends are joined byte for byte."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.ending import Ending, Exited, Signalled
+from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.state import CallRecord, Claim, Ended
+from whisper_tui.model.value import Value
+from whisper_tui.tools.exec_command.task import ending_sentence
+from whisper_tui.transports.hooks.flow import Flow
+from whisper_tui.transports.hooks.frames import END, EOF, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+
+Descends = Callable[[Any, int], bool]
+"""Whether the process at the other end of a socket descends from the process with this pid."""
+
+AGENT = Decider(surface="agent")
+READ = 1 << 16
+
+HARMLESS = {
+    "GIT_EDITOR": {"true", ":"},
+    "PAGER": {"cat"},
+    "GIT_PAGER": {"cat"},
+    "GH_PAGER": {"cat"},
+    "NO_COLOR": {"1"},
+    "TERM": {"dumb", "xterm-256color"},
+    "COLORTERM": {""},
+    "CI": {"1", "true"},
+    "CLAUDECODE": {"1"},
+    "CODEX_CI": {"1"},
+    "GEMINI_CLI": {"1"},
+    "OPENCODE": {"1"},
+}
+"""Variables that agents set for their commands alone, with the values that cannot change what a command does."""
+
+
+class RunHello(Value):
+    """What `exec` says: which ticket, from where, and what it brings."""
+
+    door: str = "exec"
+    version: int = 1
+    ticket: str
+    by: str = Field(min_length=16)
+    """Made by the program, so that coming back after a lost connection is the same claim."""
+    cwd: str
+    stdin: bool
+    names: tuple[str, ...] = ()
+    """Names of all its variables."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Those of its variables that agents set for their commands."""
+    out: int = 0
+    """Bytes of standard output that it has had already."""
+    err: int = 0
+
+
+class RunDoor:
+    """Joins agents' shells with the runs that stand for their commands."""
+
+    def __init__(self, supervision: Supervision, descends: Descends) -> None:
+        self._supervision = supervision
+        self._descends = descends
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection. If it breaks, the agent has ended its command, and so is the run."""
+        said = _checked(hello)
+        call_id, _, secret = said.ticket.partition("-")
+        record = await self._supervision.record(call_id)
+        await self._check(record, said, writer)
+        claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment))
+        record = await self._supervision.claim(call_id, secret, claim, said.names)
+        joined = _Joined(self._supervision, record, reader, writer, said)
+        await joined.serve()
+
+    async def _check(self, record: CallRecord, said: RunHello, writer: asyncio.StreamWriter) -> None:
+        """Raises `Refused` for a ticket shown in another session, or from another directory than was approved."""
+        session = await self._supervision.session(record.call.session_id)
+        if session.pid is not None:
+            socket = writer.get_extra_info("socket")
+            if not await asyncio.to_thread(self._descends, socket, session.pid):
+                raise NotAllowed(
+                    f"the ticket of call {record.id} was given to another session", hint="Run the command again"
+                )
+        approved, here = os.path.realpath(record.spec.cwd), os.path.realpath(said.cwd)
+        if approved != here:
+            raise Refused(
+                f"the command was approved for {approved} and was started in {here}, so it did not run",
+                hint="Run it again with the directory as part of the command: cd DIRECTORY && COMMAND",
+            )
+
+
+class _Joined:
+    """One run and one connection."""
+
+    def __init__(
+        self,
+        supervision: Supervision,
+        record: CallRecord,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        said: RunHello,
+    ) -> None:
+        self._supervision = supervision
+        self._record = record
+        self._reader = reader
+        self._writer = writer
+        self._flow = Flow(supervision, record.id, said.out, said.err)
+
+    async def serve(self) -> None:
+        """Pass everything on until the run has ended or the agent is gone."""
+        sending = asyncio.create_task(self._send())
+        taking = asyncio.create_task(self._take())
+        try:
+            done, _ = await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
+            if sending in done:
+                await sending
+                return
+            await taking
+            await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
+        except ConnectionError:
+            await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
+        finally:
+            for task in (sending, taking):
+                task.cancel()
+            await asyncio.gather(sending, taking, return_exceptions=True)
+
+    async def _send(self) -> None:
+        async for stream, data in self._flow.pieces():
+            self._writer.write(frame(STDOUT if stream == "out" else STDERR, data))
+            await self._writer.drain()
+        record = await self._supervision.outcome(self._record.id)
+        if isinstance(record.state, Ended):
+            self._writer.write(frame(END, json.dumps(_ended(record.state.ending)).encode()))
+            await self._writer.drain()
+
+    async def _take(self) -> None:
+        frames = Frames()
+        while data := await self._reader.read(READ):
+            try:
+                pieces = frames.feed(data)
+            except ValueError as error:
+                raise InvalidRequest(str(error)) from error
+            for kind, piece in pieces:
+                await self._obey(kind, piece)
+
+    async def _obey(self, kind: bytes, data: bytes) -> None:
+        record = await self._supervision.started(self._record.id)
+        try:
+            if kind == SIGNAL and data:
+                await self._supervision.signal(record.id, data[0], "group", AGENT)
+            elif kind == STDIN:
+                await self._supervision.write_stdin(record.id, data)
+            elif kind == EOF:
+                await self._supervision.write_stdin(record.id, b"", eof=True)
+        except NotRunning:
+            return
+
+
+def _ended(ending: Ending) -> dict[str, Any]:
+    """How the program is to end: as the command did, or with a sentence where there was none."""
+    match ending:
+        case Exited(code=code):
+            return {"code": code}
+        case Signalled(number=number):
+            return {"signal": number}
+        case _:
+            return {"code": 126, "said": ending_sentence(ending)}
+
+
+def _checked(hello: dict[str, Any]) -> RunHello:
+    try:
+        return RunHello.model_validate(hello)
+    except ValidationError as error:
+        raise InvalidRequest(f"the hello of exec is wrong: {error.errors()[0]['msg']}") from error
+
+
+def _harmless(given: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if value in HARMLESS.get(name, ())}

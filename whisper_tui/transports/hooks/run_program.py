@@ -1,0 +1,232 @@
+"""What an approved command is rewritten to: it stands for the command, and ends as the command ends.
+
+Standard library only. Standard input, both outputs, signals and the exit code pass through byte for byte.
+"""
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from whisper_tui.model.errors import WhisperError, error_from
+from whisper_tui.transports.hooks.frames import END, EOF, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+
+if TYPE_CHECKING:
+    from _socket import socket as Connection
+
+CANNOT = 126
+"""The exit code where there is no command to end as."""
+
+PASSED_ON = (
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGTERM",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGALRM",
+    "SIGWINCH",
+    "SIGCONT",
+    "SIGTSTP",
+)
+READ = 1 << 16
+AGAIN_S = 0.3
+
+AGENTS_OWN = (
+    "GIT_EDITOR",
+    "PAGER",
+    "GIT_PAGER",
+    "GH_PAGER",
+    "NO_COLOR",
+    "TERM",
+    "COLORTERM",
+    "CI",
+    "CLAUDECODE",
+    "CODEX_CI",
+    "GEMINI_CLI",
+    "OPENCODE",
+)
+"""Variables that agents set for their commands: these are sent, of all others the names."""
+
+Reach = Callable[[], "Connection | None"]
+"""Connects to the supervisor. None: it was stopped on purpose, and somebody will start it again."""
+
+
+def run_ticket(ticket: str, reach: Reach) -> int:
+    """Stand for the command of a ticket. Returns the exit code, or dies of the signal that the command died of."""
+    standing = Standing(ticket, reach)
+    try:
+        ending = standing.stand()
+    except WhisperError as error:
+        ending = {"code": CANNOT, "said": error.sentence()}
+    if said := ending.get("said"):
+        _write(2, f"whisper_tui: {said}\n".encode())
+    number = ending.get("signal")
+    return _die(int(number)) if number else int(ending.get("code", CANNOT))
+
+
+class Standing:
+    """Stands for one run over any number of connections."""
+
+    def __init__(self, ticket: str, reach: Reach) -> None:
+        self._ticket = ticket
+        self._reach = reach
+        self._by = os.urandom(12).hex()
+        self._had = {STDOUT: 0, STDERR: 0}
+        self._input_open = not _is_nothing(0)
+        self._has_input = self._input_open
+        self._pending: list[bytes] = []
+        """Pieces that could not be sent yet."""
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+
+    def stand(self) -> dict[str, Any]:
+        """How the run ended. Raises `WhisperError` where it cannot be had."""
+        for name in PASSED_ON:
+            signal.signal(getattr(signal, name), self._caught)
+        while True:
+            connection = self._reach()
+            if connection is not None:
+                try:
+                    ending = self._join(connection)
+                except OSError:
+                    ending = None
+                finally:
+                    connection.close()
+                if ending is not None:
+                    return ending
+            time.sleep(AGAIN_S)
+
+    def _caught(self, number: int, _frame: object) -> None:
+        with suppress(OSError):
+            os.write(self._wake, bytes((number,)))
+
+    def _hello(self) -> bytes:
+        environment = {name: os.environ[name] for name in AGENTS_OWN if name in os.environ}
+        hello = {
+            "door": "exec",
+            "version": 1,
+            "ticket": self._ticket,
+            "by": self._by,
+            "cwd": os.getcwd(),  # noqa: PTH109  pathlib is not needed for anything else here
+            "stdin": self._has_input,
+            "names": [name for name in os.environ if _is_text(name)],
+            "environment": {name: value for name, value in environment.items() if _is_text(value)},
+            "out": self._had[STDOUT],
+            "err": self._had[STDERR],
+        }
+        return json.dumps(hello).encode() + b"\n"
+
+    def _join(self, connection: "Connection") -> dict[str, Any] | None:
+        """Serve one connection. Returns how the run ended; None: the connection was lost before."""
+        connection.settimeout(None)
+        connection.sendall(self._hello())
+        for piece in self._pending:
+            connection.sendall(piece)
+        self._pending.clear()
+        frames, refusal = Frames(), b""
+        while True:
+            watched = [connection.fileno(), self._woken, *([0] if self._input_open else [])]
+            ready, _, _ = select.select(watched, [], [])
+            if self._woken in ready:
+                self._pass_signals(connection)
+            if 0 in ready and self._input_open:
+                self._pass_input(connection)
+            if connection.fileno() not in ready:
+                continue
+            data = connection.recv(READ * 4)
+            if not data:
+                return None
+            if refusal or (not any(self._had.values()) and data.startswith(b"{")):
+                refusal += data
+                if refusal.endswith(b"\n"):
+                    raise _refused(refusal)
+                continue
+            ending = self._take(connection, frames.feed(data))
+            if ending is not None:
+                return ending
+
+    def _take(self, connection: "Connection", pieces: Sequence[tuple[bytes, bytes]]) -> dict[str, Any] | None:
+        for kind, data in pieces:
+            if kind == END:
+                ending: dict[str, Any] = json.loads(data)
+                return ending
+            if kind in self._had:
+                self._had[kind] += len(data)
+                if not _write(1 if kind == STDOUT else 2, data):
+                    # Whoever read the output is gone: the command is told as it would have been.
+                    connection.sendall(frame(SIGNAL, bytes((signal.SIGPIPE,))))
+        return None
+
+    def _pass_signals(self, connection: "Connection") -> None:
+        for number in os.read(self._woken, READ):
+            self._send(connection, frame(SIGNAL, bytes((number,))))
+            if number == signal.SIGTSTP:
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _pass_input(self, connection: "Connection") -> None:
+        try:
+            data = os.read(0, READ)
+        except OSError:
+            data = b""
+        if not data:
+            self._input_open = False
+        self._send(connection, frame(STDIN, data) if data else frame(EOF))
+
+    def _send(self, connection: "Connection", piece: bytes) -> None:
+        try:
+            connection.sendall(piece)
+        except OSError:
+            self._pending.append(piece)
+            raise
+
+
+def _refused(line: bytes) -> WhisperError:
+    try:
+        told = json.loads(line)["error"]
+        return error_from(str(told["kind"]), str(told["message"]), str(told["hint"]))
+    except (ValueError, KeyError, TypeError):
+        return WhisperError("the supervisor's answer is not understood", hint="Run whisper-tui doctor")
+
+
+def _is_nothing(descriptor: int) -> bool:
+    """Whether nothing can be read from a descriptor: it is closed, or the null device."""
+    try:
+        about = os.fstat(descriptor)
+    except OSError:
+        return True
+    return about.st_rdev == os.stat(os.devnull).st_rdev and about.st_rdev != 0  # noqa: PTH116
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _write(descriptor: int, data: bytes) -> bool:
+    """Write all of it. False: nobody reads it any more."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(descriptor, left) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
+        except OSError:
+            return False
+    return True
+
+
+def _die(number: int) -> int:
+    """Die of a signal, without a core of our own. Returns the shell's code for it where that cannot be done."""
+    sys.stdout.flush()
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if number not in {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    return 128 + number

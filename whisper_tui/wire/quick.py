@@ -1,0 +1,52 @@
+"""A connection to a supervisor that runs, for programs that start with every command: `socket`, `pathlib` and `typing`
+take longer to import than Python takes to start."""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket as Connection
+    from collections.abc import Mapping, Sequence
+
+_LONGEST_ADDRESS = 103
+
+
+def connect_quickly(runtime: str) -> "Connection | None":
+    """Connect to the socket in a runtime directory. None: it takes the longer way to know what is there."""
+    path = f"{runtime}/supervisor.sock"
+    if not sys.platform.startswith("linux") or len(os.fsencode(path)) > _LONGEST_ADDRESS:
+        return None
+    import _socket
+
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.connect(path)
+        about = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    except OSError:
+        connection.close()
+        return None
+    if int.from_bytes(about[4:8], sys.byteorder) != os.geteuid():
+        connection.close()
+        return None
+    return connection
+
+
+def quick_runtime(chosen: "Sequence[str]", environ: "Mapping[str, str]") -> str | None:
+    """The runtime directory that these options and variables choose. None: `find_home` has to say.
+
+    `chosen` is empty, `--home DIR` or `--directories CONFIG STATE RUNTIME`.
+    """
+    if len(chosen) == 4:
+        return chosen[3]
+    home = chosen[1] if len(chosen) == 2 else environ.get("WHISPER_TUI_HOME", "")
+    if home:
+        return os.path.join(os.path.abspath(home), "run")  # noqa: PTH100, PTH118
+    state = environ.get("XDG_STATE_HOME", "")
+    if sys.platform == "darwin" or not environ.get("HOME") or environ.get("XDG_CONFIG_HOME", "").startswith("/"):
+        return None
+    if state.startswith("/"):
+        return os.path.join(state, "whisper_tui", "run")  # noqa: PTH118
+    usual = os.path.join(environ["HOME"], ".local/state/whisper_tui")  # noqa: PTH118
+    elsewhere = os.path.join(usual, "elsewhere")  # noqa: PTH118
+    return None if os.path.lexists(elsewhere) else os.path.join(usual, "run")  # noqa: PTH118
