@@ -308,6 +308,8 @@ def test_gemini_cli_counts_in_milliseconds_and_is_asked_only_for_its_own_shell(m
     (group,) = settings["hooks"]["BeforeTool"]
     assert group["matcher"] == "^run_shell_command$"
     assert group["hooks"][0]["timeout"] == 86_400_000
+    (telling,) = settings["hooks"]["AfterTool"]
+    assert telling["hooks"][0]["command"] == group["hooks"][0]["command"]
     assert settings["mcpServers"]["whisper"]["trust"] is True
     (rule,) = tomllib.loads(read_text(machine, ".gemini/policies/whisper_tui.toml"))["rule"]
     assert rule["toolName"] == "run_shell_command" and rule["decision"] == "allow"

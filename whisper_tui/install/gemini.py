@@ -11,6 +11,9 @@ from whisper_tui.install.wish import Fulfilment, Wish
 NAME = "gemini"
 TITLE = "Gemini CLI"
 EVENT = ("hooks", "BeforeTool")
+TELLING_EVENT = ("hooks", "AfterTool")
+"""Where alone Gemini CLI can be told what became of a command: it shows its model no note of the hook before."""
+TELLING_S = 60
 SHELL_TOOL = "run_shell_command"
 MATCHER = f"^{SHELL_TOOL}$"
 """Anchored, for Gemini CLI searches in the names of MCP tools too, and one of ours is called like its shell."""
@@ -33,14 +36,23 @@ def home_of(wish: Wish) -> Path:
 
 
 def hook_entry(wish: Wish) -> Handler:
-    """The hook; Gemini CLI counts in milliseconds."""
+    """The hook that asks; Gemini CLI counts in milliseconds."""
+    return _hook(wish, EVENT, DAY_S)
+
+
+def telling_entry(wish: Wish) -> Handler:
+    """The hook that tells the model how its command was changed."""
+    return _hook(wish, TELLING_EVENT, TELLING_S)
+
+
+def _hook(wish: Wish, event: tuple[str, str], timeout_s: int) -> Handler:
     handler = {
         "name": "whisper_tui",
         "type": "command",
         "command": wish.launch.hook_text(NAME, agent_runs=wish.agent_runs),
-        "timeout": DAY_S * 1000,
+        "timeout": timeout_s * 1000,
     }
-    return Handler(EVENT, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
+    return Handler(event, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
 
 
 def server_entry(wish: Wish) -> Member:
@@ -69,15 +81,18 @@ def policy_text(wish: Wish) -> str:
 
 def fulfil(wish: Wish) -> Fulfilment:
     """The files of Gemini CLI."""
-    hook: tuple[Entry, ...] = (hook_entry(wish),)
-    server: tuple[Entry, ...] = (server_entry(wish),)
+    rewrites = wish.hook and not wish.agent_runs
+    entries: list[tuple[Entry, bool]] = [
+        (hook_entry(wish), wish.hook),
+        (telling_entry(wish), rewrites),
+        (server_entry(wish), wish.mcp),
+    ]
     settings = Shared(
         settings_of(wish),
         JSON_WITH_COMMENTS,
-        wanted=(hook if wish.hook else ()) + (server if wish.mcp else ()),
-        unwanted=(() if wish.hook else hook) + (() if wish.mcp else server),
+        wanted=tuple(entry for entry, wanted in entries if wanted),
+        unwanted=tuple(entry for entry, wanted in entries if not wanted),
     )
-    rewrites = wish.hook and not wish.agent_runs
     policy = Own(policy_of(wish), MARK, policy_text(wish) if rewrites else None)
     notes = []
     if wish.hook and wish.agent_runs:

@@ -30,8 +30,7 @@ class TomlDocument:
         """Let the value stand there. Raises `WrongShape`."""
         expected = deepcopy(self._plain)
         there = _make(expected, path)
-        fitting: type = dict if isinstance(path[-1], str) else list
-        if not isinstance(there, fitting):
+        if isinstance(there, dict) is not isinstance(path[-1], str):
             raise WrongShape(path[:-1], "a table")
         is_new = value_at(expected, path) is None
         there[path[-1]] = value

@@ -166,7 +166,7 @@ def _denial(client: str, said: Any) -> str | None:
 def _said_live(text: str, canary: Canary) -> str | None:
     if LIVE in text and canary.name in text:
         return None
-    return f"it was stopped, but not by a supervisor: {_last_line(text) or 'it said nothing'}"
+    return f"it was stopped, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"
 
 
 def _last_line(text: str) -> str:
