@@ -107,12 +107,14 @@ def test_states_can_be_told_apart_by_their_colours_whatever_a_person_sees(name: 
 
 SCENES = ("", "down,e", "d,enter", "D", "question_mark", "slash,r", "end,up", "ctrl+g", "ctrl+t", "B")
 """Keys after which there is something else to be read."""
+SHORT = ("", "down,e", "d,enter", "slash,r", "ctrl+t")
+"""What is enough for the themes that differ from others in their colours alone."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_everything_that_is_drawn_can_be_read(name: str) -> None:
     async with cockpit(workday(), theme=name) as seat:
-        for keys in SCENES:
+        for keys in SCENES if name.startswith("whisper") else SHORT:
             await seat.select("7")
             await seat.press(*[key for key in keys.split(",") if key])
             await seat.pilot.pause()
@@ -120,6 +122,8 @@ async def test_everything_that_is_drawn_can_be_read(name: str) -> None:
             await seat.press("escape")
             await seat.until(lambda: len(seat.app.screen_stack) == 1)
         await seat.select("6")
+        await seat.pilot.pause()
+        assert_readable(seat)
         await seat.press("x")
         await seat.pilot.pause()
         assert_readable(seat)
@@ -162,7 +166,7 @@ async def test_an_unknown_theme_is_told_and_another_one_used() -> None:
 
 
 def test_a_cockpit_without_any_theme_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "load_themes", lambda: Themes({}, ("The theme x.toml cannot be used: bad",)))
+    monkeypatch.setattr(app_module, "load_themes", lambda _: Themes({}, ("The theme x.toml cannot be used: bad",)))
     with pytest.raises(BadConfiguration, match="No theme can be used"):
         CockpitApp(Play.begin().stage)
 
@@ -206,7 +210,7 @@ async def test_the_list_of_themes_shows_each_and_keeps_the_chosen_one(tmp_path: 
         await seat.press("down", "down")
         await seat.until(lambda: seat.app.theme == "colour-blind-dark")
         await seat.press("enter")
-        await seat.sees('theme = "colour-blind-dark" in [cockpit] keeps it')
+        await seat.sees("This is colour-blind-dark", "keeps it.")
         assert seat.app.theme == "colour-blind-dark"
 
 
@@ -221,4 +225,4 @@ async def test_leaving_the_list_of_themes_gives_back_the_one_there_was() -> None
 async def test_a_bad_theme_of_the_user_is_told_in_the_cockpit(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("name = ", encoding="utf-8")
     async with cockpit(workday(), themes_folder=tmp_path) as seat:
-        await seat.sees("bad.toml cannot be used")
+        await seat.sees("The theme", "cannot be used")

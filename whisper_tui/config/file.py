@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -16,6 +16,7 @@ from whisper_tui.policy.rules import Rules
 from whisper_tui.policy.rules_file import read_rules
 from whisper_tui.policy.tool_lists import allowances, denials
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.tui.calling.settings import CallingSettings
 
 FILE_NAME = "config.toml"
 
@@ -27,6 +28,8 @@ class CockpitSettings(Value):
 
     theme: str | None = None
     """Name of the theme. None: the cockpit's own choice."""
+    keymap: Literal["default", "vi"] = "default"
+    """The set of keys that the user's own keys change."""
 
 
 class ToolSettings(Value):
@@ -49,6 +52,9 @@ class Configuration(Value):
 
     supervisor: SupervisorSettings = SupervisorSettings()
     cockpit: CockpitSettings = CockpitSettings()
+    calling: CallingSettings = CallingSettings()
+    keys: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    """The keys of the cockpit's commands, by their ids; what of it cannot be done is told by the cockpit."""
     tools: ToolSettings = ToolSettings()
     rules: Rules = Rules()
     """The rules of the file, and those that the lists of `tools` mean."""
@@ -69,6 +75,8 @@ def read(home: Home) -> Configuration:
     return Configuration(
         supervisor=_table(path, "supervisor", document, SupervisorSettings),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
+        calling=_table(path, "calling", document, CallingSettings),
+        keys=_keys(path, document),
         tools=tools,
         rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),
     )
@@ -95,6 +103,20 @@ def _table(path: Path, name: str, document: dict[str, Any], kind: type[_Table]) 
         return kind.model_validate(content)
     except ValidationError as error:
         raise BadConfiguration(f"{path}: {_first_problem(name, error)}", hint="Correct it, then try again") from error
+
+
+def _keys(path: Path, document: dict[str, Any]) -> dict[str, str | tuple[str, ...]]:
+    """A key or a list of keys for each command; the names of both are looked at where they are known."""
+    content = document.get("keys", {})
+    if not isinstance(content, dict):
+        raise BadConfiguration(f"{path}: 'keys' must be a table", hint="Write [keys] on a line of its own")
+    for name, keys in content.items():
+        many = keys if isinstance(keys, list) else [keys]
+        if not many or not all(isinstance(key, str) for key in many):
+            raise BadConfiguration(
+                f"{path}: {name!r} in [keys] must be a key or a list of keys", hint=f'Write it like {name} = "K"'
+            )
+    return {name: keys if isinstance(keys, str) else tuple(keys) for name, keys in content.items()}
 
 
 def _check_known(path: Path, table: str, content: dict[str, Any], known: Iterable[str]) -> None:

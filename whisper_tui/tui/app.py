@@ -9,17 +9,22 @@ from typing import ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.events import Event, InputEvent
 from textual.screen import Screen
 
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.port import Supervision
-from whisper_tui.tui.commands import COMMANDS, available
+from whisper_tui.tui.calling.settings import NEVER, CallingSettings
+from whisper_tui.tui.commands import COMMANDS, Command, available
 from whisper_tui.tui.follow import Reconnect
+from whisper_tui.tui.keymap import DEFAULT, Keymap, in_force
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.screens.command_screen import CommandScreen
-from whisper_tui.tui.themes import load_themes
+from whisper_tui.tui.screens.themes import ThemeScreen
+from whisper_tui.tui.themes import PLACES, counterpart, load_themes
+from whisper_tui.tui.widgets.terminal_pane import TerminalPane
 
 DEFAULT_THEME = "whisper-dark"
 _HERE = Path(__file__).parent
@@ -37,7 +42,11 @@ class CockpitCommands(Provider):
             meant = [command for command in COMMANDS if available(command, screen.shown)]
         else:
             return []
-        return [(f"{command.label}  ({command.key_name})", command.help, command.id) for command in meant]
+        return [(_title(self._keys.command(command)), command.help, command.id) for command in meant]
+
+    @property
+    def _keys(self) -> Keymap:
+        return in_force(self.app)
 
     async def discover(self) -> Hits:
         """All of them."""
@@ -54,6 +63,10 @@ class CockpitCommands(Provider):
     def _doing(self, command_id: str) -> Callable[[], object]:
         screen = self.screen
         return lambda: screen.run_action(f"command('{command_id}')")
+
+
+def _title(command: Command) -> str:
+    return f"{command.label}  ({command.key_name})" if command.key else command.label
 
 
 class CockpitApp(App[None]):
@@ -73,27 +86,40 @@ class CockpitApp(App[None]):
         clock: Callable[[], float] = time.time,
         reconnect: Reconnect | None = None,
         rule_book: RuleBook | None = None,
+        keys: Keymap = DEFAULT,
+        calling: CallingSettings = NEVER,
+        themes_folder: Path | None = None,
         farewell: str = "The supervisor and every command go on. Run whisper-tui to look again.",
     ) -> None:
-        """`farewell`: what is said on the terminal when the human leaves."""
+        """`themes_folder`: themes of the user's own; `farewell`: what is said on the terminal when the human leaves."""
         super().__init__()
         self.farewell = farewell
-        themes = load_themes()
+        self.keymap = keys
+        """The keys in force."""
+        self.set_keymap(keys.bindings())
+        themes = load_themes((themes_folder, *PLACES) if themes_folder is not None else PLACES)
         if not themes.good:
             raise BadConfiguration(
                 "No theme can be used", hint=" ".join(themes.problems) or "Install whisper-tui again"
             )
         self._themes = themes.good
-        self._theme_problems = list(themes.problems)
+        self._problems = [*keys.problems, *themes.problems]
         for found in themes.good.values():
             self.register_theme(found.theme)
         theme = theme or DEFAULT_THEME
         if theme not in themes.good:
-            self._theme_problems.append(f"There is no theme {theme!r}; there are {', '.join(themes.good)}.")
+            self._problems.append(f"There is no theme {theme!r}; there are {', '.join(themes.good)}.")
             theme = next(iter(themes.good))
         self.theme = theme
         self._cockpit = CockpitScreen(
-            supervision, user=user, clock=clock, reconnect=reconnect, pens=self._pens(), rule_book=rule_book
+            supervision,
+            user=user,
+            clock=clock,
+            reconnect=reconnect,
+            pens=self._pens(),
+            rule_book=rule_book,
+            calling=calling,
+            write=self._write_to_terminal,
         )
 
     def get_default_screen(self) -> Screen[None]:
@@ -101,8 +127,8 @@ class CockpitApp(App[None]):
         return self._cockpit
 
     def on_mount(self) -> None:
-        """Say what is wrong with themes, and keep the collector out of the way of drawing."""
-        for problem in self._theme_problems:
+        """Say what is wrong with themes and keys, and keep the collector out of the way of drawing."""
+        for problem in self._problems:
             self._cockpit.tell(problem, severity="warning")
         if not self.is_headless:
             tune_collector()
@@ -111,11 +137,42 @@ class CockpitApp(App[None]):
         """None of Textual's: everything is in the table of commands."""
         return ()
 
-    def action_next_theme(self) -> None:
-        """The next theme that there is."""
-        names = list(self._themes)
-        self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        self._cockpit.recolour(self._pens())
+    def action_other_theme(self) -> None:
+        """The dark one of a light theme, the light one of a dark theme."""
+        self.use_theme(counterpart(self.theme, self._themes))
+
+    def action_choose_theme(self) -> None:
+        """A list of themes; each is shown while it is looked at."""
+        before = self.theme
+
+        def chosen(name: str | None) -> None:
+            self.use_theme(name or before)
+            if name is not None:
+                self._cockpit.tell(f'This is {name}; theme = "{name}" in [cockpit] keeps it.')
+
+        self.push_screen(ThemeScreen(self._themes, before, self.use_theme), chosen)
+
+    def use_theme(self, name: str) -> None:
+        """Draw everything in the colours of a theme."""
+        if name != self.theme:
+            self.theme = name
+            self._cockpit.recolour(self._pens())
+
+    async def on_event(self, event: Event) -> None:
+        """Whoever presses a key or moves the mouse is there."""
+        if isinstance(event, InputEvent):
+            self._cockpit.caller.touched()
+        await super().on_event(event)
+
+    def _write_to_terminal(self, text: str) -> None:
+        if self._driver is not None:
+            self._driver.write(text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a person types into the terminal of a command, no key is the cockpit's."""
+        if isinstance(self.focused, TerminalPane) and self.focused.typing:
+            return False
+        return super().check_action(action, parameters)
 
     async def action_quit(self) -> None:
         """Leave as the command does."""

@@ -2,11 +2,14 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from textual.theme import Theme
+
+from whisper_tui.tui.contrast import LEAST, contrast, pairs
 
 PLACES = (Path(__file__).parent.parent / "themes", Path(__file__).parent.parent.parent / "themes")
 """Inside the installed package; beside it in a checkout."""
@@ -33,7 +36,10 @@ TERMINAL = (
     "bright-blue", "bright-magenta", "bright-cyan", "bright-white",
 )  # fmt: skip
 
+LARGEST = 65_536
+"""Bytes of a file of colours."""
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,31}")
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class CockpitTheme:
     theme: Theme
     terminal: tuple[str, ...]
     """The colours 0 to 15 of terminal output, as #rrggbb."""
+    colors: Mapping[str, str]
+    """All other colours by the names that they have in the file."""
 
 
 @dataclass(frozen=True)
@@ -58,34 +66,64 @@ class _BadTheme(Exception):
 
 
 def load_themes(places: tuple[Path, ...] = PLACES) -> Themes:
-    """All themes in some directories; the first file of a name counts."""
+    """All themes in some directories, those called whisper first. The first directory with a name has it.
+
+    A theme that is hard to read is a good one with a problem.
+    """
     good: dict[str, CockpitTheme] = {}
     problems: list[str] = []
-    for file in (file for place in places if place.is_dir() for file in sorted(place.glob("*.toml"))):
-        try:
-            found = _read(file)
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _BadTheme) as problem:
-            problems.append(f"The theme {file} cannot be used: {problem}".replace("\n", " "))
-            continue
-        good.setdefault(found.theme.name, found)
-    return Themes(good, tuple(problems))
+    for place in (place for place in places if place.is_dir()):
+        here: dict[str, Path] = {}
+        for file in sorted(place.glob("*.toml")):
+            try:
+                found = _read(file)
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _BadTheme) as problem:
+                problems.append(f"The theme {file} cannot be used: {problem}".replace("\n", " "))
+                continue
+            if (other := here.setdefault(found.theme.name, file)) is not file:
+                problems.append(f"The theme {file} cannot be used: {other.name} has the same name")
+            elif good.setdefault(found.theme.name, found) is found:
+                problems += _hard_to_read(file, found)
+    names = sorted(good, key=lambda name: (not name.startswith("whisper-"), name))
+    return Themes({name: good[name] for name in names}, tuple(problems))
+
+
+def _hard_to_read(file: Path, found: CockpitTheme) -> list[str]:
+    weak = [pair for pair in pairs(found.colors, found.terminal) if contrast(pair.text, pair.ground) < LEAST]
+    if not weak:
+        return []
+    worst = min(weak, key=lambda pair: contrast(pair.text, pair.ground))
+    words = f"{worst.what} has a contrast of {contrast(worst.text, worst.ground):.1f}, and {LEAST} is the least"
+    more = f" ({len(weak) - 1} more)" if len(weak) > 1 else ""
+    return [f"The theme {file} is hard to read: {words}{more}"]
+
+
+def counterpart(name: str, themes: Mapping[str, CockpitTheme]) -> str:
+    """The light theme of a dark one with the same beginning, and the other way round; else the next of that kind."""
+    dark = themes[name].theme.dark
+    others = [other for other, theme in themes.items() if theme.theme.dark is not dark]
+    stem = name.rpartition("-")[0]
+    same = [other for other in others if stem and other.rpartition("-")[0] == stem]
+    return (same or others or [name])[0]
 
 
 def _read(file: Path) -> CockpitTheme:
+    if file.stat().st_size > LARGEST:
+        raise _BadTheme(f"it is larger than {LARGEST} bytes")
     data = tomllib.loads(file.read_text(encoding="utf-8"))
     unknown = set(data) - {"name", "dark", "colors", "variables", "terminal"}
     if unknown:
         raise _BadTheme(f"unknown key {sorted(unknown)[0]!r}")
     name, dark = data.get("name"), data.get("dark")
-    if not isinstance(name, str) or not name:
-        raise _BadTheme("`name` must be a text")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise _BadTheme("`name` must be a text of letters, digits and dashes")
     if not isinstance(dark, bool):
         raise _BadTheme("`dark` must be true or false")
     colors = _table(data, "colors", COLORS)
     variables = _table(data, "variables", VARIABLES)
     terminal = _table(data, "terminal", TERMINAL)
     theme = Theme(name=name, dark=dark, variables=variables | _textual(colors, variables), text_alpha=1.0, **colors)  # type: ignore[arg-type]
-    return CockpitTheme(theme, tuple(terminal[color] for color in TERMINAL))
+    return CockpitTheme(theme, tuple(terminal[color] for color in TERMINAL), colors | variables)
 
 
 def _table(data: dict[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, str]:

@@ -15,12 +15,13 @@ _WORDS: tuple[tuple[Section, str, str, Role], ...] = (
 class StatusBar(LineView):
     """Counts of open calls on the left, the connection on the right."""
 
-    def counts(self, totals: dict[Section, int], *, connected: bool, who: str) -> None:
-        """Draw other numbers."""
+    def counts(self, totals: dict[Section, int], *, connected: bool, who: str, hushed: str = "") -> None:
+        """Draw other numbers. `hushed`: why nobody is called now, if nobody is."""
         line: list[Span] = [Span(" whisper_tui ", "strong")]
         for section, mark, word, role in _WORDS:
             number = totals[section]
             if number or section == "waiting":
                 line += [Span("  "), Span(f"{mark} {number:,} {word}", role if number else "muted")]
         state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
-        self.show(tuple(line), (Span(f"{who}  ", "muted"), *state, Span(" ")))
+        quiet: Line = (Span(f"{hushed}  ", "behind"),) if hushed else ()
+        self.show(tuple(line), (*quiet, Span(f"{who}  ", "muted"), *state, Span(" ")))

@@ -1,0 +1,1 @@
+"""Calling a person who looks elsewhere, because something waits for a decision."""

@@ -1,0 +1,45 @@
+"""What is said when somebody is called: in one line for people, and as JSON for a program."""
+
+import json
+from collections.abc import Sequence
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.summary import call_row
+from whisper_tui.tui.risk_words import is_grave
+from whisper_tui.tui.words import count
+
+TITLE = "whisper_tui"
+MOST_ROWS = 20
+"""Calls that a program is told in full."""
+MOST_NAMES = 2
+
+
+def waiting_title(waiting: int) -> str:
+    """The title of the terminal: only a number, for windows are seen by everybody."""
+    return f"({waiting}) {TITLE}" if waiting else TITLE
+
+
+def in_words(records: Sequence[CallRecord], board: Board) -> str:
+    """Who asks and how grave it is. Commands are not in it: notifications are shown on locked screens."""
+    sessions = dict.fromkeys(record.call.session_id for record in records)
+    names = [board.sessions[id_].name if id_ in board.sessions else id_ for id_ in sessions]
+    others = f" and {count(len(names) - MOST_NAMES, 'other')}" if len(names) > MOST_NAMES else ""
+    who = ", ".join(names[:MOST_NAMES]) + others
+    risks = [risk for record in records if record.verdict for risk in record.verdict.risks if is_grave(risk)]
+    grave = f" ({risks[0].id.replace('-', ' ')})" if risks else ""
+    asks = count(len(records), "new call")
+    return f"{asks} from {who}{grave}; {count(len(board.waiting), 'waits', 'wait')} for you"
+
+
+def as_json(records: Sequence[CallRecord], board: Board) -> bytes:
+    """One object and a line feed: the new calls as rows with their risks, and how many wait in all."""
+    rows = [
+        {
+            **call_row(record, board.sessions.get(record.call.session_id)),
+            "risks": [risk.id for risk in record.verdict.risks] if record.verdict else [],
+        }
+        for record in records[:MOST_ROWS]
+    ]
+    content = {"event": "waiting", "waiting": len(board.waiting), "new": len(records), "calls": rows}
+    return json.dumps(content).encode("ascii") + b"\n"
