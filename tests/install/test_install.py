@@ -216,6 +216,12 @@ def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_sha
     assert servers["whisper"]["args"] == ["mcp"]
 
 
+def test_claude_code_looks_for_the_servers_of_a_project_under_the_root_of_its_repository(machine: Machine) -> None:
+    (machine.project.parent / ".git").mkdir()
+    machine.install("claude", project=True)
+    assert list(read(machine, ".claude.json")["projects"]) == [str(machine.project.parent)]
+
+
 def test_the_directory_of_claude_code_may_be_elsewhere(machine: Machine) -> None:
     machine.environ["CLAUDE_CONFIG_DIR"] = str(machine.home / "elsewhere")
     machine.install("claude")

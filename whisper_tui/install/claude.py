@@ -36,9 +36,13 @@ def directory_of(wish: Wish) -> Path:
 
 
 def server_path(wish: Wish) -> tuple[str, ...]:
-    """Where the MCP server stands in its file."""
+    """Where the MCP server stands in its file; for a project, Claude Code looks under the root of its repository."""
     place = ("mcpServers", SERVER)
-    return place if wish.project is None else ("projects", str(wish.project), *place)
+    if wish.project is None:
+        return place
+    above = (wish.project, *wish.project.parents)
+    root = next((directory for directory in above if (directory / ".git").exists()), wish.project)
+    return ("projects", str(root), *place)
 
 
 def hook_entry(wish: Wish) -> Handler:

@@ -1,0 +1,131 @@
+"""`install`, `uninstall` and `doctor` as people run them."""
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ANSWER_S, PROGRAM, Instance, instance  # noqa: F401
+from tests.install.conftest import CLIENTS, Machine
+
+
+def whisper(machine: Machine, *words: str, **how: object) -> "subprocess.CompletedProcess[str]":
+    answer = subprocess.run(
+        [*PROGRAM, *words],
+        env={**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
+        cwd=machine.project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=ANSWER_S,
+        check=False,
+        **how,  # type: ignore[call-overload]
+    )
+    assert "Traceback" not in answer.stderr
+    return answer
+
+
+def answered(machine: Machine, line: str, *words: str) -> tuple[int, str]:
+    """Run it on a terminal on which somebody types one line. Returns the exit code and what it wrote."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "r+b", buffering=0) as terminal:
+        environment = {**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+        process = subprocess.Popen(
+            [*PROGRAM, *words],
+            env=environment,
+            cwd=machine.project,
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        os.close(theirs)
+        terminal.write(line.encode() + b"\n")
+        out, _ = process.communicate(timeout=ANSWER_S)
+    return process.returncode, out
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_change_is_shown_and_written_and_taken_back(machine: Machine, client: str) -> None:
+    done = whisper(machine, "install", client, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"+++ {machine.home}" in done.stdout and "Wrote " in done.stdout
+    assert "nothing to change" in whisper(machine, "install", client, "--yes").stdout
+    gone = whisper(machine, "uninstall", client, "--yes")
+    assert gone.returncode == 0, gone.stderr
+    assert machine.files() == {}
+
+
+def test_a_dry_run_shows_the_change_and_writes_nothing(machine: Machine) -> None:
+    shown = whisper(machine, "install", "claude", "--dry-run")
+    assert shown.returncode == 0
+    assert "onFailure" in shown.stdout and "Nothing was written" in shown.stdout
+    assert machine.files() == {}
+
+
+def test_without_anybody_to_ask_nothing_is_written(machine: Machine) -> None:
+    refused = whisper(machine, "install", "claude")
+    assert refused.returncode == 2
+    assert "--yes" in refused.stderr
+    assert machine.files() == {}
+
+
+@pytest.mark.parametrize(("line", "code"), [("y", 0), ("n", 1), ("", 1)])
+def test_on_a_terminal_it_asks_first(machine: Machine, line: str, code: int) -> None:
+    ended, out = answered(machine, line, "install", "gemini")
+    assert ended == code
+    assert "Write this? [y/N]" in out
+    assert bool(machine.files()) is (code == 0)
+
+
+def test_a_project_is_named_or_is_here(machine: Machine) -> None:
+    assert whisper(machine, "install", "gemini", "--project", "--yes", "--no-hook").returncode == 0
+    assert list(machine.files()) == ["work/project/.gemini/settings.json"]
+    missing = whisper(machine, "install", "gemini", "--project", "nowhere", "--yes")
+    assert missing.returncode == 2 and "nowhere" in missing.stderr
+
+
+def test_what_would_install_nothing_is_refused(machine: Machine) -> None:
+    refused = whisper(machine, "install", "claude", "--no-hook", "--no-mcp", "--yes")
+    assert refused.returncode == 2
+    assert machine.files() == {}
+
+
+def test_a_broken_file_is_a_sentence_and_an_exit_code(machine: Machine) -> None:
+    path = machine.write(".claude/settings.json", "{\n\n!")
+    refused = whisper(machine, "install", "claude", "--yes")
+    assert refused.returncode == 5
+    assert f"{path}, line 3" in refused.stderr
+    assert path.read_text() == "{\n\n!"
+
+
+def test_the_instance_that_was_chosen_is_written_and_the_usual_one_needs_no_words(machine: Machine) -> None:
+    whisper(machine, "install", "claude", "--yes", "--no-mcp", "--home", str(machine.home / "mine"))
+    assert f"--home {machine.home}/mine --deadline" in (machine.home / ".claude/settings.json").read_text()
+    whisper(machine, "install", "claude", "--yes", "--no-mcp")
+    assert "--home" not in (machine.home / ".claude/settings.json").read_text()
+
+
+def test_the_doctor_tells_people_and_programs_and_ends_accordingly(machine: Machine) -> None:
+    told = whisper(machine, "doctor", "gemini")
+    assert told.returncode == 1
+    assert "✗ bad" in told.stdout and "Run whisper-tui install gemini" in told.stdout
+    listed = whisper(machine, "doctor", "--json")
+    assert listed.returncode == 0
+    rows = json.loads(listed.stdout)
+    assert rows["proved"] is True
+    assert [row["client"] for row in rows["clients"]] == list(CLIENTS)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_real_installation_stops_the_canary(machine: Machine, instance: Instance, client: str) -> None:  # noqa: F811
+    assert instance.run("list").returncode == 0  # a supervisor runs before the canary's seconds are counted
+    home = ("--home", str(instance.root))
+    assert whisper(machine, "install", client, "--yes", *home).returncode == 0
+    proved = whisper(machine, "doctor", client, *home)
+    assert proved.returncode == 0, proved.stdout
+    assert "stopped a canary" in proved.stdout and "answers as whisper_tui" in proved.stdout
+    assert instance.rows("history") == []
