@@ -27,6 +27,7 @@ from whisper_tui.cli import (
     signals,
     supervise,
     tools,
+    watch,
 )
 from whisper_tui.cli.exit_codes import INTERRUPTED, PIPE_CLOSED, REFUSED, UNAVAILABLE, code_of
 from whisper_tui.cli.parsing import Verbs
@@ -35,6 +36,7 @@ from whisper_tui.model.text import visible
 
 _FAMILIES = (
     demo,
+    watch,
     mcp,
     hook,
     call,

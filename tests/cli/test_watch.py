@@ -1,0 +1,263 @@
+"""`watch` says what happens in plain lines, and takes answers on a line, for the call that it read out."""
+
+import asyncio
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import PROGRAM, Instance
+from tests.outside import outside_only
+from tests.tui.scenes import ME, Play, workday
+from whisper_tui.cli.watch_answers import Desk
+from whisper_tui.model.command import Argv
+from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.state import Ended, Waiting
+
+
+class Seat:
+    """A terminal on which a watch runs."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.fd, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*PROGRAM, "watch", "--home", str(instance.root)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "dumb"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.set_blocking(self.fd, False)
+        self.text = ""
+
+    def sees(self, words: str) -> None:
+        """Wait, bounded, until these words were said since they were last looked for."""
+        deadline = time.monotonic() + 60
+        while words not in self.text:
+            assert time.monotonic() < deadline, f"{words!r} was not said, but:\n{self.text}"
+            try:
+                self.text += os.read(self.fd, 65_536).decode()
+            except BlockingIOError:
+                time.sleep(0.02)
+            except OSError:
+                assert words in self.text, self.text
+        self.text = self.text.partition(words)[2]
+
+    def says(self, line: str) -> None:
+        """Type a line, later than a finger that was meant for the call before."""
+        time.sleep(0.7)
+        os.write(self.fd, line.encode() + b"\n")
+
+
+@pytest.fixture
+def seat(instance: Instance) -> Iterator[Seat]:
+    instance.run("list")
+    made = Seat(instance)
+    yield made
+    made.process.kill()
+    made.process.wait()
+    os.close(made.fd)
+
+
+@outside_only
+def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance, seat: Seat) -> None:
+    seat.sees("Connected. No call yet.")
+    call = instance.call("execute_command", command="echo", args=["hello"])
+    seat.sees("Call 1 of command line asks: echo hello.")
+    seat.sees("Call 1 waits for you. command line asks, with execute_command:")
+    seat.sees("  echo hello")
+    seat.sees("It runs in ")
+    seat.sees("Call 1> ")
+    seat.says("approve")
+    seat.sees("Call 1 is approved.")
+    seat.sees("Call 1: Ended with exit code 0")
+    assert '"hello\\n"' in call.communicate(timeout=90)[0]
+    seat.says("output 1")
+    seat.sees("The end of its output, 6 bytes:\r\n  hello")
+    seat.says("quit")
+    assert seat.process.wait(timeout=60) == 0
+
+
+@outside_only
+def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: Instance, seat: Seat) -> None:
+    seat.sees("> ")
+    first = instance.call("execute_command", command="rm", args=["-r", "x"])
+    seat.sees("Call 1> ")
+    seat.says("deny use the other one")
+    seat.sees("Call 1 is denied.")
+    assert "use the other one" in "".join(first.communicate(timeout=90))
+    second = instance.call("run_shell_command", command="echo one")
+    seat.sees("Call 2> ")
+    seat.says("edit echo two; echo three")
+    seat.sees("It would run: echo two; echo three")
+    seat.says("yes")
+    seat.sees("Call 2 is approved.")
+    assert "two\\nthree" in second.communicate(timeout=90)[0]
+
+
+@outside_only
+def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance: Instance, seat: Seat) -> None:
+    seat.sees("> ")
+    calls = [instance.call("execute_command", command="echo", args=[word]) for word in ("one", "two")]
+    seat.sees("Call 1> ")
+    instance.run("deny", "1", "--reason", "not that one")
+    seat.sees("Call 1 no longer waits as it was read out. Press Enter for the next.")
+    seat.says("approve")
+    seat.sees("Nothing was done: that call no longer waits.")
+    seat.sees("Call 2> ")
+    assert instance.rows("show", "2")["state"] == "waiting"
+    seat.says("approve")
+    seat.sees("Call 2 is approved.")
+    for call in calls:
+        call.communicate(timeout=90)
+
+
+@outside_only
+def test_nothing_that_it_says_controls_the_terminal(instance: Instance, seat: Seat) -> None:
+    seat.sees("> ")
+    instance.call("execute_command", command="echo", args=["\x1b]0;title\x07\u202e"])
+    seat.sees("asks, with execute_command:")
+    seat.sees("␛]0;title␇⟨U+202E⟩")
+    seat.says("show")
+    seat.sees("Trust")
+    assert "\x1b" not in seat.text
+
+
+@outside_only
+def test_through_a_pipe_it_only_says_what_happens(instance: Instance) -> None:
+    instance.run("list")
+    watch = instance.start("watch", stdin=subprocess.DEVNULL)
+    assert watch.stdout is not None
+    assert watch.stdout.readline() == "Connected. No call yet.\n"
+    call = instance.call("execute_command", command="true")
+    assert "Session s1 opened: command line" in watch.stdout.readline()
+    assert watch.stdout.readline().endswith("Call 1 of command line asks: true.\n")
+    instance.run("approve", "1")
+    call.communicate(timeout=90)
+    said = ""
+    while "exit code 0" not in said:
+        said = watch.stdout.readline()
+        assert said and ">" not in said and "waits for you" not in said
+    watch.send_signal(signal.SIGINT)
+    assert watch.wait(timeout=60) == 130
+
+
+@outside_only
+def test_it_goes_on_with_another_supervisor(instance: Instance) -> None:
+    instance.run("list")
+    watch = instance.start("watch", stdin=subprocess.DEVNULL)
+    assert watch.stdout is not None
+    assert "Connected" in watch.stdout.readline()
+    instance.kill_supervisor(signal.SIGKILL)
+    assert "Watching for it to come back." in watch.stdout.readline()
+    assert "Connected" in watch.stdout.readline()
+
+
+class Time:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def desk_of(play: Play) -> tuple[Desk, list[str], Time]:
+    said: list[str] = []
+    clock = Time()
+    desk = Desk(said.append, ME, clock)
+    desk.board, desk.supervision = play.stage.board, play.stage
+    desk.news()
+    return desk, said, clock
+
+
+async def answer(desk: Desk, clock: Time, *lines: str) -> None:
+    for line in lines:
+        clock.now += 1
+        await desk.answer(line)
+
+
+async def test_an_answer_that_comes_with_the_call_before_is_not_taken() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    clock.now += 1
+    await desk.answer("approve")
+    await desk.answer("approve")
+    assert said[-1] == "Nothing was done: call 8 was read out only now. Answer again."
+    assert isinstance(play.stage.board.calls["8"].state, Waiting)
+
+
+async def test_skipping_goes_around() -> None:
+    desk, said, clock = desk_of(workday())
+    shown = []
+    for _ in range(3):
+        shown.append(desk.shown.id)
+        await answer(desk, clock, "skip")
+    assert shown == ["7", "8", "9"]
+    assert "waits on" in said[-1]
+    await answer(desk, clock, "")
+    assert desk.shown.id == "7"
+    await answer(desk, clock, "call 9")
+    assert desk.shown.id == "9"
+
+
+async def test_denying_without_a_reason_is_asked_twice() -> None:
+    play = workday()
+    desk, _said, clock = desk_of(play)
+    await answer(desk, clock, "deny")
+    assert isinstance(play.stage.board.calls["7"].state, Waiting)
+    await answer(desk, clock, "deny")
+    assert play.stage.board.calls["7"].decision == Deny(reason="")
+
+
+async def test_an_edit_can_be_forgotten_and_is_refused_where_it_cannot_be_read() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    await answer(desk, clock, "call 9", "edit git 'tag")
+    assert "read" in said[-1] or "quot" in said[-1].lower()
+    await answer(desk, clock, "edit git tag v2", "no", "approve")
+    assert play.stage.board.calls["9"].decision == Approve()
+    await answer(desk, clock, "call 8", "edit ls -l", "session")
+    decision = play.stage.board.calls["8"].decision
+    assert decision.remember == "exact_for_session" and "ls" in str(decision.edited)
+
+
+async def test_every_other_answer_says_something() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    for line, words in (
+        ("help", "approve, or a"),
+        ("list", "Call 6 of"),
+        ("show", "Call 7."),
+        ("show 6", "Call 6."),
+        ("show 99", "There is no call 99"),
+        ("output 2", "The end of its output"),
+        ("call 99", "does not wait"),
+        ("nonsense", "There is no answer 'nonsense'"),
+        ("signal 6 NOPE", "no signal 'NOPE'"),
+    ):
+        del said[:]
+        await answer(desk, clock, line)
+        assert any(words in one for one in said), (line, said)
+    await answer(desk, clock, "signal 6 TERM")
+    assert isinstance(play.stage.board.calls["6"].state, Ended)
+    await answer(desk, clock, "quit")
+    assert desk.left
+
+
+async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    changed = play.stage.board.calls["7"]
+    call = changed.call.model_copy(
+        update={"spec": changed.spec.model_copy(update={"command": Argv(program="rm", args=("all",))})}
+    )
+    play.stage.board.calls["7"] = changed.model_copy(update={"call": call})
+    await answer(desk, clock, "approve")
+    assert "Nothing was done: call 7 no longer waits as it was read out." in said
+    assert isinstance(play.stage.board.calls["7"].state, Waiting)
+    await asyncio.sleep(0)

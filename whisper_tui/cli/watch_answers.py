@@ -1,0 +1,258 @@
+"""What a person answers in the text mode, and what it does: always to the call that was read out to them."""
+
+import shlex
+import time
+from collections.abc import Callable, Iterable
+
+from whisper_tui.cli.signals import number_of
+from whisper_tui.cli.watch_words import asks, first_words, in_full, session_name
+from whisper_tui.model.board import Board
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.text import visible
+from whisper_tui.tui.drafts import Draft, checked
+from whisper_tui.tui.words import count, told
+
+GUARD_S = 0.5
+"""How long after a call was read out an answer is taken for one to the call before."""
+HELP = """\
+approve, or a: let it run as it was read out.
+session, or s: the same, and again whenever it is asked in this session.
+deny REASON, or d REASON: do not let it run; the agent is given the reason.
+edit COMMAND, or e COMMAND: run this instead; it is read out first.
+skip, or k: leave it, and go to the next one that waits.
+call NUMBER, or c NUMBER: go to another call that waits.
+list, or l: read out everything that waits and runs.
+show, or v, with or without a number: everything about a call.
+output NUMBER, or o NUMBER: the last lines that a command has printed.
+signal NUMBER NAME: send a signal, like TERM, to everything of a run.
+quit, or q: leave; nothing stops because of it."""
+DECIDING = frozenset({"approve", "a", "session", "s", "yes", "y", "deny", "d", "edit", "e", "no", "skip", "k"})
+LAST_LINES, LAST_BYTES = 20, 8192
+
+
+class Desk:
+    """One call lies on the desk at a time. It is only exchanged by an answer, or when nothing lay there."""
+
+    def __init__(self, say: Callable[[str], None], me: Decider, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._me = me
+        self._clock = clock
+        self._read_at = float("-inf")
+        self._edited: CommandSpec | None = None
+        self._deny_asked = False
+        self._skipped: set[str] = set()
+        self.shown: CallRecord | None = None
+        """The call as it was read out. None: the desk is empty."""
+        self.board = Board()
+        self.supervision: Supervision | None = None
+        self.between = False
+        """Whether the call that lay there was decided elsewhere, and the person has not answered since."""
+        self.left = False
+        """Whether the person wants to leave."""
+
+    @property
+    def prompt(self) -> str:
+        """What stands before an answer."""
+        return f"Call {self.shown.id}> " if self.shown is not None else "> "
+
+    def news(self) -> None:
+        """The board has changed: put a call on an empty desk, unless an answer to another one may be on its way."""
+        if self.shown is None and not self.between:
+            self._next()
+
+    def gone(self) -> bool:
+        """Whether the call on the desk was decided elsewhere, or is another one by now."""
+        shown = self.shown
+        if shown is None:
+            return False
+        now = self.board.calls.get(shown.id)
+        return now is None or not isinstance(now.state, Waiting) or now.seen_digest() != shown.seen_digest()
+
+    def forget(self) -> None:
+        """The call that lies there can no longer be answered; whatever is typed next is about nothing."""
+        self.shown = None
+        self.between = True
+
+    def lay(self, record: CallRecord) -> None:
+        """Read a call out and wait for the answer."""
+        self.shown = record
+        self._edited, self._deny_asked = None, False
+        self._read_at = self._clock()
+        self._say_all(asks(record, self.board, len(self.board.waiting)))
+
+    def _next(self) -> None:
+        self.shown = None
+        waiting = [call_id for call_id in self.board.waiting if call_id not in self._skipped]
+        if waiting:
+            self.lay(self.board.calls[waiting[0]])
+
+    async def answer(self, line: str) -> None:
+        """Do what a line says. Errors are said."""
+        word, _, rest = line.strip().partition(" ")
+        if self.between and word.lower() in {"", *DECIDING}:
+            self.between = False
+            if word:
+                self._say("Nothing was done: that call no longer waits.")
+            self._next()
+            return
+        try:
+            await self._do(word.lower(), rest.strip())
+        except (AlreadyDecided, ChangedSinceSeen) as error:
+            self._say(told(error))
+            self._next()
+        except WhisperError as error:
+            self._say(told(error))
+
+    async def _do(self, word: str, rest: str) -> None:
+        match word:
+            case "":
+                self.news()
+            case _ if word in DECIDING:
+                await self._decide(word, rest)
+            case "call" | "c":
+                self._go_to(rest)
+            case "list" | "l":
+                self._list()
+            case "show" | "v":
+                await self._show(rest)
+            case "output" | "o":
+                await self._output(rest)
+            case "signal":
+                await self._signal(rest)
+            case "help" | "h" | "?":
+                self._say(HELP)
+            case "quit" | "q":
+                self.left = True
+            case _:
+                self._say(f"There is no answer {visible(word)!r}. Type help for those that there are.")
+
+    async def _decide(self, word: str, rest: str) -> None:
+        record = self.shown
+        if record is None:
+            self._say("Nothing waits for you.")
+            return
+        if self.gone():
+            self._say(f"Nothing was done: call {record.id} no longer waits as it was read out.")
+            self._next()
+            return
+        if self._clock() - self._read_at < GUARD_S:
+            self._say(f"Nothing was done: call {record.id} was read out only now. Answer again.")
+            return
+        match word:
+            case "deny" | "d":
+                await self._deny(record, rest)
+            case "edit" | "e":
+                self._edit(record, rest)
+            case "skip" | "k":
+                self._skip(record)
+            case "no":
+                self._edited = None
+                self._say("The edited command is forgotten.")
+            case "session" | "s":
+                await self._send(record, Approve(edited=self._edited, remember="exact_for_session"))
+            case _:
+                await self._send(record, Approve(edited=self._edited))
+
+    async def _deny(self, record: CallRecord, reason: str) -> None:
+        if not reason and not self._deny_asked:
+            self._deny_asked = True
+            self._say("Type deny and a reason, which helps the agent most; or deny once more, without one.")
+            return
+        await self._send(record, Deny(reason=reason))
+
+    def _edit(self, record: CallRecord, text: str) -> None:
+        spec = record.call.spec
+        if not text:
+            self._say("Type edit and the whole command as it shall run.")
+            return
+        self._edited = edited_spec(spec, text)
+        words = self._edited.command
+        shown = shlex.join(words.words()) if isinstance(words, Argv) else words.text
+        self._say(f"It would run: {visible(shown)}")
+        self._say("Type yes to approve that, or no to forget it.")
+
+    async def _send(self, record: CallRecord, decision: Decision) -> None:
+        if self.supervision is None:
+            raise InvalidRequest("the supervisor cannot be reached now", hint="Nothing is lost; answer again later")
+        await self.supervision.decide(record.id, decision, self._me, record.seen_digest())
+        self._skipped.discard(record.id)
+        self._say(f"Call {record.id} is {'approved' if isinstance(decision, Approve) else 'denied'}.")
+        self.board.waiting.pop(record.id, None)
+        self._next()
+
+    def _skip(self, record: CallRecord) -> None:
+        self._skipped.add(record.id)
+        if self._skipped >= set(self.board.waiting):
+            self._skipped.clear()
+            self._say("That was the last one; all that was skipped waits on. Press Enter to begin again.")
+            self.shown, self.between = None, True
+            return
+        self._next()
+
+    def _go_to(self, call_id: str) -> None:
+        if call_id not in self.board.waiting:
+            raise InvalidRequest(f"call {visible(call_id)} does not wait", hint="Type list for those that do")
+        self.lay(self.board.calls[call_id])
+
+    def _list(self) -> None:
+        board = self.board
+        for title, ids in (("wait", board.waiting), ("are approved", board.queued), ("run", board.running)):
+            self._say(f"{count(len(ids), 'call')} {title}{':' if ids else '.'}")
+            for record in (board.calls[call_id] for call_id in ids):
+                self._say(f"Call {record.id} of {session_name(record, board)}: {first_words(record)}")
+
+    async def _show(self, call_id: str) -> None:
+        record = self.shown
+        if call_id or record is None:
+            record = await self._port.record(call_id)
+        self._say_all(in_full(record, self.board, time.time()))
+
+    async def _output(self, call_id: str) -> None:
+        for stream, name in (("out", "output"), ("err", "errors")):
+            chunk = await self._port.read_output(call_id, stream, -LAST_BYTES, LAST_BYTES)  # type: ignore[arg-type]
+            shown = last_lines(chunk.data)
+            self._say(f"The end of its {name}, {count(chunk.size, 'byte')}:" if shown else f"It has no {name}.")
+            self._say_all(shown)
+
+    async def _signal(self, rest: str) -> None:
+        call_id, _, name = rest.partition(" ")
+        await self._port.signal(call_id, number_of(name.strip()), "tree", self._me)
+
+    @property
+    def _port(self) -> Supervision:
+        if self.supervision is None:
+            raise InvalidRequest("the supervisor cannot be reached now", hint="Answer again later")
+        return self.supervision
+
+    def _say_all(self, said: Iterable[str]) -> None:
+        for line in said:
+            self._say(line)
+
+
+def edited_spec(asked: CommandSpec, text: str) -> CommandSpec:
+    """What a typed command means in place of the one that was asked. Raises `InvalidRequest`."""
+    command = asked.command
+    timeout = f"{asked.timeout_s!r}" if asked.timeout_s is not None else ""
+    if isinstance(command, Shell):
+        draft = Draft("", text, asked.cwd, timeout)
+    elif isinstance(command, Argv):
+        program, _, arguments = text.partition(" ")
+        draft = Draft(program, arguments, asked.cwd, timeout)
+    else:
+        raise InvalidRequest("this call runs no command, so there is none to edit", hint="Approve it, or deny it")
+    found = checked(draft, asked)
+    if found.spec is None:
+        raise InvalidRequest(" ".join(found.problems).rstrip("."), hint="Edit it again")
+    return found.spec
+
+
+def last_lines(data: bytes) -> tuple[str, ...]:
+    """The last lines of output without colours, as data."""
+    from whisper_tui.export.markdown_text import plain_output
+
+    text = plain_output(data).rstrip("\n")
+    return tuple(f"  {visible(line)}" for line in text.split("\n")[-LAST_LINES:]) if text else ()
