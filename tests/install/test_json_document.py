@@ -47,11 +47,15 @@ def test_what_was_put_in_can_be_taken_out_to_the_letter(text: str) -> None:
 
 def test_new_text_is_indented_as_the_rest_and_ends_its_lines_as_the_rest() -> None:
     document = JsonDocument(TEXTS["four spaces and carriage returns"], comments=False)
-    document.put(("b", "c"), [1])
-    assert (
-        document.text
-        == '{\r\n    "a": 1,\r\n    "b": {\r\n        "c": [\r\n            1\r\n        ]\r\n    }\r\n}\r\n'
-    )
+    document.put(("b", "c"), ["d", {}])
+    inner = '        "c": [\r\n            "d",\r\n            {}\r\n        ]\r\n'
+    assert document.text == f'{{\r\n    "a": 1,\r\n    "b": {{\r\n{inner}    }}\r\n}}\r\n'
+
+
+def test_an_array_of_words_stands_in_one_line() -> None:
+    document = JsonDocument("{\n}\n", comments=False)
+    document.put(("args",), ["mcp", "x", 1])
+    assert document.text == '{\n  "args": ["mcp", "x", 1]\n}\n'
 
 
 def test_a_file_in_one_line_stays_in_one_line() -> None:

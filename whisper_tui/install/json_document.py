@@ -114,7 +114,7 @@ class JsonDocument:
     def _drawn(self, value: Any, indent: str) -> str:
         if self._flat:
             return json.dumps(value, ensure_ascii=False)
-        return json.dumps(value, indent=self._unit, ensure_ascii=False).replace("\n", f"{self._newline}{indent}")
+        return _lines(value, self._unit, indent).replace("\n", self._newline)
 
     def _indent_of(self, container: Node) -> str:
         parts = container.parts()
@@ -152,6 +152,18 @@ class JsonDocument:
 
     def _replace(self, start: int, end: int, text: str) -> None:
         self.text = self.text[:start] + text + self.text[end:]
+
+
+def _lines(value: Any, unit: str, indent: str) -> str:
+    """A value as text: a line for each member, and one line for an array of words."""
+    inner = indent + unit
+    if isinstance(value, dict) and value:
+        members = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {_lines(value[key], unit, inner)}" for key in value)
+        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        items = (f"{inner}{_lines(item, unit, inner)}" for item in value)
+        return "[\n" + ",\n".join(items) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _part(container: Node, key: Key) -> Member | Node | None:
