@@ -37,6 +37,8 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "because", row["reason"]
     yield "tool", row["tool"]
     yield "session", f"{row['session']} ({row['session_id']})"
+    if row["client"]:
+        yield "agent", " ".join(filter(None, (row["client"], row["model"], row["asker"] and f"({row['asker']})")))
     if row["description"]:
         yield "description", row["description"]
     yield "command", _command(row["command"])

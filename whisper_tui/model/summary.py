@@ -54,6 +54,10 @@ def call_details(record: CallRecord, session: Session | None) -> Row:
     ended = record.state if isinstance(record.state, Ended) else None
     return {
         **call_row(record, session),
+        "client": session.client.name if session and session.client else None,
+        "model": session.client.model or None if session and session.client else None,
+        "asker": record.call.asker or None,
+        "by_agent": record.call.by_agent,
         "spec": record.spec.model_dump(mode="json"),
         "seen": record.seen_digest(),
         "verdict": verdict.model_dump(mode="json") if verdict else None,

@@ -1,0 +1,102 @@
+"""`hook` and `exec` are started with every command: they import little, and find what the others find."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from whisper_tui.cli.early import launcher, run_early
+from whisper_tui.config import find_home
+from whisper_tui.wire.quick import quick_runtime
+
+LATE = {"socket", "json", "re", "pathlib", "typing", "enum", "argparse", "asyncio", "dataclasses", "pydantic", "signal"}
+
+SHOWS_IMPORTS = """
+import sys
+from whisper_tui.cli import main
+code = main(["hook", "claude", "--home", sys.argv[1]])
+sys.stderr.write(" ".join(sys.modules))
+"""
+
+
+def test_a_hook_imports_next_to_nothing(instance):
+    assert instance.run("list").returncode == 0
+    content = {
+        "session_id": "s",
+        "cwd": str(instance.workspace),
+        "tool_name": "Bash",
+        "tool_input": {"command": "touch whisper-tui-canary-0123456789"},
+    }
+    words = [sys.executable, "-c", SHOWS_IMPORTS, str(instance.root)]
+    ran = subprocess.run(words, input=json.dumps(content), capture_output=True, check=True, text=True, timeout=90)
+    assert "the gate is live" in ran.stdout
+    bare = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=90,
+    )
+    assert set(ran.stderr.split()) & LATE <= set(bare.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"WHISPER_TUI_HOME": "/somewhere/else"},
+        {"WHISPER_TUI_HOME": "relative"},
+        {"XDG_STATE_HOME": "/var/state"},
+        {"XDG_STATE_HOME": "relative"},
+        {"XDG_CONFIG_HOME": "/etc/mine"},
+        {"HOME": ""},
+        {"WHISPER_TUI_HOME": ""},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("chosen", [[], ["--home", "/opt/w"], ["--directories", "/a", "/b", "/c"]], ids=str)
+@pytest.mark.parametrize("pointed", [False, True], ids=["usual", "pointed elsewhere"])
+def test_the_quick_way_finds_the_directory_that_the_long_way_finds(changes, chosen, pointed, tmp_path):
+    environ = {"HOME": str(tmp_path), **changes}
+    if pointed:
+        usual = tmp_path / ".local/state/whisper_tui"
+        usual.mkdir(parents=True)
+        elsewhere = {name: str(tmp_path / "else" / name) for name in ("config", "state", "runtime")}
+        (usual / "elsewhere").write_text(json.dumps(elsewhere))
+    quick = quick_runtime(chosen, environ)
+    if len(chosen) == 4:
+        assert quick == "/c"
+    elif quick is not None:
+        assert quick == str(find_home(chosen[1] if chosen else None, environ).runtime)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["hook"],
+        ["hook", "nobody"],
+        ["hook", "claude", "codex"],
+        ["hook", "claude", "--deadline", "soon"],
+        ["hook", "claude", "--deadline"],
+        ["hook", "--help"],
+        ["exec"],
+        ["exec", "1-a", "--deadline", "5"],
+        ["exec", "1-a", "--agent-runs"],
+    ],
+    ids=" ".join,
+)
+def test_words_that_are_not_understood_are_left_to_the_parser(words):
+    assert run_early(words) is None
+
+
+def test_the_launcher_is_found_again_from_anywhere(monkeypatch, tmp_path):
+    script = tmp_path / "whisper-tui"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script), "hook"])
+    assert launcher() == [str(script)]
+    monkeypatch.setattr(sys, "argv", [str(Path(os.sep, "lib", "whisper_tui", "__main__.py")), "hook"])
+    assert launcher() == [sys.executable, "-m", "whisper_tui"]
