@@ -277,6 +277,12 @@ def test_it_dies_of_the_signal_that_the_command_died_of(shell: Shell) -> None:
     assert shell.run(shell.approved("kill -KILL $$")).returncode == -signal.SIGKILL
 
 
+def test_for_opencode_it_ends_with_the_code_of_the_signal_because_that_hangs_on_signals(shell: Shell) -> None:
+    asking = shell.ask("kill -KILL $$", client="opencode", tool_name="bash")
+    shell.decide("approve", shell.waiting())
+    assert shell.run(finished(asking)["command"].split()).returncode == 137
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_to_it_is_a_signal_to_the_command(shell: Shell, number: int) -> None:
     name = signal.Signals(number).name.removeprefix("SIG")

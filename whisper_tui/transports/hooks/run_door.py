@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from whisper_tui.model.call import Session
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
@@ -23,6 +24,9 @@ Descends = Callable[[Any, int], bool]
 
 AGENT = Decider(surface="agent")
 READ = 1 << 16
+
+HANGS_ON_SIGNALS = frozenset({"opencode"})
+"""Agents whose shell waits for its own time limit when a command dies of a signal: measured with OpenCode 1.18.33."""
 
 HARMLESS = {
     "GIT_EDITOR": {"true", ":"},
@@ -72,15 +76,16 @@ class RunDoor:
         said = _checked(hello)
         call_id, _, secret = said.ticket.partition("-")
         record = await self._supervision.record(call_id)
-        await self._check(record, said, writer)
+        session = await self._supervision.session(record.call.session_id)
+        await self._check(record, session, said, writer)
         claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment))
         record = await self._supervision.claim(call_id, secret, claim, said.names)
-        joined = _Joined(self._supervision, record, reader, writer, said)
+        dies = session.client is None or session.client.name not in HANGS_ON_SIGNALS
+        joined = _Joined(self._supervision, record, reader, writer, said, dies=dies)
         await joined.serve()
 
-    async def _check(self, record: CallRecord, said: RunHello, writer: asyncio.StreamWriter) -> None:
+    async def _check(self, record: CallRecord, session: Session, said: RunHello, writer: asyncio.StreamWriter) -> None:
         """Raises `Refused` for a ticket shown in another session, or from another directory than was approved."""
-        session = await self._supervision.session(record.call.session_id)
         if session.pid is not None:
             socket = writer.get_extra_info("socket")
             if not await asyncio.to_thread(self._descends, socket, session.pid):
@@ -105,7 +110,11 @@ class _Joined:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         said: RunHello,
+        *,
+        dies: bool,
     ) -> None:
+        self._dies = dies
+        """Whether the program ends by the signal that ended the command, instead of with the code for it."""
         self._supervision = supervision
         self._record = record
         self._reader = reader
@@ -136,7 +145,7 @@ class _Joined:
             await self._writer.drain()
         record = await self._supervision.outcome(self._record.id)
         if isinstance(record.state, Ended):
-            self._writer.write(frame(END, json.dumps(_ended(record.state.ending)).encode()))
+            self._writer.write(frame(END, json.dumps(_ended(record.state.ending, dies=self._dies)).encode()))
             await self._writer.drain()
 
     async def _take(self) -> None:
@@ -162,13 +171,13 @@ class _Joined:
             return
 
 
-def _ended(ending: Ending) -> dict[str, Any]:
+def _ended(ending: Ending, *, dies: bool) -> dict[str, Any]:
     """How the program is to end: as the command did, or with a sentence where there was none."""
     match ending:
         case Exited(code=code):
             return {"code": code}
         case Signalled(number=number):
-            return {"signal": number}
+            return {"signal": number} if dies else {"code": 128 + number}
         case _:
             return {"code": 126, "said": ending_sentence(ending)}
 
