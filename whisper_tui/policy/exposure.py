@@ -1,9 +1,9 @@
 """Findings about what a command reaches: other places, other machines, secrets, and what its variables change."""
 
 import posixpath
-import re
 from typing import TYPE_CHECKING
 
+from whisper_tui.model.masking import is_secret_name, secret_spans
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.dangers.network import talks
@@ -13,26 +13,6 @@ from whisper_tui.policy.view import View
 
 if TYPE_CHECKING:
     from whisper_tui.policy.evaluate import Question
-
-_SECRET_OPTION = re.compile(
-    r"--?(?:password|passwd|pass|token|secret|api[-_]?key|access[-_]?key|auth[-_]?token|client[-_]?secret)"
-    r"(?:=(.+))?\Z",
-    re.I,
-)
-_SECRET_TEXT = re.compile(
-    r"\b(?:ghp|gho|ghs|github_pat)_[A-Za-z0-9_]{20,}|\bsk-[A-Za-z0-9_-]{20,}|\bAKIA[0-9A-Z]{16}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}|"
-    r"\bAuthorization:\s*(?:Bearer|Basic)\s+\S+|://[^/\s:@]+:[^/\s@]{3,}@|-----BEGIN [A-Z ]*PRIVATE KEY-----|"
-    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.",
-    re.I,
-)
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:PASSWORD|PASSWD|TOKEN|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)\Z", re.I
-)
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name usually holds something that should not be shown."""
-    return _SECRET_NAME.search(name) is not None
 
 
 def exposures(question: "Question", seen: View) -> tuple[Risk, ...]:
@@ -78,17 +58,13 @@ def _network(seen: View) -> tuple[Risk, ...]:
 
 def _secrets(seen: View) -> tuple[Risk, ...]:
     sentence = "It seems to hold a secret, which every process on this machine can read while it runs"
-    if match := _SECRET_TEXT.search(seen.text):
-        return (Risk(id="secret-in-arguments", sentence=sentence, span=match.span()),)
+    if spans := secret_spans(seen.text):
+        return (Risk(id="secret-in-arguments", sentence=sentence, span=spans[0]),)
     for command in seen.commands:
-        for assignment in command.assignments:
-            name, _, value = assignment.partition("=")
-            if value and _SECRET_NAME.search(name):
-                return (Risk(id="secret-in-arguments", sentence=sentence, span=command.span),)
-        for at, word in enumerate(command.argv):
-            match = _SECRET_OPTION.match(word or "")
-            if match and (match[1] or command.argv[at + 1 : at + 2] not in {(), ("",)}):
-                return (Risk(id="secret-in-arguments", sentence=sentence, span=_word(command, at)),)
+        if any(
+            value and is_secret_name(name) for name, _, value in (each.partition("=") for each in command.assignments)
+        ):
+            return (Risk(id="secret-in-arguments", sentence=sentence, span=command.span),)
     return ()
 
 

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.masking import is_secret_name
 from whisper_tui.model.verdict import Meaning
 from whisper_tui.policy.builtin_names import BUILTINS
-from whisper_tui.policy.exposure import is_secret_name
 from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.reading.syntax import Piece, Word
 from whisper_tui.policy.view import View, view

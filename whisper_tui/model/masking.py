@@ -1,0 +1,227 @@
+"""Secrets in the text of commands: where they stand, and the same text without them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+MASK = "⟨secret⟩"
+"""Stands where a secret was. Commands cannot be run again from masked text, and must not look as if they could."""
+
+Span = tuple[int, int]
+
+_NAME = re.compile(
+    r"(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|TOKEN|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET_?KEY|CREDENTIALS?|"
+    r"(?:^|_)(?:PASS|PAT)|._PWD)\Z",
+    re.I,
+)
+_SHAPES = re.compile(
+    r"\bgh[oprsu]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bsk-[\w-]{20,}|\b[rs]k_(?:live|test)_\w{16,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bnpm_[A-Za-z0-9]{30,}"
+    r"|\bpypi-[\w-]{32,}|\bhf_[A-Za-z0-9]{30,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)",
+    re.DOTALL,
+)
+_HEADER = re.compile(
+    r"\b(?:(?:proxy-)?authorization:\s*(?:(?:bearer|basic|token|digest|negotiate)\s+)?(?P<credentials>[^\s'\"]+)"
+    r"|cookie:\s*(?P<cookie>[^'\"\n]+)"
+    r"|[\w-]*(?:api-?key|token|secret):\s*(?P<key>[^\s'\",}]+))",
+    re.I,
+)
+_IN_URL = re.compile(r"://[^/\s:@'\"]*:(?P<secret>[^/\s@'\"]+)@")
+_IN_OBJECT = re.compile(
+    r"(?P<quote>\\?[\"'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*(?P=quote)(?P<secret>[^\"'\\\n]*)(?P=quote)"
+)
+_SETTING = re.compile(r"(?<![\w.-])-{0,2}(?P<name>[A-Za-z_][\w.-]*)=(?P<secret>[^\s\"'&;|<>()`]+)")
+_NAMED_WORD = re.compile(r"[\"']?-{0,2}(?P<name>[A-Za-z_][\w.-]*)=")
+_SHELL_WORD = re.compile(r"(?:[^\s'\"\\;|&<>()]|\\.|'[^']*(?:'|\Z)|\"(?:\\.|[^\"\\])*(?:\"|\Z))+", re.DOTALL)
+_ENDS_COMMAND = frozenset(";|&()\n")
+_REFERENCE = re.compile(r"[\"']?(?:\$[({]|`|\$\w+(?=[\"'\s;|&<>(),}]|\Z))")
+"""Begins a value that is known only when the command runs: not the secret itself."""
+_HINT = re.compile(
+    r"pass|token|secret|key|cred|pat\b|_pwd|curl|redis|docker|podman|mongo|ldap|zip|mysql|mariadb|\b7z", re.I
+)
+"""One of these stands in every text in which words can show a secret."""
+_SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c\Z|eval\Z")
+
+_VALUE_NEXT: dict[str, frozenset[str]] = {
+    "curl": frozenset({"-u", "--user", "-U", "--proxy-user", "--oauth2-bearer"}),
+    "sshpass": frozenset({"-p"}),
+    "redis-cli": frozenset({"-a"}),
+    "docker": frozenset({"-p"}),
+    "podman": frozenset({"-p"}),
+    "mongo": frozenset({"-p"}),
+    "mongosh": frozenset({"-p"}),
+    "ldapsearch": frozenset({"-w"}),
+    "ldapmodify": frozenset({"-w"}),
+    "zip": frozenset({"-P"}),
+    "unzip": frozenset({"-P"}),
+    "openssl": frozenset({"-passin", "-passout", "-pass", "-k", "-K"}),
+}
+"""Options with a secret in the word behind them, where the name of the option does not say so."""
+
+_VALUE_ATTACHED: dict[str, str] = {
+    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mariadb", "mariadb-dump", "sshpass", "7z", "7za"), "-p"),
+    "redis-cli": "-a",
+    "unzip": "-P",
+    "curl": "-u",
+}
+"""Options with a secret in the same word."""
+
+_LOGIN_ONLY = frozenset({"docker", "podman"})
+"""Programs whose option means something else outside of `login`."""
+
+
+@lru_cache(maxsize=1024)
+def is_secret_name(name: str) -> bool:
+    """Whether a variable, option or setting of this name usually holds something that should not be shown."""
+    return _NAME.search(re.sub(r"[-.]", "_", name)) is not None
+
+
+def masked(text: str) -> str:
+    """A line for a shell, or any other text, with every secret in it replaced."""
+    return _replaced(text, secret_spans(text))
+
+
+def masked_words(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of one command, which no shell reads, with every secret in them replaced."""
+    found = _Command()
+    return tuple(_replaced(word, _merged([*_anywhere(word), *found.next(word)])) for word in words)
+
+
+def masked_json(value: Any, name: str = "") -> Any:
+    """A JSON value with every secret in it replaced: what stands behind a name that says so, and in every text."""
+    match value:
+        case str():
+            return MASK if value and is_secret_name(name) and not _REFERENCE.match(value) else masked(value)
+        case Mapping():
+            return {key: masked_json(each, str(key)) for key, each in value.items()}
+        case list() | tuple() if all(isinstance(each, str) for each in value):
+            return list(masked_words(value))
+        case list() | tuple():
+            return [masked_json(each, name) for each in value]
+        case _:
+            return value
+
+
+def secret_spans(text: str) -> tuple[Span, ...]:
+    """Where secrets stand in a line for a shell: characters, end exclusive, in order and apart from each other."""
+    return _merged([*_anywhere(text), *_in_words(text)])
+
+
+def _replaced(text: str, spans: Sequence[Span]) -> str:
+    parts, at = [], 0
+    for start, end in spans:
+        parts += [text[at:start], MASK]
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _merged(spans: list[Span]) -> tuple[Span, ...]:
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if start >= end:
+            continue
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def _anywhere(text: str) -> Iterator[Span]:
+    """Secrets that show by their own shape, or by what stands right before them."""
+    for match in _SHAPES.finditer(text):
+        yield match.span()
+    for match in _HEADER.finditer(text):
+        yield from _unless_reference(text, match.span(match.lastgroup or 0))
+    for match in _IN_URL.finditer(text):
+        yield from _unless_reference(text, match.span("secret"))
+    for pattern in (_SETTING, _IN_OBJECT):
+        for match in pattern.finditer(text):
+            if is_secret_name(match["name"]):
+                yield from _unless_reference(text, match.span("secret"))
+
+
+def _unless_reference(text: str, span: Span) -> Iterator[Span]:
+    if not _REFERENCE.match(text, span[0]):
+        yield span
+
+
+def _in_words(text: str) -> Iterator[Span]:
+    """Secrets that show by the words before them in the same command."""
+    if not _HINT.search(text):
+        return
+    found, last = _Command(), 0
+    for match in _SHELL_WORD.finditer(text):
+        if _ENDS_COMMAND & set(text[last : match.start()]):
+            found = _Command()
+        word, last = match.group(), match.end()
+        script = found.takes_script
+        for start, end in found.next(word):
+            yield from _unless_reference(text, (match.start() + start, match.start() + end))
+        if script and word[:1] in {"'", '"'}:
+            for start, end in _in_words(word[1:-1]):
+                yield match.start() + 1 + start, match.start() + 1 + end
+
+
+class _Command:
+    """What is known about one command while its words come by, from the first on."""
+
+    def __init__(self) -> None:
+        self._program = ""
+        self._plain: set[str] = set()
+        self._before = ""
+
+    @property
+    def takes_script(self) -> bool:
+        """Whether the next word is a text for a shell, whose own words count."""
+        return _SCRIPT_OPTION.match(self._before) is not None
+
+    def next(self, word: str) -> list[Span]:
+        """Where secrets stand in the next word."""
+        bare = word.strip("'\"")
+        spans = self._value(word) or self._attached(word) or self._named(word)
+        if not self._program and "=" not in word:
+            self._program = bare.rpartition("/")[2]
+        self._plain.add(bare)
+        self._before = bare
+        return spans
+
+    def _named(self, word: str) -> list[Span]:
+        """`NAME=value` as one word, blanks in quotes included; a script's ends are its own words'."""
+        match = None if self.takes_script else _NAMED_WORD.match(word)
+        if match is None or not is_secret_name(match["name"]):
+            return []
+        closed = word[:1] in {"'", '"'} and len(word) > 1 and word[-1] == word[0]
+        return [(match.end(), len(word) - closed)]
+
+    def _value(self, word: str) -> list[Span]:
+        """A whole word behind an option, or behind the name of a setting."""
+        before, named = self._before, is_secret_name(self._before.lstrip("-"))
+        if before.startswith("--") and named and "=" not in before:
+            return [] if word.startswith("--") else [(0, len(word))]
+        if named and not before.startswith("-") and self._plain & {"set", "config"} and not word.startswith("-"):
+            return [(0, len(word))]
+        if re.fullmatch(r"-(?:password|passwd|pass|token|secret|apikey)", before, re.I):
+            return [(0, len(word))]
+        if before in _VALUE_NEXT.get(self._program, ()) and self._means_secret():
+            return self._behind_colon(word, 0)
+        return []
+
+    def _attached(self, word: str) -> list[Span]:
+        option = _VALUE_ATTACHED.get(self._program)
+        if option is None or not word.startswith(option) or len(word) == len(option):
+            return []
+        return self._behind_colon(word, len(option))
+
+    def _means_secret(self) -> bool:
+        return self._program not in _LOGIN_ONLY or "login" in self._plain
+
+    def _behind_colon(self, word: str, start: int) -> list[Span]:
+        """`curl` wants a name before the secret, and others want none."""
+        if self._program != "curl" or self._before == "--oauth2-bearer":
+            return [(start, len(word))]
+        at = word.find(":", start)
+        closed = word[-1:] in {"'", '"'}
+        return [(at + 1, len(word) - closed)] if at >= 0 else []
