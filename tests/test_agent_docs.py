@@ -1,4 +1,4 @@
-"""What the pages about agents tell people to paste is well-formed, and its command line exists."""
+"""The pages about agents: what they tell people to write by hand is what `whisper-tui install` writes."""
 
 import json
 import re
@@ -9,47 +9,84 @@ from typing import Any
 import pytest
 
 from whisper_tui.cli.main import parser
+from whisper_tui.install.clients import CLIENTS
+from whisper_tui.install.files import changes
+from whisper_tui.install.launch import Launch, split
+from whisper_tui.install.wish import Wish
 
 PAGES = sorted((Path(__file__).parent.parent / "docs" / "agents").glob("*.md"))
 PARSE = {"json": json.loads, "toml": tomllib.loads}
+LAUNCHER = "/path/to/whisper-tui"
+"""The launcher that the pages name."""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of one language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def client_of(page: Path) -> str:
+    """The client that a page is about: the one that its first line installs into."""
+    program, verb, client, *_ = blocks(page, "sh")[0].split()
+    assert (program, verb) == ("whisper-tui", "install")
+    return client
 
 
 def snippets(page: Path) -> list[Any]:
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [PARSE[language](text) for language, text in found]
+    return [parse(text) for language, parse in PARSE.items() for text in blocks(page, language)]
 
 
-def servers(page: Path) -> list[dict[str, Any]]:
-    return [
-        server
-        for snippet in snippets(page)
-        for table in ("mcpServers", "mcp_servers")
-        for server in snippet.get(table, {}).values()
-        if "command" in server
-    ]
+def written(client: str, home: Path) -> dict[str, str]:
+    """What the installer would write into an empty home, by the name of the file."""
+    wish = Wish(Launch((LAUNCHER,)), {"HOME": str(home), "PATH": "/nowhere"})
+    planned = changes(CLIENTS[client].fulfil(wish).files)
+    return {f"~/{change.path.relative_to(home)}": change.after or "" for change in planned}
+
+
+def test_every_client_has_a_page() -> None:
+    assert sorted(map(client_of, PAGES)) == sorted(CLIENTS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_snippet_can_be_read_and_one_names_the_server(page):
-    assert len(servers(page)) == 1
+def test_what_is_written_by_hand_is_what_the_installer_writes(page: Path, tmp_path: Path) -> None:
+    for name, text in written(client_of(page), tmp_path).items():
+        language = {".json": "json", ".jsonc": "json", ".toml": "toml"}.get(Path(name).suffix)
+        if language is not None:
+            assert PARSE[language](text) in snippets(page), name
+        elif name.endswith(".rules"):
+            assert text.splitlines(keepends=True)[1:] == blocks(page, "python")[0].splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_that_is_written_is_named(page: Path, tmp_path: Path) -> None:
+    for name in written(client_of(page), tmp_path):
+        assert f"`{name}`" in page.read_text()
 
 
 def command_lines() -> list[list[str]]:
-    lines = [[server["command"], *server["args"]] for page in PAGES for server in servers(page)]
+    """Every command line of ours that a snippet holds, without its launcher."""
+    found = []
     for page in PAGES:
-        lines += [
-            ["whisper-tui", *json.loads(args)] for args in re.findall(r'"args": (\["mcp", [^\]]+\])', page.read_text())
-        ]
-    return lines
+        texts = [text for language in PARSE for text in blocks(page, language)]
+        for text in texts:
+            found += [split(line)[1:] for line in re.findall(rf'"({LAUNCHER} hook [^"]*)"', text)]
+            found += [json.loads(words) for words in re.findall(r'"?args"?(?:: | = )(\[.*\])', text)]
+    return found
 
 
 @pytest.mark.parametrize("line", command_lines(), ids=" ".join)
-def test_every_command_line_is_one_that_the_program_takes(line):
-    assert line[0] == "whisper-tui"
-    assert parser().parser.parse_args(line[1:])
+def test_every_command_line_is_one_that_the_program_takes(line: list[str]) -> None:
+    assert parser().parser.parse_args(line)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_client_is_given_a_day_to_wait_for_a_human(page):
-    (server,) = servers(page)
-    assert server.get("timeout", 0) == 86_400_000 or server.get("tool_timeout_sec", 0) == 86_400
+def test_every_client_is_given_a_day_to_wait_for_a_human(page: Path) -> None:
+    day = {"claude": "86400", "codex": "86400", "gemini": "86400000", "opencode": "86400000"}[client_of(page)]
+    assert re.search(rf'"?timeout"?: {day}\b', page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_tells_how_to_prove_it_and_how_to_take_it_back(page: Path) -> None:
+    client = client_of(page)
+    assert f"whisper-tui doctor {client}" in page.read_text()
+    assert f"`whisper-tui uninstall {client}`" in page.read_text()
