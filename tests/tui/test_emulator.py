@@ -31,10 +31,23 @@ def test_a_program_that_takes_the_whole_screen_gives_it_back() -> None:
 @pytest.mark.parametrize(
     "sequence",
     [
-        b"\x1b[>4;2m", b"\x1b[>c", b"\x1b[?u", b"\x1b[=1;1u", b"\x1b]0;title\x07", b"\x1b]8;;http://x\x1b\\", b"\x1b[ q",
-        b"\x1b[2 q", b"\x1b[!p", b"\x1bPq#0\x1b\\", b"\x1b_Gx\x1b\\", b"\x1b[?2026h", b"\x1b[?25$p", b"\x1b[?1;2m", b"\x1b[4:3m",
+        b"\x1b[>4;2m",
+        b"\x1b[>c",
+        b"\x1b[?u",
+        b"\x1b[=1;1u",
+        b"\x1b]0;title\x07",
+        b"\x1b]8;;http://x\x1b\\",
+        b"\x1b[ q",
+        b"\x1b[2 q",
+        b"\x1b[!p",
+        b"\x1bPq#0\x1b\\",
+        b"\x1b_Gx\x1b\\",
+        b"\x1b[?2026h",
+        b"\x1b[?25$p",
+        b"\x1b[?1;2m",
+        b"\x1b[4:3m",
     ],
-)  # fmt: skip
+)
 def test_sequences_leave_no_letters_and_no_colours_behind(sequence: bytes) -> None:
     for cut in range(len(sequence) + 1):
         emulator = screen(b"a" + sequence[:cut], sequence[cut:] + b"\x1b[0mb")
@@ -105,13 +118,29 @@ def test_nothing_that_is_written_breaks_it() -> None:
 @pytest.mark.parametrize(
     ("key", "character", "sent"),
     [
-        ("a", "a", b"a"), ("A", "A", b"A"), ("enter", "\r", b"\r"), ("backspace", "\x7f", b"\x7f"), ("tab", "\t", b"\t"),
-        ("escape", "\x1b", b"\x1b"), ("ctrl+c", "\x03", b"\x03"), ("ctrl+d", None, b"\x04"), ("up", None, b"\x1b[A"),
-        ("ctrl+right", None, b"\x1b[1;5C"), ("shift+tab", None, b"\x1b[Z"), ("f1", None, b"\x1bOP"), ("f5", None, b"\x1b[15~"),
-        ("delete", None, b"\x1b[3~"), ("alt+b", None, b"\x1bb"), ("euro_sign", "€", "€".encode()), ("ctrl+s", None, b"\x13"),
-        ("shift", None, b""), ("space", " ", b" "), ("ctrl+q", "\x11", b"\x11"), ("question_mark", "?", b"?"),
+        ("a", "a", b"a"),
+        ("A", "A", b"A"),
+        ("enter", "\r", b"\r"),
+        ("backspace", "\x7f", b"\x7f"),
+        ("tab", "\t", b"\t"),
+        ("escape", "\x1b", b"\x1b"),
+        ("ctrl+c", "\x03", b"\x03"),
+        ("ctrl+d", None, b"\x04"),
+        ("up", None, b"\x1b[A"),
+        ("ctrl+right", None, b"\x1b[1;5C"),
+        ("shift+tab", None, b"\x1b[Z"),
+        ("f1", None, b"\x1bOP"),
+        ("f5", None, b"\x1b[15~"),
+        ("delete", None, b"\x1b[3~"),
+        ("alt+b", None, b"\x1bb"),
+        ("euro_sign", "€", "€".encode()),
+        ("ctrl+s", None, b"\x13"),
+        ("shift", None, b""),
+        ("space", " ", b" "),
+        ("ctrl+q", "\x11", b"\x11"),
+        ("question_mark", "?", b"?"),
     ],
-)  # fmt: skip
+)
 def test_keys_are_sent_as_a_terminal_sends_them(key: str, character: str | None, sent: bytes) -> None:
     assert keystroke(key, character) == sent
 

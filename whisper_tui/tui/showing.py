@@ -12,6 +12,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import command_of
 from whisper_tui.model.text import visible
 from whisper_tui.tui.output.needle import ERRORS, Needle
+from whisper_tui.tui.output.run_output import RunOutput
 from whisper_tui.tui.output.saving import Source, merged_pieces, pieces, readable, save
 from whisper_tui.tui.paging import page
 from whisper_tui.tui.screens.save import SaveScreen, SaveWanted
@@ -127,16 +128,19 @@ class Showing:
 
     async def _save(self, record: CallRecord, wanted: SaveWanted) -> None:
         try:
-            saved = await save(wanted.path, self._pieces(wanted.source))
+            saved = await save(wanted.path, _pieces(self._run, wanted.source))
         except WhisperError as error:
             self._screen.tell(told(error), severity="error")
             return
         missing = f"; {size(saved.missing)} in between were not kept" if saved.missing else ""
         self._screen.tell(f"{size(saved.written)} of call {record.id} are in {wanted.path}{missing}.")
 
-    def _pieces(self, source: Source) -> AsyncIterator[tuple[bytes, int]]:
-        reads = self._area.reads
-        return merged_pieces(reads, self._area.new_index()) if source == "both" else pieces(reads[source])
+    @property
+    def _run(self) -> RunOutput:
+        """Raises `Refused` if nothing has run."""
+        if (run := self._area.run) is None:
+            raise Refused("There is no output")
+        return run
 
     async def read_in_pager(self) -> None:
         """Prepare a copy without anything that a terminal obeys, and open it."""
@@ -150,7 +154,7 @@ class Showing:
                 raise Refused(problem, hint="Save the output with S, and read it there")
             with tempfile.TemporaryDirectory(prefix="whisper-tui-") as folder:
                 path = Path(folder) / f"call-{record.id}.log"
-                await save(path, readable(self._pieces(source)))
+                await save(path, readable(_pieces(self._run, source)))
                 page(self._screen.app, path)
         except WhisperError as error:
             self._screen.tell(told(error), severity="warning")
@@ -160,3 +164,7 @@ def _plain(command: Command) -> str:
     """A command to be pasted; what cannot be seen is shown, so that nothing is pasted unseen."""
     words = command_of(command)
     return visible(words if isinstance(words, str) else shlex.join(words), keep_lines=True)
+
+
+def _pieces(run: RunOutput, source: Source) -> AsyncIterator[tuple[bytes, int]]:
+    return merged_pieces(run.reads, run.times()) if source == "both" else pieces(run.reads[source])

@@ -7,6 +7,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.output.sgr import PLAIN, read_line
 from whisper_tui.tui.screens.send_input import LineWanted, SendInputScreen
+from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.words import told
 
 if TYPE_CHECKING:
@@ -21,14 +22,21 @@ LOOK_BACK = 4096
 
 
 class TypingIn:
-    """The command that lets a person answer what runs."""
+    """The commands that let a person answer what runs."""
 
     def __init__(self, screen: "CockpitScreen") -> None:
         self._screen = screen
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """What each command does, by its id."""
-        return {"type": self.type}
+        return {"type": self.type, "terminal": self.use_terminal}
+
+    def use_terminal(self) -> None:
+        """Let every key but one go to the command in its terminal."""
+        area = self._screen.query_one(OutputArea)
+        if not area.as_screen:
+            area.choose_next()
+        area.terminal.begin_typing()
 
     async def type(self) -> None:
         """Ask for a line, and send it."""

@@ -4,6 +4,15 @@ from whisper_tui.tui.commands.command import Command
 
 RUN: tuple[Command, ...] = (
     Command("type", "i", "Type", "Send a line to a command that reads its input.", "Run", "reads", True),
+    Command(
+        "terminal",
+        "T",
+        "Terminal",
+        "Let every key go to the command in its terminal; Ctrl+] gives them back.",
+        "Run",
+        "terminal",
+        True,
+    ),
     Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive", True),
     Command(
         "kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive", True

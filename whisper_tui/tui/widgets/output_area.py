@@ -1,6 +1,5 @@
 """The output of a run: its streams side by side, one above the other, alone, or as one text; or its terminal."""
 
-from functools import partial
 from typing import Literal
 
 from textual.app import ComposeResult
@@ -8,15 +7,16 @@ from textual.containers import Container
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
-from whisper_tui.model.run import OutputSpan, Stream
-from whisper_tui.model.state import CallRecord
-from whisper_tui.tui.output.merged import STREAMS
+from whisper_tui.model.run import Stream
+from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tui.output.needle import Needle
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.reader import ReadOutput
-from whisper_tui.tui.output.times import ReadTimeline, TimeIndex
+from whisper_tui.tui.output.run_output import STREAMS, RunOutput
+from whisper_tui.tui.output.times import TimeIndex
 from whisper_tui.tui.widgets.output_pane import OutputPane
 from whisper_tui.tui.widgets.search_bar import SearchBar
+from whisper_tui.tui.widgets.terminal_pane import TerminalPane
 from whisper_tui.tui.words import size
 
 FRAMES_PER_S = 30
@@ -29,11 +29,6 @@ HIGH = 12
 
 Choice = Literal["both", "out", "err"]
 NEXT: dict[Choice, Choice] = {"both": "out", "out": "err", "err": "both"}
-
-
-async def _no_times(after: int, limit: int) -> tuple[OutputSpan, ...]:
-    """Nothing has run."""
-    return ()
 
 
 class OutputArea(Container):
@@ -50,10 +45,13 @@ class OutputArea(Container):
         self.wraps = False
         self.stamps = False
         self._shown: tuple[str, int | None] | None = None
+        self.run: RunOutput | None = None
+        """What is shown, for those who take it elsewhere. None: nothing has run."""
         self._reads: dict[Stream, ReadOutput] = {}
         self._index: TimeIndex | None = None
-        self._read_timeline: ReadTimeline = _no_times
         self._terminal = False
+        self.as_screen = False
+        """Whether a terminal is shown as the screen that it is, not as the lines that were written to it."""
         self._frame = 0
         self._grown_at = 0
 
@@ -62,6 +60,7 @@ class OutputArea(Container):
         yield OutputPane("stdout", self._pens, id="out")
         yield OutputPane("stderr", self._pens, id="err")
         yield OutputPane("stdout and ▌stderr", self._pens, id="both")
+        yield TerminalPane(self._pens, id="terminal")
         yield SearchBar(id="search")
 
     def on_mount(self) -> None:
@@ -79,6 +78,11 @@ class OutputArea(Container):
         return (*self.streams, self.query_one("#both", OutputPane))
 
     @property
+    def terminal(self) -> TerminalPane:
+        """The terminal of a command that has one."""
+        return self.query_one(TerminalPane)
+
+    @property
     def visible_panes(self) -> list[OutputPane]:
         """Those that are on the screen."""
         return [pane for pane in self.panes if pane.display]
@@ -88,7 +92,7 @@ class OutputArea(Container):
         """The pane that a command is about: the one with the focus, else the first that has something to show."""
         panes = self.visible_panes
         focused = [pane for pane in panes if pane.has_focus]
-        return (focused or [pane for pane in panes if not pane.silent] or panes)[0]
+        return (focused or [pane for pane in panes if not pane.silent] or panes or self.panes)[0]
 
     def show(self, supervision: Supervision, record: CallRecord | None) -> None:
         """Show the output of a call, once something has run."""
@@ -98,15 +102,15 @@ class OutputArea(Container):
             return
         self._shown = key
         self._terminal = record is not None and record.spec.tty
-        self._reads, self._index = {}, None
+        self._reads, self._index, self.run = {}, None, None
         if key is not None:
-            self._reads = {stream: partial(supervision.read_output, key[0], stream) for stream in STREAMS}
-            self._read_timeline = partial(supervision.read_timeline, key[0])
-            self._index = self.new_index()
+            self.run = RunOutput(supervision, key[0])
+            self._reads, self._index = self.run.reads, self.run.times()
+        self.as_screen = self._terminal and record is not None and not isinstance(record.state, Ended)
         self._fill()
+        self.terminal.show(supervision if self._terminal else None, record.id if record is not None else "")
         self._arrange()
-        self._grown_at = self._frame
-        self.call_after_refresh(self._tick)
+        self._wake()
 
     def _fill(self) -> None:
         """Give every pane its streams."""
@@ -124,13 +128,16 @@ class OutputArea(Container):
 
     def recolour(self, pens: Pens) -> None:
         """Draw with other colours."""
-        for pane in self.panes:
+        for pane in (*self.panes, self.terminal):
             pane.recolour(pens)
 
     def choose_next(self) -> None:
-        """Show both streams, only the first, only the second."""
+        """Show both streams, only the first, only the second; of a terminal, its screen or its lines."""
         self.merged = False
-        self.choice = NEXT[self.choice]
+        if self._terminal:
+            self.as_screen = not self.as_screen
+        else:
+            self.choice = NEXT[self.choice]
         self._fill_both()
         self._arrange()
 
@@ -179,16 +186,7 @@ class OutputArea(Container):
 
     def visible_text(self) -> str:
         """The rows of the current pane that are on the screen, in full."""
-        return self.current.visible_text()
-
-    @property
-    def reads(self) -> dict[Stream, ReadOutput]:
-        """How each stream is read. Empty: nothing has run."""
-        return self._reads
-
-    def new_index(self) -> TimeIndex:
-        """The time index of the run, to be read from its beginning."""
-        return TimeIndex(self._read_timeline)
+        return self.terminal.text() if self.terminal.display else self.current.visible_text()
 
     def size_of(self, source: Stream | Literal["both"]) -> int:
         """Bytes of a stream, or of both, as far as they are known."""
@@ -196,7 +194,9 @@ class OutputArea(Container):
         return sum(view.size for stream, view in views.items() if view is not None and source in {stream, "both"})
 
     def find(self, needle: Needle | None) -> None:
-        """Search for something in what is on the screen. None: search for nothing any more."""
+        """Search for something in what is shown; of a terminal, in its lines. None: search for nothing any more."""
+        if needle is not None and self.as_screen:
+            self.choose_next()
         for pane in self.panes:
             pane.find(needle if pane.display else None)
         self._wake()
@@ -231,9 +231,11 @@ class OutputArea(Container):
         merged = self.merged and not self._terminal
         side = self.size.width >= WIDE if self.side is None else self.side
         single = self.choice == "both" and self.side is None and not side and self.size.height < HIGH
-        out.display = (self.choice != "err" and not merged) or self._terminal
+        screen = self._terminal and self.as_screen
+        out.display = not screen and ((self.choice != "err" and not merged) or self._terminal)
         err.display = not (self._terminal or merged or self.choice == "out" or single)
         both.display = merged
+        self.terminal.display = screen
         self.set_class(side, "-side")
         self._weigh()
 
@@ -258,8 +260,10 @@ class OutputArea(Container):
             return
         before = self._sizes()
         for pane in self.panes:
-            if pane.display or not self.merged:
+            if pane.display or not (self.merged or self.as_screen):
                 await pane.tick()
+        if self.as_screen:
+            await self.terminal.tick()
         await self._read_times()
         if before != self._sizes():
             self._grown_at = self._frame
@@ -281,4 +285,4 @@ class OutputArea(Container):
 
     def _sizes(self) -> list[int]:
         sizes = [pane.view.size if pane.view is not None else 0 for pane in self.panes]
-        return [*sizes, self._index.count if self._index is not None else 0]
+        return [*sizes, self.terminal.stream_size, self._index.count if self._index is not None else 0]
