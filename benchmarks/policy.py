@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.view import view
 

@@ -3,7 +3,7 @@
 from tests.model.build import ROOT, a_spec
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.evaluate import Question
+from whisper_tui.policy.question import Question
 
 FOUND = Resolved(program="/usr/bin/git", cwd=ROOT)
 

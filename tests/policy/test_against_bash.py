@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.inner import inner_commands
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.reading.plain import NotPlain, read_plain
 from whisper_tui.policy.reading.wide import read_script
 from whisper_tui.policy.rules import Rule, Rules

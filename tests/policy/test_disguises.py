@@ -5,7 +5,8 @@ import pytest
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rule, Rules
 
 RULES = Rules(allow=(Rule(name="everything", anything=True),), deny=(Rule(name="no touch", prefix=("touch",)),))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from whisper_tui.policy.dangers.code import is_interpreter
 from whisper_tui.policy.dangers.command import dangers
-from whisper_tui.policy.wrappers.peel import program_name
+from whisper_tui.policy.wrappers.peeled import program_name
 from whisper_tui.policy.wrappers.table import SHELLS, WRAPPERS
 
 RUNNERS = frozenset(

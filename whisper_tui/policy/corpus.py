@@ -7,8 +7,9 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.banned import is_banned
 from whisper_tui.policy.dangers.of_inner import forks_without_end
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.inner import Inner
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.read_only.judged import only_looks
 from whisper_tui.policy.reading.plain import NotPlain, read_plain
 from whisper_tui.policy.reading.syntax import RANKED

@@ -2,15 +2,12 @@
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
 
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.inner import Inner
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.view import View
-
-if TYPE_CHECKING:
-    from whisper_tui.policy.evaluate import Question
 
 _WORD = re.compile(r"[^\s'\"/;&|()<>=,:]+")
 _PADDING = re.compile(r"[^\S\n]{40,}(?=\S)|\n{8,}(?=\S)")
@@ -28,7 +25,7 @@ _TELLING: dict[str, re.Pattern[str]] = {
 }
 
 
-def deceptions(question: "Question", seen: View) -> tuple[Risk, ...]:
+def deceptions(question: Question, seen: View) -> tuple[Risk, ...]:
     """All findings of this kind."""
     return (
         *_look_alikes(seen.text),
@@ -81,7 +78,7 @@ def _soothing_words(seen: View) -> tuple[Risk, ...]:
     return ()
 
 
-def _silent_description(question: "Question", seen: View) -> tuple[Risk, ...]:
+def _silent_description(question: Question, seen: View) -> tuple[Risk, ...]:
     if not question.description.strip():
         return ()
     for command, danger in seen.dangers:
@@ -95,7 +92,7 @@ def _silent_description(question: "Question", seen: View) -> tuple[Risk, ...]:
     return ()
 
 
-def _empty_variables(question: "Question", seen: View) -> tuple[Risk, ...]:
+def _empty_variables(question: Question, seen: View) -> tuple[Risk, ...]:
     """A path that starts with a variable, in a destructive command: where it is empty, the rest is all that is left."""
     outer = {id(command) for command, danger in seen.dangers if danger.id == "destructive"}
     if not outer or not seen.scripts:

@@ -1,16 +1,15 @@
 """The seam of the policy: from a call, the rules and the memory to a verdict, without touching anything."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from whisper_tui.model.call import Trust
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.command import Shell
 from whisper_tui.model.decision import Grant
-from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
 from whisper_tui.policy.matching import reaches
 from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.suggest import suggested_prefixes
@@ -18,21 +17,6 @@ from whisper_tui.policy.view import View, view
 
 REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
 """Tools whose contract is to fail a call that would run something while its words are expanded."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is judged: the command, who asks, and what its words mean on this machine."""
-
-    session_id: str
-    session_root: str
-    spec: CommandSpec
-    description: str
-    resolved: Resolved
-    tool: str = ""
-    trust: Trust = "untrusted_external"
-    now: float = 0.0
-    """Seconds since the epoch: whether a remembered approval still holds."""
 
 
 def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdict:

@@ -1,7 +1,6 @@
 """Findings about what a command reaches: other places, other machines, secrets, and what its variables change."""
 
 import posixpath
-from typing import TYPE_CHECKING
 
 from whisper_tui.model.masking import is_secret_name, secret_spans
 from whisper_tui.model.text import visible
@@ -9,13 +8,11 @@ from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.dangers.network import talks
 from whisper_tui.policy.environment import changes_what_runs
 from whisper_tui.policy.inner import Inner
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.view import View
 
-if TYPE_CHECKING:
-    from whisper_tui.policy.evaluate import Question
 
-
-def exposures(question: "Question", seen: View) -> tuple[Risk, ...]:
+def exposures(question: Question, seen: View) -> tuple[Risk, ...]:
     """All findings of this kind."""
     return (
         *_writes_outside(question, seen),
@@ -25,7 +22,7 @@ def exposures(question: "Question", seen: View) -> tuple[Risk, ...]:
     )
 
 
-def _writes_outside(question: "Question", seen: View) -> tuple[Risk, ...]:
+def _writes_outside(question: Question, seen: View) -> tuple[Risk, ...]:
     root = question.session_root.rstrip("/")
     cwd = question.resolved.cwd or question.spec.cwd
     for script in seen.scripts:
@@ -68,7 +65,7 @@ def _secrets(seen: View) -> tuple[Risk, ...]:
     return ()
 
 
-def _environment(question: "Question", seen: View) -> tuple[Risk, ...]:
+def _environment(question: Question, seen: View) -> tuple[Risk, ...]:
     added = [name for name in question.spec.environment if changes_what_runs(name)]
     if added:
         sentence = f"{visible(', '.join(added))} can make it run something that its words do not name"

@@ -1,19 +1,16 @@
 """Judging tools that the agent's side carries out itself: no rule about commands speaks of them."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from whisper_tui.model.command import Function
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.verdict import Verdict
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules import Rules
 
-if TYPE_CHECKING:
-    from whisper_tui.policy.evaluate import Question
 
-
-def evaluate_function(question: "Question", function: Function, rules: Rules, memory: Iterable[Grant]) -> Verdict:
+def evaluate_function(question: Question, function: Function, rules: Rules, memory: Iterable[Grant]) -> Verdict:
     """Such a call is asked, unless a rule denies the whole tool or exactly this call was approved for the session."""
     risks = risks_of(question)
     for rule in rules.deny:
@@ -30,5 +27,5 @@ def evaluate_function(question: "Question", function: Function, rules: Rules, me
     return Verdict(kind="ask", reason="the agent's side carries out this tool itself, if you agree", risks=risks)
 
 
-def _same(grant: Grant, question: "Question") -> bool:
+def _same(grant: Grant, question: Question) -> bool:
     return grant.spec.identity() == question.spec.identity()

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from whisper_tui.policy.reading.syntax import Redirection, Script, Simple
 from whisper_tui.policy.reading.wide import read_script
-from whisper_tui.policy.wrappers.peel import Argv, peel, program_name
+from whisper_tui.policy.wrappers.peel import peel
+from whisper_tui.policy.wrappers.peeled import Argv, program_name
 from whisper_tui.policy.wrappers.shells import Input
 
 DEEPEST = 12

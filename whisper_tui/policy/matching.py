@@ -11,7 +11,7 @@ from whisper_tui.policy.reading.plain import PlainCommand
 from whisper_tui.policy.rules import Rule
 from whisper_tui.policy.view import View
 from whisper_tui.policy.wrappers.git_aliases import take_apart
-from whisper_tui.policy.wrappers.peel import program_name
+from whisper_tui.policy.wrappers.peeled import program_name
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from typing import TYPE_CHECKING
 
 from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden, visible
@@ -10,10 +9,8 @@ from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.dangers.of_inner import forks_without_end
 from whisper_tui.policy.deception import deceptions
 from whisper_tui.policy.exposure import exposures
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.view import View, view
-
-if TYPE_CHECKING:
-    from whisper_tui.policy.evaluate import Question
 
 LONGEST_JUDGED = 10_000
 """Characters of a command beyond which nobody can be expected to have read it."""
@@ -41,7 +38,7 @@ def command_text(command: Command) -> str:
     return shlex.join(command.words()) if isinstance(command, Argv) else command.text
 
 
-def risks_of(question: "Question") -> tuple[Risk, ...]:
+def risks_of(question: Question) -> tuple[Risk, ...]:
     """All findings about a command, the most surprising first."""
     command = question.spec.command
     seen = view(command)
@@ -118,7 +115,7 @@ def _unknown_shell(command: Command) -> tuple[Risk, ...]:
     return (Risk(id="unknown-shell", sentence=f"It is read by {visible(command.shell)}, which is not a known shell"),)
 
 
-def _outside_workspace(question: "Question") -> tuple[Risk, ...]:
+def _outside_workspace(question: Question) -> tuple[Risk, ...]:
     root, cwd = question.session_root.rstrip("/"), question.resolved.cwd or question.spec.cwd
     if cwd == root or cwd.startswith(root + "/") or not root:
         return ()

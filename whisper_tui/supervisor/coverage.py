@@ -7,8 +7,9 @@ from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scop
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.memory import saved_rule, scope_problem
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import NO_RULES, Rules
 
 LOOKED_AT = 500

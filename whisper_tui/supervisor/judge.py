@@ -9,9 +9,10 @@ from whisper_tui.model.decision import Grant
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.functions import evaluate_function
 from whisper_tui.policy.memory import is_exact
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.resolve import resolve

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.policy.evaluate import Question, evaluate
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.resolve import resolve
 

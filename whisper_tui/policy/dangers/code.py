@@ -4,6 +4,7 @@ import re
 
 from whisper_tui.policy.dangers.finding import Danger, Words, before_end_of_options, letters, long_option, operands
 from whisper_tui.policy.dangers.scripts import awk_acts
+from whisper_tui.policy.environment import changes_what_runs
 
 CODE_OPTIONS = {
     "python": ("c", ()),
@@ -140,8 +141,6 @@ def builtin_code(argv: Words, name: str) -> list[Danger]:
     if name in {"source", "."}:
         return [Danger("opaque", "It runs the script of a file", min(1, len(argv) - 1))]
     if name in {"export", "declare", "typeset", "readonly", "local", "set", "shopt", "enable", "alias", "hash", "trap"}:
-        from whisper_tui.policy.environment import changes_what_runs
-
         for index, word in enumerate(argv[1:], start=1):
             if word is not None and changes_what_runs(word.partition("=")[0]):
                 return [Danger("changes-what-runs", f"{word.partition('=')[0]} changes what later commands run", index)]

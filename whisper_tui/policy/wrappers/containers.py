@@ -1,11 +1,7 @@
 """Commands that run in a container or a pod: the part of the words that is the command there."""
 
-from typing import TYPE_CHECKING
-
 from whisper_tui.policy.wrappers.options import Options, known, parse
-
-if TYPE_CHECKING:
-    from whisper_tui.policy.wrappers.peel import Peeled
+from whisper_tui.policy.wrappers.peeled import Peeled, program_name
 
 _GLOBAL = known("Dv", "cHl", "debug tls tlsverify", "config context host log-level tlscacert tlscert tlskey "
                 "namespace kubeconfig cluster user server token")  # fmt: skip
@@ -25,10 +21,8 @@ _RUN = known(
 _POD = known("itq", "cnf", "stdin tty quiet", "container namespace filename pod-running-timeout context kubeconfig")
 
 
-def container_command(argv: tuple[str | None, ...]) -> "Peeled | None":
+def container_command(argv: tuple[str | None, ...]) -> Peeled | None:
     """What docker, podman, kubectl and the like run inside. None: nothing, or the image's own command."""
-    from whisper_tui.policy.wrappers.peel import Peeled, program_name
-
     parsed = parse(argv, 1, _GLOBAL)
     if parsed is None:
         return None
@@ -45,9 +39,7 @@ def container_command(argv: tuple[str | None, ...]) -> "Peeled | None":
     return inner if inner is None else Peeled(commands=(inner,)) if inner else _unknown()
 
 
-def _unknown() -> "Peeled":
-    from whisper_tui.policy.wrappers.peel import Peeled
-
+def _unknown() -> Peeled:
     return Peeled(opaque="the options before the container's command are not known")
 
 
@@ -59,9 +51,7 @@ def _inside(argv: tuple[str | None, ...], start: int, options: Options) -> tuple
     return argv[parsed.rest + 1 :] or None
 
 
-def _pod(argv: tuple[str | None, ...], at: int) -> "Peeled | None":
-    from whisper_tui.policy.wrappers.peel import Peeled
-
+def _pod(argv: tuple[str | None, ...], at: int) -> Peeled | None:
     if "--" in argv[at:]:
         behind = argv[argv.index("--", at) + 1 :]
         return Peeled(commands=(behind,)) if behind else None

@@ -1,10 +1,9 @@
 """Git as a wrapper: its own options taken away, aliases that run a shell, commands that run others."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from whisper_tui.policy.wrappers.peel import Peeled
+from whisper_tui.policy.wrappers.peeled import Peeled
 
 _VALUED = frozenset(
     "-C -c --exec-path --git-dir --work-tree --namespace --super-prefix --config-env --attr-source".split()
@@ -52,10 +51,8 @@ def take_apart(argv: Sequence[str | None]) -> GitCommand | None:
     return GitCommand(tuple(found), min(at, len(argv)))
 
 
-def git_alias(argv: tuple[str | None, ...]) -> "Peeled | None":
+def git_alias(argv: tuple[str | None, ...]) -> Peeled | None:
     """What git runs by an alias given in its options, or through a command made for running others."""
-    from whisper_tui.policy.wrappers.peel import Peeled
-
     apart = take_apart(argv)
     if apart is None or apart.at >= len(argv):
         return None

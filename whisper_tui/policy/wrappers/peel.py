@@ -2,41 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import NamedTuple
 
 from whisper_tui.policy.wrappers.containers import container_command
 from whisper_tui.policy.wrappers.git_aliases import git_alias
 from whisper_tui.policy.wrappers.options import Parsed, parse
+from whisper_tui.policy.wrappers.peeled import Argv, Peeled, program_name
 from whisper_tui.policy.wrappers.shells import Input, shell_text
 from whisper_tui.policy.wrappers.table import SHELLS, WRAPPERS, Wrapper
 
-Argv = tuple[str | None, ...]
-
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _LOADER = re.compile(r"(?:.*/)?ld-(?:linux[\w.-]*|musl[\w.-]*|[\d.]+)\.so(?:\.\d+)?")
-_EXTENSION = re.compile(r"\.(?:exe|cmd|bat|com)\Z", re.IGNORECASE)
-
-
-class Peeled(NamedTuple):
-    """What is behind a wrapper."""
-
-    commands: tuple[Argv, ...] = ()
-    """Commands that it runs, with certain or uncertain words."""
-    texts: tuple[str, ...] = ()
-    """Texts that it gives to a shell."""
-    opaque: str | None = None
-    """Why it cannot be said what it runs. None: it can."""
-    stays: bool = False
-    """Whether the wrapper does something of its own beside running them."""
-    assignments: tuple[str, ...] = ()
-    """Variables that it sets for the command."""
-
-
-@lru_cache(maxsize=4096)
-def program_name(word: str) -> str:
-    """A program without its directory and without the endings of Windows."""
-    return _EXTENSION.sub("", word.rsplit("/", 1)[-1])
 
 
 def peel(argv: Argv, given: Input) -> Peeled | None:

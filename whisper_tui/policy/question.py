@@ -1,0 +1,22 @@
+"""What the policy is asked about: a command, who wants it, and what its words mean."""
+
+from dataclasses import dataclass
+
+from whisper_tui.model.call import Trust
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.verdict import Resolved
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is judged: the command, who asks, and what its words mean on this machine."""
+
+    session_id: str
+    session_root: str
+    spec: CommandSpec
+    description: str
+    resolved: Resolved
+    tool: str = ""
+    trust: Trust = "untrusted_external"
+    now: float = 0.0
+    """Seconds since the epoch: whether a remembered approval still holds."""
