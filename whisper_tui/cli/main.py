@@ -23,6 +23,7 @@ from whisper_tui.cli import (
     mcp,
     rules,
     running,
+    serve,
     show,
     signals,
     supervise,
@@ -37,6 +38,7 @@ from whisper_tui.model.text import visible
 _FAMILIES = (
     demo,
     watch,
+    serve,
     mcp,
     hook,
     call,

@@ -1,0 +1,180 @@
+"""`serve` shows the cockpit over HTTP and WebSocket, to whoever knows the token and nobody else."""
+
+import asyncio
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import aiohttp
+import psutil
+import pytest
+
+from tests.cli.conftest import Instance
+from tests.outside import outside_only
+
+pytestmark = outside_only
+BOUND_S = 60
+
+
+class Served:
+    """A cockpit that is served."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.process = instance.start("serve", "--port", "0", stdin=subprocess.DEVNULL)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"The cockpit is at (http://(127\.0\.0\.1:\d+)/([\w-]{43})/)\n", line)
+        assert found is not None, line
+        self.address, self.host, self.token = found.groups()
+
+    def cockpits(self) -> list[psutil.Process]:
+        """The processes behind open pages."""
+        found = []
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if "whisper_tui.cli.served" in child.cmdline():
+                    found.append(child)
+        return found
+
+
+@pytest.fixture
+def served(instance: Instance) -> Iterator[Served]:
+    made = Served(instance)
+    yield made
+    made.process.send_signal(signal.SIGTERM)
+    assert made.process.wait(timeout=BOUND_S) == 0
+
+
+async def status(url: str, **headers: str) -> int:
+    async with aiohttp.ClientSession() as browser, browser.get(url, headers=headers) as answer:
+        return answer.status
+
+
+class Page:
+    """What a browser does with its connection."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.drawn = b""
+
+    async def sees(self, words: str) -> None:
+        """Wait, bounded, until these words were drawn since they were last looked for."""
+        async with asyncio.timeout(BOUND_S):
+            while words.encode() not in self.drawn:
+                message = await self.socket.receive()
+                assert message.type in {aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT}, self.drawn[-2000:]
+                self.drawn += message.data if isinstance(message.data, bytes) else b""
+        self.drawn = self.drawn.partition(words.encode())[2]
+
+    async def types(self, keys: str) -> None:
+        await self.socket.send_json(["stdin", keys])
+
+
+@asynccontextmanager
+async def page(served: Served) -> AsyncIterator[Page]:
+    url = f"ws://{served.host}/{served.token}/ws?width=120&height=40"
+    async with aiohttp.ClientSession() as browser, browser.ws_connect(url, origin=f"http://{served.host}") as socket:
+        yield Page(socket)
+
+
+async def until(condition) -> None:
+    async with asyncio.timeout(BOUND_S):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def test_the_page_is_answered_to_whoever_knows_the_token(served: Served) -> None:
+    async with aiohttp.ClientSession() as browser, browser.get(served.address) as answer:
+        assert answer.status == 200
+        text = await answer.text()
+        policy = answer.headers["Content-Security-Policy"]
+        assert answer.headers["Referrer-Policy"] == "no-referrer" and answer.headers["Cache-Control"] == "no-store"
+    assert f'data-session-websocket-url="ws://{served.host}/{served.token}/ws"' in text
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy and "frame-ancestors 'none'" in policy
+    assert not re.search(r'(?:src|href)="(?!static/|data:,|")', text)
+    for file in re.findall(r'"(static/[^"]+)"', text):
+        assert await status(served.address + file) == 200
+    assert await status(served.address.replace("127.0.0.1", "localhost")) == 200
+
+
+async def test_nobody_else_is_answered(served: Served) -> None:
+    base = f"http://{served.host}"
+    for path in ("/", "/nonsense/", f"/{served.token[:-1]}/", f"/{served.token}x/", "/nonsense/static/js/textual.js"):
+        assert await status(base + path) in {403, 404}
+    assert await status(served.address, Host="evil.example") == 403
+    assert await status(served.address, Host=f"evil.example:{served.host.rpartition(':')[2]}") == 403
+    assert await status(served.address, Origin="http://evil.example") == 403
+    assert await status(served.address + "static/..%2f__init__.py") == 404
+    assert await status(served.address + "static/nothing") == 404
+
+
+async def test_the_connection_wants_the_token_and_its_own_page(served: Served) -> None:
+    good = f"http://{served.host}"
+    async with aiohttp.ClientSession() as browser:
+        for token, origin in (
+            ("nonsense", good),
+            (served.token, "http://evil.example"),
+            (served.token, "null"),
+            (served.token, good.replace("127.0.0.1", "localhost")),
+            (served.token, None),
+        ):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await browser.ws_connect(f"ws://{served.host}/{token}/ws", origin=origin)
+            assert refused.value.status == 403
+    assert served.cockpits() == []
+
+
+async def test_it_listens_on_loopback_alone(served: Served) -> None:
+    listening = [c for c in psutil.Process(served.process.pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
+
+
+async def test_a_call_is_approved_in_the_page_and_everything_goes_on_without_it(
+    instance: Instance, served: Served
+) -> None:
+    call = instance.call("execute_command", command="echo", args=["through the page"])
+    async with page(served) as seat:
+        await seat.sees("Waiting for you")
+        await seat.sees("through the page")
+        await asyncio.sleep(0.5)  # the guard of a selection that has just moved by itself
+        await seat.types("a")
+        await asyncio.to_thread(call.wait, BOUND_S)
+        assert instance.rows("show", "1")["exit_code"] == 0
+        assert len(served.cockpits()) == 1
+        await seat.socket.send_json(["resize", {"width": 80, "height": 24}])
+        await seat.socket.send_str("nonsense")
+        await seat.socket.send_json({"not": "a message"})
+        await seat.socket.send_json(["ping", 7])
+        await seat.types("H")
+        await seat.sees("history")
+    await until(lambda: served.cockpits() == [])
+    assert instance.run("status").returncode == 0
+
+
+async def test_leaving_the_cockpit_closes_its_page(served: Served) -> None:
+    async with page(served) as seat:
+        await seat.sees("Waiting for you")
+        await seat.types("q")
+        async with asyncio.timeout(BOUND_S):
+            while not (await seat.socket.receive()).type.name.startswith("CLOS"):
+                pass
+    await until(lambda: served.cockpits() == [])
+
+
+async def test_each_page_is_a_cockpit_of_its_own(served: Served) -> None:
+    async with page(served) as one, page(served) as other:
+        await one.sees("Waiting for you")
+        await other.sees("Waiting for you")
+        assert len(served.cockpits()) == 2
+    await until(lambda: served.cockpits() == [])
+
+
+async def test_a_port_that_is_taken_is_said_in_a_sentence(instance: Instance, served: Served) -> None:
+    port = served.host.rpartition(":")[2]
+    answer = instance.run("serve", "--port", port)
+    assert answer.returncode == 3
+    assert answer.stderr.startswith(f"whisper-tui: Port {port} cannot be listened on")
+    assert instance.run("serve", "--port", "99999").returncode == 2

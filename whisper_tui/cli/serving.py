@@ -1,0 +1,204 @@
+"""The cockpit over HTTP on loopback: one process for each open page, behind a token that is part of the address."""
+
+import asyncio
+import hmac
+import secrets
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import textual_serve
+from aiohttp import WSMsgType, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+from whisper_tui.cli.web_page import headers, page
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.home import Home
+from whisper_tui.wire.autostart import ensure_supervisor
+
+HOST = "127.0.0.1"
+MOST_COCKPITS = 8
+"""Pages that may be open at once: each is a process of its own."""
+LARGEST_MESSAGE = 1024 * 1024
+END_S = 5.0
+"""Seconds that a cockpit has to leave once its page is closed."""
+STATIC = Path(textual_serve.__file__).parent / "static"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Cockpit(AppService):
+    """One cockpit in a process of its own. No shell is between."""
+
+    def __init__(self, home: Home, socket: web.WebSocketResponse) -> None:
+        super().__init__(
+            "",
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=self._close_socket,
+            download_manager=DownloadManager(),
+        )
+        self._socket = socket
+        self._argv = (sys.executable, "-m", "whisper_tui.cli.served", *map(str, home))
+
+    async def _close_socket(self) -> None:
+        await self._socket.close()
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> asyncio.subprocess.Process:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._build_environment(width=width, height=height),
+        )
+        self._stdin = self._process.stdin
+        return self._process
+
+    async def end(self) -> None:
+        """Let it leave; end it if it does not."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.stop(), END_S)
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+
+class Site:
+    """Answers only who knows the token, under a name of this machine, and from its own page."""
+
+    def __init__(self, home: Home, token: str) -> None:
+        self._home = home
+        self._token = token
+        self._open = 0
+        self.port = 0
+        """The port that it listens on, once it does."""
+
+    def application(self) -> web.Application:
+        """All that is answered."""
+        app = web.Application(middlewares=[self._check])
+        app.add_routes(
+            [
+                web.get("/{token}/", self._page),
+                web.get("/{token}/ws", self._cockpit),
+                web.get("/{token}/static/{path:.+}", self._static),
+            ]
+        )
+        return app
+
+    @property
+    def address(self) -> str:
+        """What a human opens."""
+        return f"http://{HOST}:{self.port}/{self._token}/"
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse names that others can make point here, pages of others, and whoever does not know the token."""
+        if request.host not in {f"{HOST}:{self.port}", f"localhost:{self.port}"}:
+            raise web.HTTPForbidden(text="This is not the name under which the cockpit is served.\n")
+        origin = request.headers.get("Origin")
+        socket = request.headers.get("Upgrade", "").lower() == "websocket"
+        if (origin is not None or socket) and origin != f"http://{request.host}":
+            raise web.HTTPForbidden(text="Another page asked for this.\n")
+        given = request.match_info.get("token", "")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode()):
+            raise web.HTTPForbidden(text="The address lacks its token: open the one that whisper-tui serve prints.\n")
+        response = await handler(request)
+        if not response.prepared:
+            response.headers.update(headers(request.host))
+        return response
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=page(request.host, self._token), content_type="text/html")
+
+    async def _static(self, request: web.Request) -> web.StreamResponse:
+        """A file of the terminal that runs in the page."""
+        file = (STATIC / request.match_info["path"]).resolve()
+        if not file.is_relative_to(STATIC.resolve()) or not file.is_file():
+            raise web.HTTPNotFound(text="There is no such file.\n")
+        return web.FileResponse(file)
+
+    async def _cockpit(self, request: web.Request) -> web.StreamResponse:
+        """A cockpit for as long as the page is open."""
+        if self._open >= MOST_COCKPITS:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_COCKPITS} cockpits are open already: close one.\n")
+        self._open += 1
+        try:
+            socket = web.WebSocketResponse(heartbeat=15, max_msg_size=LARGEST_MESSAGE)
+            await socket.prepare(request)
+            cockpit = Cockpit(self._home, socket)
+            try:
+                await cockpit.start(_cells(request, "width", 80), _cells(request, "height", 24))
+                await _pass_on(socket, cockpit)
+            finally:
+                await cockpit.end()
+            return socket
+        finally:
+            self._open -= 1
+
+
+async def _pass_on(socket: web.WebSocketResponse, cockpit: Cockpit) -> None:
+    """Give the cockpit what the page sends; what makes no sense is ignored."""
+    async for message in socket:
+        if message.type != WSMsgType.TEXT:
+            continue
+        try:
+            match message.json():
+                case ["stdin", str() as typed]:
+                    await cockpit.send_bytes(typed.encode("utf-8", "replace"))
+                case ["resize", {"width": int() as width, "height": int() as height}]:
+                    await cockpit.set_terminal_size(_within(width), _within(height))
+                case ["ping", ping]:
+                    await socket.send_json(["pong", ping])
+                case ["focus", *_]:
+                    await cockpit.focus()
+                case ["blur", *_]:
+                    await cockpit.blur()
+        except ValueError:
+            continue
+
+
+def _cells(request: web.Request, name: str, usual: int) -> int:
+    text = request.query.get(name, "")
+    return _within(int(text)) if text.isascii() and text.isdecimal() and len(text) < 6 else usual
+
+
+def _within(cells: int) -> int:
+    return max(10, min(cells, 1000))
+
+
+async def serve_cockpit(home: Home, port: int) -> None:
+    """Serve until a signal ends it. Raises `Unavailable` where the port cannot be had, and `WhisperError`."""
+    await ensure_supervisor(home)
+    site = Site(home, secrets.token_urlsafe(32))
+    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        listener = web.TCPSite(runner, HOST, port)
+        try:
+            await listener.start()
+        except OSError as error:
+            raise Unavailable(
+                f"port {port} cannot be listened on: {error.strerror}", hint="Name another one"
+            ) from error
+        site.port = runner.addresses[0][1]
+        sys.stdout.write(
+            f"The cockpit is at {site.address}\n"
+            "Whoever has this address can approve commands. Ctrl-C ends it; commands go on.\n"
+        )
+        sys.stdout.flush()
+        await _until_told()
+    finally:
+        await runner.cleanup()
+
+
+async def _until_told() -> None:
+    """Wait for a signal that ends programs."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()
