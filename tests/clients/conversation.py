@@ -100,7 +100,7 @@ async def _play(
                     written="\n".join((*map(repr, human.problems), stage.written())),
                 )
         finally:
-            stage.whisper_tui("stop", "--end-runs")
+            stage.stop()
 
 
 async def _run_client(stage: Stage, human: Human, until: Scene | None) -> int | None:

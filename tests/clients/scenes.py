@@ -57,7 +57,8 @@ ANOTHER = Scene("echo as asked", Edited("echo as edited"))
 NO = Scene("touch denied-ran", DeniedFor("No: use `make test` – and ask “Ada” <first> & don't \\n guess."))  # noqa: RUF001
 FAILING = Scene("echo before; echo wrong >&2; exit 7")
 KILLED = Scene("echo begun; sleep 600", ApprovedThenSignalled(signal.SIGTERM))
-LEAVING = Scene("sleep 601 & echo left one behind")
+LEAVING = Scene("tail -f /dev/null & echo left one behind")
+"""Claude Code refuses a command that begins with `sleep`, before any hook is asked."""
 LONG = Scene("seq 1 20000")
 """Writes 108,894 bytes."""
 LATE = Scene("echo it ran >> late-ran; cat late-ran", ApprovedTooLate())

@@ -66,7 +66,16 @@ class Stage:
 
     def whisper_tui(self, verb: str, *arguments: str) -> str:
         """Run a subcommand for this instance, as the user would in the workspace. Returns what it printed."""
-        done = subprocess.run(
+        done = self._run(verb, *arguments)
+        assert done.returncode == 0, f"whisper-tui {verb}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def stop(self) -> None:
+        """End everything that whisper_tui still runs here, if it runs at all."""
+        self._run("stop", "--end-runs")
+
+    def _run(self, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             [LAUNCHER, verb, *arguments, "--home", self.home],
             cwd=self.workspace,
             env=self.environment(),
@@ -76,8 +85,6 @@ class Stage:
             timeout=SETTING_UP_S,
             check=False,
         )
-        assert done.returncode == 0, f"whisper-tui {verb}: {done.stderr}{done.stdout}"
-        return done.stdout
 
     def change_settings(self, old: str, new: str) -> None:
         """Put another text into the client's settings wherever the pattern `old` matches. It has to match somewhere."""

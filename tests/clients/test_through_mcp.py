@@ -97,7 +97,7 @@ def test_a_background_process_is_named_and_does_not_hold_the_answer_back(program
     facts = {"stdout": "left one behind\n", "exitCode": 0, "backgroundPids": [pid]}
     text = f"Output: left one behind\n\nBackground PIDs: {pid}"
     assert_told(program, played.answer(LEAVING).result, facts, text)
-    assert left.command == "sleep 601"
+    assert left.command == "tail -f /dev/null"
 
 
 def test_of_a_hundred_kilobytes_every_byte_is_kept_and_the_model_sees_the_beginning(program, played):

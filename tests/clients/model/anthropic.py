@@ -49,7 +49,7 @@ class Messages:
             block = {"type": "text", "text": ""}
             delta = {"type": "text_delta", "text": turn.text}
         message = {
-            "id": "msg_1",
+            "id": f"msg_{call_id}",
             "type": "message",
             "role": "assistant",
             "model": "scripted",

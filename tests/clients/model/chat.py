@@ -42,7 +42,7 @@ class ChatCompletions:
         else:
             delta = {"content": turn.text}
         reason = "tool_calls" if isinstance(turn, Call) else "stop"
-        chunk = {"id": "gen-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
+        chunk = {"id": f"gen_{call_id}", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         for choices in (
             [{"index": 0, "delta": {"role": "assistant"} | delta, "finish_reason": None}],

@@ -17,6 +17,7 @@ SETTINGS = {
 
 UNTRUSTED = re.compile(r"<untrusted_context>\n(.*?)\n</untrusted_context>", re.DOTALL)
 CHANGED = "\n\n[System] Tool input parameters were modified by a hook before execution."
+HOOK = re.compile(r"\n\n<hook_context>.*?</hook_context>", re.DOTALL)
 GROUP = re.compile(r"\nProcess Group PGID: \d+")
 
 
@@ -58,8 +59,9 @@ class Gemini:
         return f"{shown}\nExit Code: {exit_code}" if exit_code else shown
 
     def shell_said(self, result: str) -> str:
-        """What comes from outside is marked as untrusted; a process group and a word about the hook are added."""
-        return GROUP.sub("", UNTRUSTED.sub(r"\1", result.removesuffix(CHANGED)))
+        """What comes from outside is marked as untrusted; a process group and what hooks did and said are added."""
+        without = HOOK.sub("", result.removesuffix(CHANGED))
+        return GROUP.sub("", UNTRUSTED.sub(r"\1", without))
 
     def mcp_said(self, result: str) -> str:
         """An error is told with the whole response as JSON, in which the words are."""
