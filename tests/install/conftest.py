@@ -84,6 +84,10 @@ class Machine:
             if path.is_file()
         }
 
+    def directories(self) -> set[str]:
+        """Every directory below the home."""
+        return {path.relative_to(self.home).as_posix() for path in self.home.rglob("*") if path.is_dir()}
+
     def write(self, name: str, text: str) -> Path:
         path = self.home / name
         path.parent.mkdir(parents=True, exist_ok=True)

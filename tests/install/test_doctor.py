@@ -96,6 +96,23 @@ def test_a_client_without_anything_of_ours_is_no_trouble_unless_it_was_asked_for
     assert "run unseen" in said(machine.doctor(client), "hook", State.BAD)
 
 
+@pytest.mark.parametrize(
+    ("client", "name", "text"),
+    [
+        ("claude", ".claude/settings.json", '{"permissions": {"deny": ["Bash"]}}'),
+        ("codex", ".codex/config.toml", "[features]\nshell_tool = false\n"),
+        ("gemini", ".gemini/settings.json", '{"tools": {"exclude": ["run_shell_command"]}}'),
+        ("opencode", ".config/opencode/opencode.json", '{"permission": {"bash": "deny"}}'),
+    ],
+)
+def test_a_client_without_a_shell_tool_needs_no_hook(machine: Machine, client: str, name: str, text: str) -> None:
+    machine.write(name, text)
+    machine.install(client, hook=False)
+    report = machine.doctor(client)
+    assert report.proved
+    assert name in said(report, "hook", State.GOOD)
+
+
 def test_a_launcher_that_is_gone_is_named(machine: Machine, client: str) -> None:
     machine.install(client)
     (machine.bin / "whisper-tui").unlink()

@@ -91,10 +91,12 @@ def read(machine: Machine, name: str) -> Any:
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("project", [False, True], ids=["user", "project"])
 def test_on_an_empty_home_everything_goes_again(machine: Machine, client: str, project: bool) -> None:
+    directories = machine.directories()
     assert machine.install(client, project=project)
     assert machine.files()
     machine.uninstall(client, project=project)
     assert machine.files() == {}
+    assert machine.directories() - {".config"} == directories
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -517,6 +519,16 @@ def test_a_symbolic_link_stays_one(machine: Machine, client: str) -> None:
     for name, content in before.items():
         assert (machine.home / name).is_symlink()
         assert (machine.home / "dotfiles" / name.replace("/", "_")).read_bytes() == content
+
+
+def test_a_symbolic_link_to_a_file_that_is_not_there_is_one_again(machine: Machine) -> None:
+    (machine.home / "dotfiles").mkdir()
+    link = machine.home / ".claude.json"
+    link.symlink_to(machine.home / "dotfiles" / "claude.json")
+    machine.install("claude")
+    assert (machine.home / "dotfiles" / "claude.json").exists()
+    machine.uninstall("claude")
+    assert link.is_symlink() and not link.exists()
 
 
 def test_a_file_keeps_its_permissions_and_a_new_one_is_the_users_alone(machine: Machine) -> None:

@@ -4,10 +4,13 @@ import { spawn } from "node:child_process"
 
 const HOOK = []
 const notes = new Map()
+const asking = new Set()
+process.on("exit", () => asking.forEach((child) => child.kill()))
 
 function ask(input) {
   return new Promise((resolve, reject) => {
     const child = spawn(HOOK[0], HOOK.slice(1), { stdio: ["pipe", "pipe", "pipe"] })
+    asking.add(child)
     const out = []
     const err = []
     child.stdout.on("data", (piece) => out.push(piece))
@@ -15,6 +18,7 @@ function ask(input) {
     child.stdin.on("error", () => {})
     child.on("error", (error) => reject(new Error(`whisper_tui cannot be asked, so nothing was run: ${error.message}`)))
     child.on("close", (code) => {
+      asking.delete(child)
       try {
         if (code !== 0) throw new Error(`exit code ${code}`)
         resolve(JSON.parse(Buffer.concat(out).toString("utf8")))

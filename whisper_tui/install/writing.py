@@ -13,6 +13,9 @@ from whisper_tui.model.text import visible
 
 PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
 
+MADE = frozenset((".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin"))
+"""Directories that are a client's own, and that are made where they are missing."""
+
 
 def difference(change: Change) -> Iterator[str]:
     """A unified difference of one file, line by line, with what cannot be seen made visible."""
@@ -59,11 +62,11 @@ def _undo(done: Sequence[Change]) -> None:
 
 
 def _become(path: Path, text: str | None) -> None:
+    real = Path(os.path.realpath(path))
     if text is None:
-        path.unlink()
+        real.unlink()
         _drop_empty(path.parent)
         return
-    real = Path(os.path.realpath(path))
     mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else PRIVATE
     _write(real, text, mode)
 
@@ -86,6 +89,10 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def _drop_empty(directory: Path) -> None:
-    """Take away a directory that was made for nothing but our file."""
-    with suppress(OSError):
-        directory.rmdir()
+    """Take away directories that were made for nothing but our file."""
+    while directory.name in MADE:
+        try:
+            directory.rmdir()
+        except OSError:
+            return
+        directory = directory.parent

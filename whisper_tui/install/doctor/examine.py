@@ -36,7 +36,10 @@ def examine(name: str, scene: Scene, *, asked_for: bool) -> Report:
     concerned = asked_for or bool(looked.hooks or looked.servers)
     checks = [_installed(client.TITLE, name, program, version)]
     checks += looked.checks
-    checks += _hook_checks(name, client.TITLE, scene, looked.hooks, concerned=concerned)
+    if looked.shut and not looked.hooks:
+        checks.append(good("hook", f"{client.TITLE} has no shell tool of its own: {looked.shut[0]} switches it off"))
+    else:
+        checks += _hook_checks(name, client.TITLE, scene, looked.hooks, concerned=concerned)
     for server in looked.servers:
         checks += _server_checks(server, scene)
     if concerned and not looked.servers:
@@ -62,11 +65,7 @@ def _hook_checks(name: str, title: str, scene: Scene, hooks: list[FoundHook], *,
     if len(hooks) > 1:
         places = " and ".join(str(hook.path) for hook in hooks)
         hint = f"Run whisper-tui uninstall {name}, with --project for the one of the project"
-        checks.append(
-            bad(
-                "hook", f"The hook is there {len(hooks)} times, in {places}: each command is asked about as often", hint
-            )
-        )
+        checks.append(bad("hook", f"The hook is there {len(hooks)} times, in {places}; one is enough", hint))
     for hook in hooks:
         checks.append(good("hook", f"The hook is in {hook.path}"))
         checks += hook.problems

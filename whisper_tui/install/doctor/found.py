@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.install.doctor.report import Check, bad
+from whisper_tui.install.documents import value_at
 from whisper_tui.install.files import Opener, plain_of
 from whisper_tui.install.launch import Launch
 from whisper_tui.install.wish import Wish
@@ -62,6 +63,8 @@ class Looked:
     servers: list[FoundServer] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     """What concerns the client as a whole."""
+    shut: list[Path] = field(default_factory=list)
+    """Files that switch the client's own shell tool off, so that it needs no hook."""
 
     def read(self, path: Path, opener: Opener) -> Any:
         """What a file says; `{}` for one that is not there or cannot be read, and a check that says so."""
@@ -71,6 +74,12 @@ class Looked:
             if all(check.sentence != error.message for check in self.checks):
                 self.checks.append(bad("file", error.message, "The client does not read it either. Correct it first"))
             return {}
+
+
+def among(plain: Any, path: tuple[str, ...], word: str) -> bool:
+    """Whether a list in a file holds a word."""
+    found = value_at(plain, path)
+    return isinstance(found, list) and word in found
 
 
 def words_of(command: Any, args: Any) -> list[str]:

@@ -1,13 +1,14 @@
 """What Claude Code has been told."""
 
 import re
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.install import claude
 from whisper_tui.install.doctor.canary import prove_hook
-from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, seconds, words_of
+from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, among, seconds, words_of
 from whisper_tui.install.doctor.programs import numbers
 from whisper_tui.install.doctor.report import bad, note
 from whisper_tui.install.documents import value_at
@@ -16,7 +17,11 @@ from whisper_tui.install.files import JSON
 from whisper_tui.install.launch import SERVER, split
 
 DEFAULT_TIMEOUT_S = 600.0
-MANAGED = Path("/etc/claude-code/managed-settings.json")
+MANAGED = (
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json")
+    if sys.platform == "darwin"
+    else Path("/etc/claude-code/managed-settings.json")
+)
 NOT_KNOWN_TO_BLOCK = (2, 1, 240)
 """Up to this version nothing says that Claude Code knows `onFailure`."""
 
@@ -34,11 +39,13 @@ def look(scene: Scene, version: str | None) -> Looked:
         for number, _, handler in handlers(plain, claude.EVENT):
             if claude.is_ours(handler):
                 looked.hooks.append(_hook(scene, path, groups[number], handler))
+        if among(plain, ("permissions", "deny"), claude.SHELL_TOOL):
+            looked.shut.append(path)
         if isinstance(plain, dict) and plain.get("disableAllHooks"):
             looked.checks.append(bad("hooks", f"{path} disables all hooks", "Take disableAllHooks out"))
     if looked.read(MANAGED, JSON).get("allowManagedHooksOnly"):
         looked.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
-    allowed = [word for plain in settings.values() for word in value_at(plain, ("permissions", "allow")) or []]
+    allowed = any(among(plain, ("permissions", "allow"), claude.ALLOWED) for plain in settings.values())
     servers = looked.read(claude.servers_of(user), JSON)
     for path, place, plain in (
         (claude.servers_of(user), claude.server_path(user), servers),
@@ -46,7 +53,7 @@ def look(scene: Scene, version: str | None) -> Looked:
         (scene.project / ".mcp.json", ("mcpServers", SERVER), looked.read(scene.project / ".mcp.json", JSON)),
     ):
         if isinstance(entry := value_at(plain, place), dict):
-            looked.servers.append(_server(path, entry, asks=claude.ALLOWED not in allowed))
+            looked.servers.append(_server(path, entry, asks=not allowed))
     if version is not None and looked.hooks and numbers(version) <= NOT_KNOWN_TO_BLOCK:
         looked.checks.append(
             note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")

@@ -42,6 +42,8 @@ def look(scene: Scene, version: str | None) -> Looked:
             looked.checks.append(
                 bad("hooks", f"{layer / 'config.toml'} switches all hooks off", "Take hooks = false out")
             )
+        if value_at(configuration, ("features", "shell_tool")) is False:
+            looked.shut.append(layer / "config.toml")
         looked.checks.extend(_rule(wish, looked))
     if version is not None and keys:
         looked.checks.extend(_trust(scene, keys))

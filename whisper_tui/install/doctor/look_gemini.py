@@ -7,7 +7,7 @@ from typing import Any
 
 from whisper_tui.install import gemini
 from whisper_tui.install.doctor.canary import prove_hook
-from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, seconds, words_of
+from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, among, seconds, words_of
 from whisper_tui.install.doctor.report import bad, note
 from whisper_tui.install.documents import value_at
 from whisper_tui.install.entries import handlers
@@ -31,6 +31,8 @@ def look(scene: Scene, version: str | None) -> Looked:
         if value_at(plain, ("hooksConfig", "enabled")) is False:
             looked.checks.append(bad("hooks", f"{path} switches all hooks off", "Take hooksConfig.enabled out"))
         _look_for_disabled(path, plain, looked)
+        if among(plain, ("tools", "exclude"), gemini.SHELL_TOOL) or among(plain, ("excludeTools",), gemini.SHELL_TOOL):
+            looked.shut.append(path)
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             looked.servers.append(_server(path, entry))
     rewriting = [hook for hook in looked.hooks if "--agent-runs" not in hook.words]

@@ -24,6 +24,8 @@ def look(scene: Scene, version: str | None) -> Looked:
                 looked.hooks.append(FoundHook(path=path, words=words, timeout_s=None, prove=prove))
         path = opencode.configuration_of(wish)
         plain = looked.read(path, JSON_WITH_COMMENTS)
+        if value_at(plain, ("permission", opencode.SHELL_TOOL)) == "deny":
+            looked.shut.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             looked.servers.append(_server(path, entry, plain))
     return looked
