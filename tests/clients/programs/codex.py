@@ -12,7 +12,7 @@ CONFIG = """\
 model = "gpt-5"
 model_provider = "scripted"
 approval_policy = "never"
-sandbox_mode = "danger-full-access"
+sandbox_mode = "workspace-write"
 check_for_update_on_startup = false
 
 [analytics]
