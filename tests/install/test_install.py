@@ -284,6 +284,14 @@ def test_a_codex_that_cannot_be_asked_leaves_the_hook_untrusted_and_that_is_said
     assert machine.files() == {}
 
 
+def test_a_codex_that_is_gone_takes_no_trust_with_it(machine: Machine) -> None:
+    machine.install("codex")
+    (machine.bin / "codex").unlink()
+    (note,) = machine.fulfil("codex").notes
+    assert "still trusts" in note
+    assert machine.install("codex") == []
+
+
 def test_codex_in_a_project_is_trusted_in_the_users_configuration(machine: Machine) -> None:
     assert "trust the project" in machine.fulfil("codex", project=True).notes[0]
     machine.install("codex", project=True)
@@ -449,6 +457,7 @@ OF_ANOTHER_SHAPE = [
     ("claude", ".claude/settings.json", '{"hooks": {"PreToolUse": "x"}}', "hooks.PreToolUse"),
     ("gemini", ".gemini/settings.json", '{"mcpServers": []}', "mcpServers"),
     ("codex", ".codex/config.toml", "mcp_servers = 1", "mcp_servers"),
+    ("codex", ".codex/hooks.json", '{"hooks": {"PreToolUse": 1}}', "hooks.PreToolUse"),
 ]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import tomlkit
 
 from whisper_tui.install.app_server import NoAnswer, hooks_of, staged
-from whisper_tui.install.documents import value_at
+from whisper_tui.install.documents import WrongShape, value_at
 from whisper_tui.install.entries import Entry, Handler, Member, handlers
-from whisper_tui.install.files import JSON, TOML, Opener, Own, Shared, opened, plain_of, read_file
+from whisper_tui.install.files import JSON, TOML, Opener, Own, Shared, misshapen, opened, plain_of, read_file
 from whisper_tui.install.launch import DAY_S, SERVER, is_hook, split
 from whisper_tui.install.wish import Fulfilment, Wish
 
@@ -117,23 +117,35 @@ def _trust(wish: Wish, path: Path, opener: Opener, hook: Handler) -> tuple[list[
     """The entries of trust in the hook, and what is to be said where Codex cannot be asked."""
     document = opened(path, opener, read_file(path) or "")
     if not wish.hook:
-        return [Member((*STATE, key_of(path, place)), {}) for place in hook.places(document.plain())], _moved(
-            document.plain()
-        )
-    if not hook.holds(document.plain()):
-        hook.write(document)
+        states = [Member((*STATE, key_of(path, place)), {}) for place in hook.places(document.plain())]
+        return states, _moved(document.plain())
+    is_there = hook.holds(document.plain())
+    if not is_there:
+        try:
+            hook.write(document)
+        except WrongShape as error:
+            raise misshapen(path, error) from error
     place = hook.places(document.plain())[0]
-    only = {"hooks": {EVENT[1]: value_at(document.plain(), EVENT)}}
-    text = json.dumps(only) if opener is JSON else tomlkit.dumps(only)
+    state = (*STATE, key_of(path, place))
     try:
-        with staged(path.name, text, wish.environ) as environ:
-            seen = hooks_of(environ, Path(environ["CODEX_HOME"]))
+        return [Member(state, {"trusted_hash": _hash(wish, path.name, opener, document.plain(), place)})], []
     except NoAnswer as problem:
-        return [], [f"{str(problem)[:1].upper()}{str(problem)[1:]}. {UNTRUSTED}"]
+        sentence = f"{str(problem)[:1].upper()}{str(problem)[1:]}"
+        if is_there and value_at(plain_of(directory_of(wish) / "config.toml", TOML), state) is not None:
+            return [], [f"{sentence}. So whether it still trusts the hook is not known; /hooks in Codex shows it"]
+        return [], [f"{sentence}. {UNTRUSTED}"]
+
+
+def _hash(wish: Wish, name: str, opener: Opener, plain: Any, place: tuple[int, int]) -> str:
+    """What Codex trusts a hook by, which depends on nothing but the hook. Raises `NoAnswer`."""
+    only = {"hooks": {EVENT[1]: value_at(plain, EVENT)}}
+    text = json.dumps(only) if opener is JSON else tomlkit.dumps(only)
+    with staged(name, text, wish.environ) as environ:
+        seen = hooks_of(environ, Path(environ["CODEX_HOME"]))
     for one in seen:
         if one.key.endswith(_ending(place)):
-            return [Member((*STATE, key_of(path, place)), {"trusted_hash": one.hash})], []
-    return [], [f"Codex does not see the hook. {UNTRUSTED}"]
+            return one.hash
+    raise NoAnswer("codex does not see the hook")
 
 
 def _moved(plain: Any) -> list[str]:

@@ -97,6 +97,11 @@ def plain_of(path: Path, opener: Opener) -> Any:
     return {} if text is None else opened(path, opener, text).plain()
 
 
+def misshapen(path: Path, error: WrongShape) -> BadConfiguration:
+    """The same, told with its file."""
+    return BadConfiguration(f"{path}: {error}", hint="Nothing was changed. Correct it first")
+
+
 def changes(files: Iterable[ClientFile]) -> list[Change]:
     """What has to be changed so that the files are as wanted. Raises `WhisperError`; nothing is written here."""
     found = [_own(file) if isinstance(file, Own) else _shared(file) for file in files]
@@ -124,7 +129,7 @@ def _shared(file: Shared) -> Change | None:
     try:
         return _extended(file, text, document) if file.wanted else _taken_back(file, text or "", document)
     except WrongShape as error:
-        raise BadConfiguration(f"{file.path}: {error}", hint="Nothing was changed. Correct it first") from error
+        raise misshapen(file.path, error) from error
 
 
 def _extended(file: Shared, text: str | None, document: Document) -> Change:

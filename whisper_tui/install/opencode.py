@@ -92,7 +92,7 @@ def fulfil(wish: Wish) -> Fulfilment:
     )
     plugin = Own(plugin_of(wish), MARK, plugin_text(wish) if wish.hook else None)
     notes = []
-    if wish.hook:
+    if wish.hook and not plugin_of(wish).exists():
         notes.append(
             "OpenCode fetches its own library for plugins at the first start; without a network that takes a minute"
         )
