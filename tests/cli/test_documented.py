@@ -21,7 +21,11 @@ def subcommands() -> dict[str, argparse.ArgumentParser]:
 
 def documented() -> dict[str, str]:
     """Each subcommand of the first table with what is said of its use."""
-    return {use.split()[0]: use for use in re.findall(r"^\| `([a-z].*?)` \|", PAGE.split("## Rows")[0], re.MULTILINE)}
+    said: dict[str, str] = {}
+    for use in re.findall(r"^\| `([a-z].*?)` \|", PAGE.split("## Rows")[0], re.MULTILINE):
+        name = use.split()[0]
+        said[name] = f"{said.get(name, '')} {use}".strip()
+    return said
 
 
 def test_every_subcommand_is_documented_and_no_other():

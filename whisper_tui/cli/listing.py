@@ -24,6 +24,8 @@ def add(verbs: Verbs) -> None:
     running = verbs.add("ps", "show what runs, and what commands have left behind in the background", _ps)
     running.add_argument("--json", action="store_true", help="print one array of objects")
     history = verbs.add("history", "show earlier calls, newest first", _history)
+    history.add_argument("action", nargs="?", choices=("verify",), help="verify: follow the journal's chain instead")
+    history.add_argument("--head", metavar="END", help="with verify: the end that was printed before")
     history.add_argument("--limit", type=int, default=50, metavar="N", help="at most N calls (default: 50)")
     history.add_argument("--session", metavar="NAME", help="only calls of the sessions with this name or id")
     history.add_argument("--text", default="", metavar="TEXT", help="only calls that mention this text")
@@ -39,6 +41,12 @@ def _ps(options: Options) -> int:
 
 
 def _history(options: Options) -> int:
+    if options.action == "verify":
+        from whisper_tui.cli.verify import verify
+
+        return verify(home_of(options), options.head, as_json=options.json)
+    if options.head is not None:
+        raise InvalidRequest("--head belongs to history verify", hint="whisper-tui history verify --head END")
     if options.limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {options.limit}")
     headings = ("ID", "OUTCOME", "AGE", "SESSION", "COMMAND", "DESCRIPTION")

@@ -226,8 +226,18 @@ class Desk:
         return record
 
     def _record(self, *facts: Event) -> None:
-        """Decisions are flushed to the disk before anything follows from them."""
-        self._ledger.record(*facts, durable=any(isinstance(fact, Decided | Granted | GrantRevoked) for fact in facts))
+        """What a human decided is flushed to the disk before anything follows from it.
+
+        What a rule decides is flushed with the start that follows: lost before that, nothing has run, and nobody's
+        word is lost.
+        """
+        self._ledger.record(*facts, durable=any(map(_is_a_humans_word, facts)))
+
+
+def _is_a_humans_word(fact: Event) -> bool:
+    if isinstance(fact, Decided):
+        return fact.by.surface not in {"rule", "memory"}
+    return isinstance(fact, Granted | GrantRevoked)
 
 
 def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:

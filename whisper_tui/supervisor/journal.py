@@ -23,6 +23,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.value import Value
+from whisper_tui.supervisor.chain import START, link
 from whisper_tui.supervisor.search_text import search_text
 
 FORMAT = 2
@@ -33,7 +34,8 @@ CREATE TABLE IF NOT EXISTS events (
     seq INTEGER PRIMARY KEY,
     call_id INTEGER,
     session_id TEXT,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    link BLOB
 );
 CREATE INDEX IF NOT EXISTS events_by_call ON events (call_id, seq) WHERE call_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS events_by_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
@@ -65,6 +67,8 @@ class Journal:
 
     def _read_numbers(self) -> None:
         self.last_seq = self._number("SELECT max(seq) FROM events")
+        newest = self._db.execute("SELECT link FROM events WHERE seq = ?", (self.last_seq,)).fetchone()
+        self._link = newest[0] if newest else START
         self.last_call = self._number("SELECT max(id) FROM calls")
         self.last_session = self._number("SELECT value FROM counters WHERE name = 'session'")
         self.last_grant = self._number("SELECT value FROM counters WHERE name = 'grant'")
@@ -79,17 +83,20 @@ class Journal:
             event.model_copy(update={"seq": self.last_seq + offset}) for offset, event in enumerate(events, start=1)
         )
         bodies = [as_stored(event) for event in numbered]
+        end = self._link
         try:
             self._set_durable(durable)
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
                 for event, body in zip(numbered, bodies, strict=True):
-                    self._insert(event, body)
+                    end = link(end, event.seq, body)
+                    self._insert(event, body, end)
         except sqlite3.Error as error:
             raise JournalFailed(
                 f"the journal {self._path} cannot be written: {error}",
                 hint="Nothing was done. Check free disk space and permissions, then try again",
             ) from error
+        self._link = end
         self.last_seq += len(numbered)
         return numbered
 
@@ -156,7 +163,7 @@ class Journal:
         """Write everything back and let go of the file."""
         self._db.close()
 
-    def _insert(self, event: Event, body: str) -> None:
+    def _insert(self, event: Event, body: str, end: bytes) -> None:
         if isinstance(event, Submitted):
             call = event.call
             columns = (int(call.id), call.session_id, call.key, search_text(call))
@@ -167,8 +174,8 @@ class Journal:
             self._count("session", event.session.id)
         elif isinstance(event, Granted):
             self._count("grant", event.grant.id)
-        row = (event.seq, _call_of(event), _session_of(event), body)
-        self._db.execute("INSERT INTO events (seq, call_id, session_id, body) VALUES (?, ?, ?, ?)", row)
+        row = (event.seq, _call_of(event), _session_of(event), body, end)
+        self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
 
     def _never_started(self, event: Finished) -> bool:
         return event.ending.kind in {"denied", "withdrawn"}
@@ -204,6 +211,9 @@ class Journal:
                     f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
                     hint="Install the newer version again, or give this one another directory with --home",
                 )
+            columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
+            if columns and "link" not in columns:
+                _add_links(db)
             db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
         except (sqlite3.Error, OSError) as error:
             raise BadStateDirectory(
@@ -211,6 +221,17 @@ class Journal:
                 hint="Check its permissions and the free disk space, or give another directory with --home",
             ) from error
         return db
+
+
+def _add_links(db: sqlite3.Connection) -> None:
+    """The first format had no chain: it begins with what is there."""
+    end = START
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ALTER TABLE events ADD COLUMN link BLOB")
+        for seq, body in db.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
+            end = link(end, seq, body)
+            db.execute("UPDATE events SET link = ? WHERE seq = ?", (end, seq))
 
 
 def as_stored(value: Value) -> str:

@@ -1,0 +1,120 @@
+"""The chain of the journal: whatever is changed in it afterwards shows."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.model.build import judged, opened, whole_life
+from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.supervisor.chain import Head, check_file
+from whisper_tui.supervisor.journal import Journal
+
+FACTS = (opened(), *whole_life(), *(judged() for _ in range(20)))
+MORE = (judged(),)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    journal = Journal(tmp_path / "journal.sqlite")
+    journal.append(FACTS[:5], durable=True)
+    journal.append(FACTS[5:])
+    journal.close()
+    return tmp_path / "journal.sqlite"
+
+
+def tamper(path: Path, *statements: str) -> None:
+    with sqlite3.connect(path) as db:
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+def test_a_journal_that_nobody_touched_is_whole(path: Path) -> None:
+    verdict = check_file(path)
+    assert verdict.problem is None
+    assert verdict.head is not None and verdict.events == verdict.head.seq == len(FACTS)
+
+
+def test_the_chain_goes_on_where_another_process_had_left_it(path: Path) -> None:
+    before = check_file(path).head
+    again = Journal(path)
+    again.append(MORE)
+    again.close()
+    verdict = check_file(path, before)
+    assert verdict.problem is None
+    assert verdict.events == len(FACTS) + 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE events SET body = replace(body, 'ada', 'eve') WHERE body LIKE '%ada%'", "was changed"),
+        ("UPDATE events SET body = body || ' ' WHERE seq = 1", "event 1 was changed"),
+        ("DELETE FROM events WHERE seq = 4", "event 4 was taken out"),
+        ("DELETE FROM events WHERE seq < 4", "the events 1 to 3 were taken out"),
+        ("UPDATE events SET link = zeroblob(32) WHERE seq = 7", "event 7 was changed"),
+        ("UPDATE events SET link = NULL WHERE seq = 7", "event 7 was changed"),
+        ("INSERT INTO events (seq, body) SELECT max(seq) + 1, '{}' FROM events", "was changed"),
+    ],
+)
+def test_a_change_is_found_and_named(path: Path, statement: str, problem: str) -> None:
+    tamper(path, statement)
+    assert problem in (check_file(path).problem or "")
+
+
+def test_two_events_that_changed_places_are_found(path: Path) -> None:
+    tamper(
+        path,
+        "UPDATE events SET seq = -1 WHERE seq = 2",
+        "UPDATE events SET seq = 2 WHERE seq = 3",
+        "UPDATE events SET seq = 3 WHERE seq = -1",
+    )
+    assert "event 2 was changed" in (check_file(path).problem or "")
+
+
+def cut_off(path: Path) -> None:
+    tamper(path, "DELETE FROM events WHERE seq > 20")
+
+
+def written_anew(path: Path) -> None:
+    path.unlink()
+    journal = Journal(path)
+    journal.append((*FACTS[1:], FACTS[0], *MORE))
+    journal.close()
+
+
+@pytest.mark.parametrize(("change", "problem"), [(cut_off, "ends at 20"), (written_anew, "another one")])
+def test_a_noted_end_finds_what_the_chain_alone_cannot(
+    path: Path, change: Callable[[Path], None], problem: str
+) -> None:
+    head = check_file(path).head
+    assert head is not None
+    noted = Head.parse(head.text())
+    change(path)
+    assert check_file(path).problem is None
+    assert problem in (check_file(path, noted).problem or "")
+
+
+@pytest.mark.parametrize("text", ["", "5", "x:00", "5:00", "0:" + "00" * 32, "-1:" + "00" * 32])
+def test_what_is_no_noted_end_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        Head.parse(text)
+
+
+def test_a_journal_without_a_chain_gets_one_when_it_is_opened(path: Path) -> None:
+    tamper(path, "ALTER TABLE events DROP COLUMN link", "PRAGMA user_version = 1")
+    journal = Journal(path)
+    journal.append(MORE)
+    journal.close()
+    verdict = check_file(path)
+    assert (verdict.problem, verdict.events) == (None, len(FACTS) + 1)
+
+
+def test_a_journal_that_is_not_there_or_not_readable_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no journal"):
+        check_file(tmp_path / "journal.sqlite")
+    (tmp_path / "journal.sqlite").write_bytes(b"no database" * 1000)
+    with pytest.raises(Unavailable, match="cannot be read"):
+        check_file(tmp_path / "journal.sqlite")
