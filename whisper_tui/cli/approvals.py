@@ -27,15 +27,16 @@ def _approvals(options: Options) -> int:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return 0
     print_table(
-        ("ID", "AGE", "USES", "SESSION", "COMMAND", "DIRECTORY"),
+        ("ID", "AGE", "USES", "UNTIL", "SESSION", "COMMAND", "DIRECTORY"),
         [
             (
                 row["id"],
                 age(time.time() - row["granted_at"]),
-                str(row["uses"]),
+                str(row["uses"]) + (f" of {row['most_uses']}" if row["most_uses"] else ""),
+                time.strftime("%H:%M:%S", time.localtime(row["until"])) if row["until"] else "its session ends",
                 visible(row["session"]),
-                command_line(row["command"]),
-                visible(row["cwd"]),
+                f"{command_line(row['prefix'])} …" if row["prefix"] else command_line(row["command"]),
+                visible((row["directory"] or "anywhere") if row["prefix"] else row["cwd"]),
             )
             for row in rows
         ],

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from whisper_tui.cli.log_lines import MaskedLines
 from whisper_tui.config import leave_pointer, load
-from whisper_tui.config.file import Configuration, ToolSettings
+from whisper_tui.config.file import Configuration
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.home import Home
@@ -30,7 +31,9 @@ _log = logging.getLogger("whisper_tui")
 
 def supervise(home: Home, ready: Callable[[], None]) -> None:
     """Be the supervisor of these directories until told to stop. Raises `WhisperError` if it cannot be."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log = logging.StreamHandler(sys.stderr)
+    log.setFormatter(MaskedLines())
+    logging.basicConfig(level=logging.INFO, handlers=[log])
     _check_outside()
     configuration = load(home)
     prepare(home)
@@ -64,7 +67,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         loop.add_signal_handler(number, supervisor.stopped.set)
     await supervisor.open()
     try:
-        agents = _LateMcpDoor(supervisor, configuration.tools)
+        agents = _LateMcpDoor(supervisor, configuration)
         server = await serve(supervisor, home, {"mcp": agents, **_shell_doors(supervisor)})
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
@@ -87,9 +90,9 @@ def _shell_doors(supervision: Supervision) -> dict[str, Door]:
 class _LateMcpDoor:
     """The door for agents, which is loaded beside the first work because its SDK takes long to import."""
 
-    def __init__(self, supervision: Supervision, tools: ToolSettings) -> None:
+    def __init__(self, supervision: Supervision, configuration: Configuration) -> None:
         self._supervision = supervision
-        self._tools = tools
+        self._configuration = configuration
         self._door: asyncio.Task[Door] | None = None
 
     def prepare(self) -> asyncio.Task[Door]:
@@ -105,14 +108,14 @@ class _LateMcpDoor:
 
     async def _load(self) -> Door:
         door_class = await asyncio.to_thread(_mcp_door_class)
-        door = door_class(self._supervision, registry=self._registry)
+        door = door_class(self._supervision, registry=self._registry, wait_s=self._configuration.mcp.wait_s)
         await door.prepare()
         return door
 
     def _registry(self, context: "ToolContext") -> "ToolRegistry":
         from whisper_tui.config.offered import offered
 
-        return offered(self._tools, context)
+        return offered(self._configuration.tools, context)
 
 
 def _mcp_door_class() -> "type[McpDoor]":

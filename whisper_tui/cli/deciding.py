@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.cli.parsing import Options, Verbs, home_of
-from whisper_tui.cli.words import command_line
+from whisper_tui.cli.scopes import add_scope, covered, meant, scope_of
+from whisper_tui.cli.words import masked_line
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest
 from whisper_tui.model.text import visible
 from whisper_tui.wire.asking import Asking, asking
@@ -23,9 +24,7 @@ def add(verbs: Verbs) -> None:
         details="It prints what was approved. The agent is told when the command was changed.",
     )
     approve.add_argument("id", metavar="ID", help="number of the call")
-    approve.add_argument(
-        "--session", action="store_true", help="remember it: this exact command in this directory, for the session"
-    )
+    add_scope(approve)
     approve.add_argument(
         "--command", metavar="TEXT", help="run this instead: the shell's text, or a program and its arguments"
     )
@@ -45,19 +44,19 @@ def _add_seen(parser: Any) -> None:
 
 
 def _approve(options: Options) -> int:
+    scope = scope_of(options)
     with asking(home_of(options)) as supervisor:
         row = _waiting(supervisor, options.id)
         edited = _edited(row, options)
-        decision = {
-            "kind": "approve",
-            "edited": edited,
-            "remember": "exact_for_session" if options.session else None,
-        }
-        _decide(supervisor, row, decision, options.seen)
+        if scope is not None:
+            sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
+        if options.dry_run:
+            return 0
+        _decide(supervisor, row, {"kind": "approve", "edited": edited, "remember": scope}, options.seen)
     spec = edited or row["spec"]
     changed = ", changed" if edited else ""
-    remembered = "\nThe same command in the same directory is allowed for the session." if options.session else ""
-    shown = _shown(spec["command"]) if edited else command_line(row["command"])
+    remembered = "" if scope is None else f"\n{meant(scope)}"
+    shown = _shown(spec["command"]) if edited else masked_line(row["command"])
     sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {visible(spec['cwd'])}{remembered}\n")
     return 0
 
@@ -67,7 +66,7 @@ def _deny(options: Options) -> int:
         row = _waiting(supervisor, options.id)
         decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
         _decide(supervisor, row, decision, options.seen)
-    sys.stdout.write(f"Denied {row['id']}: {command_line(row['command'])}\n")
+    sys.stdout.write(f"Denied {row['id']}: {masked_line(row['command'])}\n")
     return 0
 
 
@@ -107,7 +106,7 @@ def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
 
 
 def _shown(command: dict[str, Any]) -> str:
-    return command_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
+    return masked_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
 
 
 def _replacement(kind: str, text: str) -> dict[str, Any]:

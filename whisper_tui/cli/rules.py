@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.parsing import Options, Run, Verbs, add_places, home_of
 from whisper_tui.cli.table import print_table
+from whisper_tui.cli.words import masked_line
+from whisper_tui.model.masking import masked_json
 from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def _list(options: Options) -> int:
     from whisper_tui.policy.examples import by_effect
 
     rules = _files(options).current()
-    rows = [{"effect": effect, **rule.model_dump(mode="json")} for effect, rule in by_effect(rules)]
+    rows = [{"effect": effect, **masked_json(rule.model_dump(mode="json"))} for effect, rule in by_effect(rules)]
     if options.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
     else:
@@ -81,7 +83,7 @@ def _list(options: Options) -> int:
         for effect, rule in by_effect(rules):
             wide = effect == "allow" and rule.prefix is not None and is_banned(rule.prefix)
             note = "allows nearly anything" if wide else rule.justification
-            lines.append((effect, visible(rule.name), visible(rule.subject()), _where(rule), visible(note)))
+            lines.append((effect, masked_line(rule.name), masked_line(rule.subject()), _where(rule), masked_line(note)))
         print_table(("EFFECT", "NAME", "COMMANDS", "WHERE", "BECAUSE"), lines)
         looking = "run" if rules.read_only else "are asked like all others"
         sys.stdout.write(f"Commands that only look {looking}\n")
@@ -121,10 +123,10 @@ def _try(options: Options) -> int:
     from whisper_tui.wire.asking import asking
 
     with asking(home_of(options)) as supervisor:
-        rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT)
+        rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT, unmasked=True)
     texts = [row["command"] for row in rows if isinstance(row["command"], str)]
     found = matched(options.effect, _rule(options), texts)
-    sys.stdout.writelines(f"{visible(text)}\n" for text in dict.fromkeys(found))
+    sys.stdout.writelines(f"{masked_line(text)}\n" for text in dict.fromkeys(found))
     sys.stdout.write(f"It would have decided {len(found)} of the last {len(texts)} calls for a shell\n")
     return DONE
 

@@ -8,20 +8,28 @@ from typing import Any
 
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age, command_line, outcome
+from whisper_tui.model.masking import MASK
 from whisper_tui.model.text import visible
 from whisper_tui.wire.asking import asking
 
 
 def add(verbs: Verbs) -> None:
     """Declare the subcommand."""
-    parser = verbs.add("show", "show all that is known about one call", _show)
+    parser = verbs.add(
+        "show",
+        "show all that is known about one call",
+        _show,
+        details="A call that waits for a decision is shown whole. In every other, secrets are replaced by "
+        f"{MASK}; the journal keeps what ran.",
+    )
     parser.add_argument("id", metavar="ID", help="number of the call")
+    parser.add_argument("--unmasked", action="store_true", help="show the secrets in the command, too")
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
 def _show(options: Options) -> int:
     with asking(home_of(options)) as supervisor:
-        (row,) = supervisor.ask("rows", kind="show", call_id=options.id)
+        (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
     if options.json:
         sys.stdout.write(json.dumps(row, indent=2) + "\n")
         return 0
@@ -72,6 +80,8 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
         for risk in row["verdict"]["risks"]:
             yield "risk", risk["sentence"]
+        for prefix in row["verdict"]["prefixes"]:
+            yield "remember as", f"{command_line(prefix)} …"
     if row["returned_because"]:
         yield "asked again", row["returned_because"]
     if row["decision"]:

@@ -3,6 +3,7 @@
 import shlex
 from typing import Any
 
+from whisper_tui.model.masking import masked, masked_words
 from whisper_tui.model.text import visible
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -19,6 +20,11 @@ def age(seconds: float) -> str:
 def command_line(command: list[str] | str) -> str:
     """An argv as one would type it, or the shell's text, on one line."""
     return visible(shlex.join(command) if isinstance(command, list) else command)
+
+
+def masked_line(command: list[str] | str) -> str:
+    """The same with every secret in it replaced: for what stays on a terminal or in a log."""
+    return command_line(list(masked_words(command)) if isinstance(command, list) else masked(command))
 
 
 def outcome(row: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from whisper_tui.export.recorded import pieces
 from whisper_tui.model.call import Session
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.masked import masked_command
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
@@ -59,7 +60,7 @@ def _header(record: CallRecord, session: Session | None, version: Version) -> di
     named = visible(session.name) if session is not None else record.call.session_id
     about: dict[str, object] = {
         "timestamp": int(began),
-        "command": visible(command_text(record.spec.command)),
+        "command": visible(command_text(masked_command(record.spec.command))),
         "title": f"Call {record.id} of {named}",
     }
     if version == 3:

@@ -3,10 +3,14 @@
 import json
 
 from whisper_tui.model.call import Session
+from whisper_tui.model.masked import masked_record
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import call_details
 
 
 def json_line(record: CallRecord, session: Session | None) -> str:
-    """One call, with its line feed. All of it is ASCII: what is not, and what a terminal obeys, is escaped as JSON."""
-    return json.dumps(call_details(record, session), ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
+    """One call, with its line feed and without the secrets in its command.
+
+    All of it is ASCII: what is not, and what a terminal obeys, is escaped as JSON.
+    """
+    return json.dumps(call_details(masked_record(record), session), ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"

@@ -9,6 +9,7 @@ from whisper_tui.export.statistics import Statistics
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve
+from whisper_tui.model.masked import masked_record
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
@@ -33,7 +34,8 @@ async def session_report(supervision: Supervision, session: Session) -> AsyncIte
 
 
 async def call_report(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
-    """One call, under a heading of its own."""
+    """One call, under a heading of its own. Secrets in its command are replaced; its output is as it was."""
+    record = masked_record(record)
     parts = [f"\n### Call {record.id}: {_outcome(record, session)}\n\n"]
     if record.call.description:
         parts.append(f"The agent says: {in_code(record.call.description)}\n\n")

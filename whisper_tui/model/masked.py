@@ -5,7 +5,7 @@ from whisper_tui.model.command import Argv, Command, CommandSpec, Function, Shel
 from whisper_tui.model.decision import Approve, Grant, PrefixScope, RuleScope, Scope
 from whisper_tui.model.masking import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.run import BackgroundProcess
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 
 SHORTEST = 6
@@ -51,6 +51,11 @@ def masked_record(record: CallRecord) -> CallRecord:
         "background": tuple(hidden.process(process) for process in record.background),
     }
     return record.model_copy(update=changes)
+
+
+def as_shown(record: CallRecord) -> CallRecord:
+    """A call as lists show it: whole while a human has to decide about it, and masked from then on."""
+    return record if isinstance(record.state, Unjudged | Waiting) else masked_record(record)
 
 
 def masked_grant(grant: Grant) -> Grant:

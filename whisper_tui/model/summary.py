@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import Argv, Command
-from whisper_tui.model.decision import Approve, Grant
+from whisper_tui.model.decision import Approve, ExactScope, Grant, PrefixScope
 from whisper_tui.model.ending import (
     Denied,
     Ending,
@@ -80,7 +80,8 @@ def call_details(record: CallRecord, session: Session | None) -> Row:
 
 
 def grant_row(grant: Grant, session: Session | None) -> Row:
-    """What `approvals` says about a remembered approval."""
+    """What `approvals` says about a remembered approval. `prefix` is null where it covers one command alone."""
+    scope = grant.scope
     return {
         "id": grant.id,
         "command": command_of(grant.spec.command),
@@ -90,6 +91,10 @@ def grant_row(grant: Grant, session: Session | None) -> Row:
         "from_call": grant.from_call,
         "granted_at": grant.granted_at,
         "uses": grant.uses,
+        "prefix": list(scope.words) if isinstance(scope, PrefixScope) else None,
+        "directory": scope.directory if isinstance(scope, PrefixScope) else None,
+        "most_uses": scope.uses if isinstance(scope, ExactScope | PrefixScope) else None,
+        "until": grant.until,
     }
 
 

@@ -1,9 +1,10 @@
 """Calls and remembered approvals as ready rows, so that the lightest clients need not know the model."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.masked import as_shown, masked_grant
 from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import Row, call_details, call_row, grant_row
@@ -23,8 +24,12 @@ class RowSource(Protocol):
         limit: int = 50,
         session: str | None = None,
         text: str = "",
+        unmasked: bool = False,
     ) -> list[dict[str, Any]]:
-        """Rows of one kind. `show` wants a call id; the last three are about `history`."""
+        """Rows of one kind. `show` wants a call id; `limit`, `session` and `text` are about `history`.
+
+        Secrets are replaced, but in calls that wait for a human; `unmasked`: nowhere.
+        """
         ...
 
 
@@ -43,36 +48,43 @@ class Rows:
         limit: int = 50,
         session: str | None = None,
         text: str = "",
+        unmasked: bool = False,
     ) -> list[dict[str, Any]]:
         """Rows of one kind: waiting ones first in `list`, newest first in `history`."""
         board = await self._picture.caught_up()
+        shown = _whole if unmasked else as_shown
         match kind:
             case "list":
-                return _call_rows(board, (*board.waiting, *board.held, *board.queued, *board.running))
+                return _call_rows(board, shown, (*board.waiting, *board.held, *board.queued, *board.running))
             case "ps":
-                return _call_rows(board, (*board.running, *board.unsettled))
+                return _call_rows(board, shown, (*board.running, *board.unsettled))
             case "show":
                 record = await self._supervision.record(call_id or "")
-                return [call_details(record, board.sessions.get(record.call.session_id))]
+                return [call_details(shown(record), board.sessions.get(record.call.session_id))]
             case "approvals":
-                grants = await self._supervision.grants()
-                return [grant_row(grant, board.sessions.get(grant.session_id)) for grant in grants]
+                return [
+                    grant_row(grant if unmasked else masked_grant(grant), board.sessions.get(grant.session_id))
+                    for grant in await self._supervision.grants()
+                ]
             case "history":
-                return await self._history(board, limit, session, text)
+                return [_row(board, shown(record)) for record in await self._history(board, limit, session, text)]
 
-    async def _history(self, board: Board, limit: int, session: str | None, text: str) -> list[Row]:
+    async def _history(self, board: Board, limit: int, session: str | None, text: str) -> list[CallRecord]:
         """A session is named by its id or by its name, which several may share."""
         named = [known.id for known in board.sessions.values() if session in {known.name, known.id}]
         wanted = [None] if session is None else sorted({session, *named})
         found: list[CallRecord] = []
         for session_id in wanted:
             found += await self._supervision.history(HistoryQuery(limit=limit, session_id=session_id, text=text))
-        found.sort(key=lambda record: int(record.id), reverse=True)
-        return [_row(board, record) for record in found[:limit]]
+        return sorted(found, key=lambda record: int(record.id), reverse=True)[:limit]
 
 
-def _call_rows(board: Board, call_ids: Iterable[str]) -> list[Row]:
-    return [_row(board, board.calls[call_id]) for call_id in call_ids]
+def _whole(record: CallRecord) -> CallRecord:
+    return record
+
+
+def _call_rows(board: Board, shown: Callable[[CallRecord], CallRecord], call_ids: Iterable[str]) -> list[Row]:
+    return [_row(board, shown(board.calls[call_id])) for call_id in call_ids]
 
 
 def _row(board: Board, record: CallRecord) -> Row:
