@@ -1,11 +1,13 @@
 """A machine of one's own: an empty home, a launcher and clients that are scripts, and what is done with them."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.install.realistic import REALISTIC
 from whisper_tui.install.clients import client_of
 from whisper_tui.install.doctor.examine import examine
 from whisper_tui.install.doctor.found import Scene
@@ -87,6 +89,20 @@ class Machine:
     def directories(self) -> set[str]:
         """Every directory below the home."""
         return {path.relative_to(self.home).as_posix() for path in self.home.rglob("*") if path.is_dir()}
+
+    def realistic(self, client: str) -> dict[str, bytes]:
+        """Files as a user of the client has them."""
+        for name, text in REALISTIC[client].items():
+            self.write(name, text)
+        return self.files()
+
+    def text(self, name: str) -> str:
+        """The text of a file below the home."""
+        return (self.home / name).read_bytes().decode()
+
+    def said(self, name: str) -> Any:
+        """What a JSON file below the home says."""
+        return json.loads(self.text(name))
 
     def write(self, name: str, text: str) -> Path:
         path = self.home / name

@@ -1,62 +1,22 @@
 """The doctor says of a good installation that it is good, and of a broken one what is broken."""
 
 import json
-import os
-import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.install.conftest import CLIENTS, HERE, Machine
+from tests.install.findings import FILES, PROJECT_FILES, change, said, troubles
 from whisper_tui.install.doctor.canary import Canary, hook_input
-from whisper_tui.install.doctor.report import Report, State
+from whisper_tui.install.doctor.report import State
 from whisper_tui.install.launch import Launch
 
-FILES = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "opencode": ".config/opencode/plugin/whisper_tui.js",
-}
-PROJECT_FILES = {
-    "claude": ".claude/settings.local.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "opencode": ".opencode/plugin/whisper_tui.js",
-}
 WITH_TIMEOUTS = ("claude", "codex", "gemini")
 
 
 @pytest.fixture(params=CLIENTS)
 def client(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def said(report: Report, subject: str, state: State) -> str:
-    """The one sentence of that kind."""
-    (check,) = [one for one in report.checks if one.subject == subject and one.state is state]
-    return f"{check.sentence}. {check.hint}"
-
-
-def troubles(report: Report) -> list[str]:
-    return [check.sentence for check in report.checks if check.state is not State.GOOD]
-
-
-def change(machine: Machine, name: str, old: str, new: str) -> None:
-    path = machine.home / name
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-
-
-def without_node(machine: Machine) -> None:
-    """A PATH on which there is no node, wherever this machine has its own."""
-    tools = machine.home.parent / "tools"
-    tools.mkdir()
-    for name in ("sh", "env", "touch"):
-        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
-    machine.environ["PATH"] = f"{machine.bin}:{tools}"
 
 
 def test_a_good_installation_is_proved(machine: Machine, client: str) -> None:
@@ -247,105 +207,6 @@ def test_calls_that_may_not_take_long_and_are_asked_about_twice_are_told(machine
     notes = [check.sentence for check in machine.doctor(client).checks if check.state is State.NOTE]
     assert len(notes) == 2
     assert "longer" in notes[0] and "second time" in notes[1]
-
-
-def test_a_codex_that_does_not_trust_the_hook_is_told(machine: Machine) -> None:
-    machine.install("codex")
-    change(machine, ".codex/config.toml", "sha256:", "sha256:0")
-    report = machine.doctor("codex")
-    assert "does not trust" in said(report, "trust", State.BAD) and "/hooks" in said(report, "trust", State.BAD)
-    assert said(report, "gate", State.GOOD)
-    assert not report.proved
-
-
-def test_a_codex_that_does_not_read_the_project_is_told(machine: Machine) -> None:
-    machine.install("codex", project=True)
-    assert "does not read" in said(machine.doctor("codex"), "trust", State.BAD)
-
-
-def test_a_codex_that_cannot_be_asked_leaves_the_trust_unknown(machine: Machine) -> None:
-    machine.install("codex")
-    (machine.bin / "codex-mood").write_text("old")
-    assert "not known" in said(machine.doctor("codex"), "trust", State.BAD)
-
-
-def test_a_codex_whose_hooks_are_switched_off_is_told(machine: Machine) -> None:
-    machine.write(".codex/config.toml", "[features]\nhooks = false\n")
-    machine.install("codex")
-    assert "switches all hooks off" in said(machine.doctor("codex"), "hooks", State.BAD)
-
-
-def test_a_codex_without_the_rule_for_its_sandbox_is_told(machine: Machine) -> None:
-    machine.install("codex")
-    (machine.home / ".codex/rules/whisper_tui.rules").unlink()
-    assert "sandbox" in said(machine.doctor("codex"), "sandbox", State.NOTE)
-
-
-@pytest.mark.parametrize(("version", "known"), [("2.1.197", False), ("2.1.240", False), ("2.1.241", True)])
-def test_a_claude_code_that_may_let_commands_pass_a_failing_hook_is_told(
-    machine: Machine, version: str, known: bool
-) -> None:
-    machine.client("claude", f"{version} (Claude Code)")
-    machine.install("claude")
-    report = machine.doctor("claude")
-    assert ("version" in {check.subject for check in report.checks}) is not known
-    assert report.proved
-
-
-def test_a_claude_code_that_is_not_told_to_block_on_failure_is_told(machine: Machine) -> None:
-    machine.install("claude")
-    change(machine, ".claude/settings.json", '"onFailure": "block",', "")
-    assert "when the hook itself fails" in said(machine.doctor("claude"), "hook", State.NOTE)
-
-
-def test_a_claude_code_whose_hooks_are_all_disabled_is_told(machine: Machine) -> None:
-    machine.write(".claude/settings.json", '{"disableAllHooks": true}')
-    machine.install("claude")
-    assert "disables all hooks" in said(machine.doctor("claude"), "hooks", State.BAD)
-
-
-def test_a_server_of_claude_code_that_is_shared_in_the_project_is_found(machine: Machine) -> None:
-    server = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp"], "timeout": 86_400_000}
-    (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"whisper": server}}))
-    assert ".mcp.json" in said(machine.doctor("claude"), "tools", State.GOOD)
-
-
-@pytest.mark.parametrize("setting", [{"enabled": False}, {"disabled": ["whisper_tui"]}])
-def test_a_gemini_cli_whose_hook_is_switched_off_is_told(machine: Machine, setting: dict[str, Any]) -> None:
-    machine.write(".gemini/settings.json", json.dumps({"hooksConfig": setting}))
-    machine.install("gemini")
-    assert "off" in said(machine.doctor("gemini"), "hooks", State.BAD)
-
-
-def test_a_gemini_cli_that_asks_once_more_is_told(machine: Machine) -> None:
-    machine.install("gemini")
-    (machine.home / ".gemini/policies/whisper_tui.toml").unlink()
-    assert "asks once more" in said(machine.doctor("gemini"), "policy", State.NOTE)
-
-
-def test_the_plugin_of_opencode_is_proved_without_node_too(machine: Machine) -> None:
-    without_node(machine)
-    machine.install("opencode")
-    assert machine.doctor("opencode").proved
-    machine.mood("allows")
-    assert "did not deny" in said(machine.doctor("opencode"), "gate", State.BAD)
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
-@pytest.mark.parametrize("damage", ["throw new Error", "const answer = await ask"])
-def test_a_plugin_of_opencode_that_was_changed_is_no_gate(machine: Machine, damage: str) -> None:
-    machine.environ["PATH"] += os.pathsep + str(Path(shutil.which("node") or "").parent)
-    machine.install("opencode")
-    change(machine, FILES["opencode"], damage, f"return; {damage}")
-    report = machine.doctor("opencode")
-    assert said(report, "gate", State.BAD)
-
-
-def test_a_second_plugin_of_opencode_is_one_too_many(machine: Machine) -> None:
-    machine.install("opencode")
-    plugin = machine.home / FILES["opencode"]
-    machine.write(".config/opencode/plugins/copy.js", plugin.read_text())
-    assert "2 times" in said(machine.doctor("opencode"), "hook", State.BAD)
 
 
 def test_the_canary_is_a_harmless_command_with_a_name_that_the_supervisor_knows(tmp_path: Path, client: str) -> None:

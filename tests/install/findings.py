@@ -1,0 +1,34 @@
+"""What tests of the doctor look for in its reports, and how they break what was installed."""
+
+from tests.install.conftest import Machine
+from whisper_tui.install.doctor.report import Report, State
+
+FILES = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/plugin/whisper_tui.js",
+}
+PROJECT_FILES = {
+    "claude": ".claude/settings.local.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".opencode/plugin/whisper_tui.js",
+}
+
+
+def said(report: Report, subject: str, state: State) -> str:
+    """The one sentence of that kind."""
+    (check,) = [one for one in report.checks if one.subject == subject and one.state is state]
+    return f"{check.sentence}. {check.hint}"
+
+
+def troubles(report: Report) -> list[str]:
+    return [check.sentence for check in report.checks if check.state is not State.GOOD]
+
+
+def change(machine: Machine, name: str, old: str, new: str) -> None:
+    path = machine.home / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))

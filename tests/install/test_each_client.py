@@ -1,0 +1,208 @@
+"""Each client is told what it needs, in its own words and units, in the files that it reads."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.install.conftest import Machine
+
+
+def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
+    machine.realistic("claude")
+    machine.install("claude")
+    settings = machine.said(".claude/settings.json")
+    theirs, ours = settings["hooks"]["PreToolUse"]
+    assert theirs["matcher"] == "Edit|Write"
+    assert ours == {
+        "matcher": "Bash",
+        "hooks": [
+            {
+                "type": "command",
+                "command": f"{machine.bin}/whisper-tui hook claude --deadline 86100",
+                "timeout": 86400,
+                "onFailure": "block",
+                "statusMessage": "waiting in whisper_tui",
+            }
+        ],
+    }
+    assert settings["permissions"]["allow"] == ["Bash(git diff:*)", "Read(~/.zshrc)", "mcp__whisper"]
+    state = machine.said(".claude.json")
+    assert state["numStartups"] == 7
+    assert state["mcpServers"]["whisper"] == {
+        "type": "stdio",
+        "command": f"{machine.bin}/whisper-tui",
+        "args": ["mcp"],
+        "timeout": 86_400_000,
+        "alwaysLoad": True,
+    }
+
+
+def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_shared(machine: Machine) -> None:
+    machine.install("claude", project=True)
+    assert set(machine.files()) == {".claude.json", "work/project/.claude/settings.local.json"}
+    servers = machine.said(".claude.json")["projects"][str(machine.project)]["mcpServers"]
+    assert servers["whisper"]["args"] == ["mcp"]
+
+
+def test_claude_code_looks_for_the_servers_of_a_project_under_the_root_of_its_repository(machine: Machine) -> None:
+    (machine.project.parent / ".git").mkdir()
+    machine.install("claude", project=True)
+    assert list(machine.said(".claude.json")["projects"]) == [str(machine.project.parent)]
+
+
+def test_the_directory_of_claude_code_may_be_elsewhere(machine: Machine) -> None:
+    machine.environ["CLAUDE_CONFIG_DIR"] = str(machine.home / "elsewhere")
+    machine.install("claude")
+    assert set(machine.files()) == {"elsewhere/settings.json", "elsewhere/.claude.json"}
+
+
+def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out_of_its_sandbox(
+    machine: Machine,
+) -> None:
+    machine.realistic("codex")
+    assert machine.fulfil("codex").notes == []
+    machine.install("codex")
+    configuration = tomllib.loads(machine.text(".codex/config.toml"))
+    assert configuration["mcp_servers"]["docs"]["command"] == "npx"
+    assert configuration["mcp_servers"]["whisper"] == {
+        "command": f"{machine.bin}/whisper-tui",
+        "args": ["mcp"],
+        "required": True,
+        "startup_timeout_sec": 30,
+        "tool_timeout_sec": 86_400,
+        "default_tools_approval_mode": "approve",
+    }
+    (state,) = configuration["hooks"]["state"].items()
+    assert state[0] == f"{machine.home}/.codex/hooks.json:pre_tool_use:0:0"
+    assert state[1]["trusted_hash"].startswith("sha256:")
+    assert machine.said(".codex/hooks.json")["hooks"]["Stop"] == []
+    assert f'["{machine.bin}/whisper-tui", "exec"]' in machine.text(".codex/rules/whisper_tui.rules")
+
+
+def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) -> None:
+    text = '[[hooks.PreToolUse]]\nmatcher = "^x$"\n\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "mine"\n'
+    machine.write(".codex/config.toml", text)
+    machine.install("codex")
+    assert ".codex/hooks.json" not in machine.files()
+    hooks = tomllib.loads(machine.text(".codex/config.toml"))["hooks"]
+    assert [group["matcher"] for group in hooks["PreToolUse"]] == ["^x$", "^Bash$"]
+    assert list(hooks["state"]) == [f"{machine.home}/.codex/config.toml:pre_tool_use:1:0"]
+    assert machine.install("codex") == []
+    machine.uninstall("codex")
+    assert machine.text(".codex/config.toml") == text
+
+
+@pytest.mark.parametrize("mood", ["broken", "old", "gone"])
+def test_a_codex_that_cannot_be_asked_leaves_the_hook_untrusted_and_that_is_said(machine: Machine, mood: str) -> None:
+    if mood == "gone":
+        (machine.bin / "codex").unlink()
+    else:
+        (machine.bin / "codex-mood").write_text(mood)
+    (note,) = machine.fulfil("codex").notes
+    assert "stays untrusted" in note and "/hooks" in note and "whisper-tui install codex" in note
+    machine.install("codex")
+    assert "trusted_hash" not in machine.text(".codex/config.toml")
+    machine.program("codex", Path(__file__).with_name("fake_codex.py"))
+    (machine.bin / "codex-mood").unlink(missing_ok=True)
+    machine.install("codex")
+    assert "trusted_hash" in machine.text(".codex/config.toml")
+    machine.uninstall("codex")
+    assert machine.files() == {}
+
+
+def test_a_codex_that_is_gone_takes_no_trust_with_it(machine: Machine) -> None:
+    machine.install("codex")
+    (machine.bin / "codex").unlink()
+    (note,) = machine.fulfil("codex").notes
+    assert "still trusts" in note
+    assert machine.install("codex") == []
+
+
+def test_codex_in_a_project_is_trusted_in_the_users_configuration(machine: Machine) -> None:
+    assert "trust the project" in machine.fulfil("codex", project=True).notes[0]
+    machine.install("codex", project=True)
+    assert set(machine.files()) == {
+        ".codex/config.toml",
+        "work/project/.codex/config.toml",
+        "work/project/.codex/hooks.json",
+        "work/project/.codex/rules/whisper_tui.rules",
+    }
+    assert f"{machine.project}/.codex/hooks.json:pre_tool_use:0:0" in machine.text(".codex/config.toml")
+
+
+def test_hooks_of_codex_behind_ours_have_to_be_trusted_anew_and_that_is_said(machine: Machine) -> None:
+    machine.install("codex")
+    text = machine.said(".codex/hooks.json")
+    text["hooks"]["PreToolUse"].append({"hooks": [{"type": "command", "command": "mine"}]})
+    machine.write(".codex/hooks.json", json.dumps(text))
+    assert "by their place" in machine.fulfil("codex", hook=False, mcp=False).notes[0]
+
+
+def test_the_directory_of_codex_may_be_elsewhere(machine: Machine) -> None:
+    machine.environ["CODEX_HOME"] = str(machine.home / "elsewhere")
+    machine.install("codex")
+    assert all(name.startswith("elsewhere/") for name in machine.files())
+
+
+def test_gemini_cli_counts_in_milliseconds_and_is_asked_only_for_its_own_shell(machine: Machine) -> None:
+    machine.install("gemini")
+    settings = machine.said(".gemini/settings.json")
+    (group,) = settings["hooks"]["BeforeTool"]
+    assert group["matcher"] == "^run_shell_command$"
+    assert group["hooks"][0]["timeout"] == 86_400_000
+    (telling,) = settings["hooks"]["AfterTool"]
+    assert telling["hooks"][0]["command"] == group["hooks"][0]["command"]
+    assert settings["mcpServers"]["whisper"]["trust"] is True
+    (rule,) = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
+    assert rule["toolName"] == "run_shell_command" and rule["decision"] == "allow"
+    assert rule["commandPrefix"] == f"{machine.bin}/whisper-tui exec"
+
+
+def test_gemini_cli_goes_on_asking_where_the_agent_runs_commands_itself(machine: Machine) -> None:
+    machine.install("gemini", agent_runs=True)
+    assert list(machine.files()) == [".gemini/settings.json"]
+    assert "--agent-runs" in machine.text(".gemini/settings.json")
+    assert "ask about each approved command" in machine.fulfil("gemini", agent_runs=True).notes[0]
+
+
+def test_the_home_of_gemini_cli_may_be_elsewhere(machine: Machine) -> None:
+    machine.environ["GEMINI_CLI_HOME"] = str(machine.home / "elsewhere")
+    machine.install("gemini")
+    assert all(name.startswith("elsewhere/.gemini/") for name in machine.files())
+
+
+def test_opencode_gets_a_plugin_and_is_not_asked_twice(machine: Machine) -> None:
+    machine.realistic("opencode")
+    machine.install("opencode")
+    text = machine.text(".config/opencode/opencode.jsonc")
+    assert '"edit": "ask", // always' in text
+    assert f'"bash": {{\n      "*": "ask",\n      "{machine.bin}/whisper-tui exec *": "allow"\n    }},' in text
+    assert '"whisper_*": "allow",\n  },' in text
+    plugin = machine.text(".config/opencode/plugin/whisper_tui.js")
+    assert f'const HOOK = ["{machine.bin}/whisper-tui", "hook", "opencode", "--deadline", "86100"]\n' in plugin
+
+
+def test_opencode_whose_shell_is_denied_stays_so(machine: Machine) -> None:
+    text = '{\n  "permission": {\n    "bash": "deny"\n  }\n}\n'
+    machine.write(".config/opencode/opencode.json", text)
+    machine.install("opencode")
+    assert machine.said(".config/opencode/opencode.json")["permission"]["bash"] == "deny"
+    machine.uninstall("opencode")
+    assert machine.text(".config/opencode/opencode.json") == text
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("XDG_CONFIG_HOME", "moved", {"moved/opencode/opencode.jsonc", "moved/opencode/plugin/whisper_tui.js"}),
+        ("OPENCODE_CONFIG", "my.json", {"my.json", ".config/opencode/plugin/whisper_tui.js"}),
+    ],
+)
+def test_the_files_of_opencode_may_be_elsewhere(
+    machine: Machine, variable: str, value: str, expected: set[str]
+) -> None:
+    machine.environ[variable] = str(machine.home / value)
+    machine.install("opencode")
+    assert set(machine.files()) == expected
