@@ -28,7 +28,7 @@ PROMPT = "Do as the script says."
 POLL_S = 0.05
 
 SetUp = Callable[[Stage], None]
-AskFor = Callable[[Program, str], Call]
+AskFor = Callable[[Program, Scene], Call]
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ def play(
 async def _play(
     program: Program, scenes: Sequence[Scene], directory: Path, ask_for: AskFor, set_up: SetUp, interrupt: bool
 ) -> Played:
-    turns = [*(ask_for(program, scene.command) for scene in scenes), Say("That was all.")]
+    turns = [*(ask_for(program, scene) for scene in scenes), Say("That was all.")]
     with ScriptedModel(program.dialect, turns) as model:
         stage = Stage(directory, program, model.url)
         set_up(stage)
         try:
-            async with Human(stage.home, scenes) as human:
+            async with Human(stage.home, scenes, lambda scene: model.answer(scenes.index(scene)) is not None) as human:
                 exit_code = await _run_client(stage, human, scenes[-1] if interrupt else None)
                 await _settled(human)
                 return Played(

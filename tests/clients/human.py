@@ -1,7 +1,7 @@
 """A human who looks at the queue through the port, and decides as a scene says."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -21,12 +21,14 @@ POLL_S = 0.02
 class Human:
     """Sits at the cockpit's data while a client works; use as an asynchronous context manager."""
 
-    def __init__(self, home: Path, scenes: Sequence[Scene]) -> None:
+    def __init__(self, home: Path, scenes: Sequence[Scene], told: Callable[[Scene], bool]) -> None:
+        """`told`: whether the model has been told anything about a scene."""
         places = Home(config=home / "config", state=home / "state", runtime=home / "run")
         self.port = RemoteSupervision(places)
         self.board = Board()
         self.problems: list[BaseException] = []
         """What went wrong while deciding."""
+        self._told = told
         self._scenes = tuple(dict.fromkeys(scenes))
         self._seen: set[tuple[str, float]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,7 +92,7 @@ class Human:
                 await self._once_it_wrote(record.id)
                 await self.port.signal(record.id, number, "tree", ME)
             case ApprovedTooLate():
-                while self.board.record(record.id).agent_gave_up is None:
+                while not self._told(scene):
                     await asyncio.sleep(POLL_S)
                 await self.decide(record, Approve())
             case NotDecided():

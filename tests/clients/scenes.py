@@ -32,7 +32,7 @@ class ApprovedThenSignalled:
 
 @dataclass(frozen=True)
 class ApprovedTooLate:
-    """The human agrees to the command as it is, but only when the client has stopped waiting."""
+    """The human agrees to the command as it is, but only when the model has been told that nobody has decided yet."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Scene:
     command: str
     """Different in every scene of a conversation: the human knows the scene by it."""
     human: Reaction = Approved()
+    ticket: str | None = None
+    """Of a call of the conversation that the model goes on waiting for, instead of asking for the command."""
 
 
 AS_IT_IS = Scene("echo approved in $PWD")
@@ -62,6 +64,8 @@ LEAVING = Scene("tail -f /dev/null & echo left one behind")
 LONG = Scene("seq 1 20000")
 """Writes 108,894 bytes."""
 LATE = Scene("echo it ran >> late-ran; cat late-ran", ApprovedTooLate())
+STILL_WAITING = Scene(LATE.command, NotDecided(), ticket="1")
+"""The first call of an instance always gets this ticket."""
 UNHEARD = Scene("touch unheard-ran", NotDecided())
 
 ALL = (AS_IT_IS, ANOTHER, NO, FAILING, KILLED, LEAVING, LONG)

@@ -8,7 +8,7 @@ import pytest
 from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
-from tests.clients.scenes import ALL, ANOTHER, AS_IT_IS, FAILING, KILLED, LATE, LEAVING, LONG, NO, UNHEARD
+from tests.clients.scenes import ALL, ANOTHER, AS_IT_IS, FAILING, KILLED, LATE, LEAVING, LONG, NO, UNHEARD, Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied, Exited, Signalled
 from whisper_tui.model.state import Ended, Waiting
@@ -20,9 +20,9 @@ SAVED = re.compile(r"(?:saved to|full output see): (\S+)")
 """How clients name the file that holds what is too long for the model."""
 
 
-def ask_for(program: Program, command: str) -> Call:
+def ask_for(program: Program, scene: Scene) -> Call:
     """The model calls the client's own shell tool."""
-    return program.shell(command)
+    return program.shell(scene.command)
 
 
 def set_up(stage: Stage) -> None:

@@ -8,15 +8,33 @@ import pytest
 from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
-from tests.clients.scenes import ALL, ANOTHER, AS_IT_IS, FAILING, KILLED, LEAVING, LONG, NO, UNHEARD
+from tests.clients.scenes import (
+    ALL,
+    ANOTHER,
+    AS_IT_IS,
+    FAILING,
+    KILLED,
+    LATE,
+    LEAVING,
+    LONG,
+    NO,
+    STILL_WAITING,
+    UNHEARD,
+    Scene,
+)
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied, Exited, Signalled, Withdrawn
 from whisper_tui.model.state import Ended, Waiting
 
+SHORT_S = 3
+"""Seconds in which an impatient server answers."""
 
-def ask_for(program: Program, command: str) -> Call:
-    """The model calls the tool that runs a line of bash."""
-    return program.mcp("run_shell_command", {"command": command, "description": "Do as the script says"})
+
+def ask_for(program: Program, scene: Scene) -> Call:
+    """The model calls the tool that runs a line of bash, or the one that waits."""
+    if scene.ticket is not None:
+        return program.mcp("wait", {"ticket": scene.ticket})
+    return program.mcp("run_shell_command", {"command": scene.command, "description": "Do as the script says"})
 
 
 def set_up(stage: Stage) -> None:
@@ -24,10 +42,23 @@ def set_up(stage: Stage) -> None:
     stage.whisper_tui("install", stage.program.name, "--yes", "--no-hook")
 
 
+def set_up_impatient(stage: Stage) -> None:
+    """The same with a server that has to answer soon."""
+    set_up(stage)
+    stage.change_settings(r'"mcp"(,\s+"--wait",\s+"\d+")?,', f'"mcp", "--wait", "{SHORT_S}",')
+
+
 @pytest.fixture(scope="session")
 def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """A conversation of every scene, one after the other, in one run of the client."""
     return play(program, ALL, tmp_path_factory.mktemp(f"{program.name}-mcp"), ask_for=ask_for, set_up=set_up)
+
+
+@pytest.fixture(scope="session")
+def impatient(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """The human thinks for longer than the client waits, about the first command; about the last one for ever."""
+    directory = tmp_path_factory.mktemp(f"{program.name}-mcp-impatient")
+    return play(program, (LATE, STILL_WAITING, UNHEARD), directory, ask_for=ask_for, set_up=set_up_impatient)
 
 
 @pytest.fixture(scope="session")
@@ -106,6 +137,27 @@ def test_of_a_hundred_kilobytes_every_byte_is_kept_and_the_model_sees_the_beginn
     assert state.output.out == sum(len(f"{number}\n") for number in range(1, 20_001))
     said = program.mcp_said(played.answer(LONG).result)
     assert "1\\n2\\n3\\n" in said if program.prefers_structured else "1\n2\n3\n" in said
+
+
+def test_a_command_that_nobody_decided_about_in_time_did_not_run_and_the_model_gets_a_ticket_for_it(program, impatient):
+    said = program.mcp_said(impatient.answer(LATE).result)
+    assert "Not approved yet, and nothing has run" in said
+    assert "pending_approval" in said
+    assert STILL_WAITING.ticket == impatient.record(LATE).id
+    assert f'Call `wait` with ticket "{STILL_WAITING.ticket}"' in said.replace('\\"', '"')
+
+
+def test_waiting_for_the_ticket_brings_the_answer_of_the_command_which_ran_once(program, impatient):
+    facts = {"stdout": "it ran\n", "stderr": "", "exitCode": 0}
+    assert_told(program, impatient.answer(STILL_WAITING).result, facts, "Output: it ran\n")
+    assert impatient.record(LATE).state.ending == Exited(code=0)
+    assert (impatient.workspace / "late-ran").read_text() == "it ran\n"
+
+
+def test_what_was_never_decided_never_ran(program, impatient):
+    assert "Not approved yet, and nothing has run" in program.mcp_said(impatient.answer(UNHEARD).result)
+    assert impatient.record(UNHEARD).attempt is None
+    assert not (impatient.workspace / "unheard-ran").exists()
 
 
 def test_what_waits_when_the_user_interrupts_the_client_never_runs_and_its_session_is_over(interrupted):
