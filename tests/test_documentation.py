@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.config.file import CockpitSettings, Configuration
+from whisper_tui.config.file import CockpitSettings, Configuration, McpSettings
 from whisper_tui.model.call import Session
 from whisper_tui.policy.risks import ALWAYS_ASKED
 from whisper_tui.supervisor.keeper import layout
@@ -90,6 +90,7 @@ def test_the_readme_installs_into_every_agent_that_has_a_page() -> None:
         ("supervisor", tuple(SupervisorSettings.model_fields)),
         ("cockpit", tuple(CockpitSettings.model_fields)),
         ("calling", tuple(CallingSettings.model_fields)),
+        ("mcp", tuple(McpSettings.model_fields)),
         ("rules.allow", ("name", "argv", "text", "justification")),
         ("rules.deny", ("name", "argv", "text", "justification")),
     ],

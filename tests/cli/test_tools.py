@@ -18,6 +18,7 @@ NAMES = [
     "TaskInput",
     "TaskStop",
     "read_file",
+    "wait",
 ]
 
 FUNCTION_CALLING = {

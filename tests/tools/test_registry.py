@@ -136,6 +136,7 @@ def test_the_standard_tools_publish_closed_schemas_and_complete_prompt_texts():
         "TaskInput",
         "TaskStop",
         "read_file",
+        "wait",
     ]
     for tool in registry.get_all_tools():
         assert tool.parameters_schema["additionalProperties"] is False

@@ -62,8 +62,8 @@ class Desk:
             then(key)
         self.bench.executor.finish(key)
 
-    async def withdrawn(self, call_id: str = "1") -> CallRecord:
-        return await self.bench.state(call_id, "ended")
+    async def left(self, call_id: str = "1") -> CallRecord:
+        return await self.bench.eventually(call_id, lambda record: record.agent_gave_up is not None, "left")
 
 
 @pytest.fixture

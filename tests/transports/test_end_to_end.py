@@ -138,14 +138,18 @@ async def test_progress_tells_the_client_that_a_human_is_waited_for(place):
         await answer(call)
 
 
-async def test_a_cancelled_request_withdraws_the_waiting_call(place):
+async def test_a_cancelled_call_waits_on_marked_and_the_same_request_is_given_its_answer(place):
     async with place.agent() as client:
         call = asked(client, "execute_command", THREE)
         call_id = await place.waiting()
         call.cancel()
-        row = await place.call(lambda row: row["id"] == call_id and row["state"] == "ended", "history")
-    assert row["ending"] == "withdrawn"
-    assert row["exit_code"] is None
+        async with asyncio.timeout(PATIENCE_S):
+            while (await place.rows("show", call_id))["agent_gave_up"] is None:
+                await asyncio.sleep(0.05)
+        again = asked(client, "execute_command", THREE)
+        await place.run("approve", call_id)
+        assert (await answer(again)).structured_content["return_code"] == 3
+        assert [row["id"] for row in await place.rows("history")] == [call_id]
 
 
 async def test_a_background_child_does_not_hold_the_answer_back_and_is_named(place):

@@ -43,7 +43,7 @@ async def test_the_tools_are_listed_truthfully_and_at_once(doorway, mode):
     async with doorway.client(mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert {"execute_command", "run_shell_command", "ExecCommand", "TaskOutput", "read_file"} <= set(tools)
-    looking = {"TaskList", "TaskStatus", "TaskOutput", "read_file"}
+    looking = {"TaskList", "TaskStatus", "TaskOutput", "read_file", "wait"}
     for tool in tools.values():
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema is None

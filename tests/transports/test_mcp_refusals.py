@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.transports.doorway import ECHO, RESULT
-from whisper_tui.model.ending import Exited, Withdrawn
+from whisper_tui.model.ending import Exited
 from whisper_tui.transports.mcp_lines import LONGEST_LINE
 
 
@@ -40,24 +40,25 @@ async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(doorway)
 
 
 @pytest.mark.parametrize("request_id", [7, "seven"])
-async def test_a_cancellation_withdraws_a_waiting_call_and_is_not_answered(doorway, desk, request_id):
+async def test_a_cancelled_call_waits_on_marked_and_is_not_answered(doorway, desk, bench, request_id):
     async with doorway.lines() as agent:
         await agent.initialize()
         agent.call(request_id, "execute_command", ECHO)
         await desk.waiting()
         agent.cancel(request_id, "AbortError: user pressed Esc")
-        record = await desk.withdrawn()
-        assert record.state.ending == Withdrawn(why="the agent cancelled it: AbortError: user pressed Esc")
+        record = await desk.left()
+        assert record.state.kind == "waiting"
+        assert record.agent_gave_up == "the agent cancelled it: AbortError: user pressed Esc"
         agent.request(8, "ping", {})
         assert (await agent.receive())["id"] == 8
 
 
-async def test_a_cancellation_in_the_era_without_a_handshake_withdraws_too(doorway, desk):
+async def test_a_cancelled_call_waits_on_in_the_era_without_a_handshake_too(doorway, desk):
     async with doorway.client(mode="2026-07-28") as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await desk.waiting()
         call.cancel()
-        assert isinstance((await desk.withdrawn()).state.ending, Withdrawn)
+        assert (await desk.left()).state.kind == "waiting"
 
 
 async def test_a_running_command_goes_on_when_its_agent_cancels_and_is_marked(doorway, desk, bench):

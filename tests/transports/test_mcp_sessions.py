@@ -22,7 +22,7 @@ async def test_a_command_longer_than_any_pipe_arrives_whole(doorway, desk, bench
     assert (await bench.record("1")).call.spec.command.text == text
 
 
-async def test_a_session_ends_with_its_connection_and_its_waiting_call_goes_on_waiting(doorway, desk, bench):
+async def test_a_session_ends_with_its_connection_and_its_waiting_call_waits_on_marked(doorway, desk, bench):
     async with doorway.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
@@ -32,7 +32,9 @@ async def test_a_session_ends_with_its_connection_and_its_waiting_call_goes_on_w
         while sessions["s1"].closed_at is None:
             await asyncio.sleep(0.01)
     assert sessions["s1"].closed_because == "the agent disconnected"
-    assert (await bench.record("1")).state.kind == "waiting"
+    record = await bench.record("1")
+    assert record.state.kind == "waiting"
+    assert record.agent_gave_up == "the agent disconnected"
 
 
 async def test_an_agent_that_comes_back_and_asks_again_gets_the_answer_of_the_same_call(doorway, desk, bench):

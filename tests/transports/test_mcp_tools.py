@@ -91,13 +91,20 @@ async def test_a_file_of_the_workspace_is_text_and_a_missing_one_an_error(doorwa
     assert missing.structured_content == {"error": "File not found: b.txt"} and missing.is_error is True
 
 
-async def test_a_cancelled_request_withdraws_the_question_about_a_file(doorway, bench):
+async def test_a_file_that_was_asked_for_and_left_is_read_when_it_is_asked_for_again(doorway, bench, desk, tmp_path):
+    path = str(tmp_path / "outside.txt")
+    (tmp_path / "outside.txt").write_text("from outside")
     async with doorway.client() as client:
-        call = asked(client, "read_file", path="/etc/hosts")
+        call = asked(client, "read_file", path=path)
         record = await waiting(bench, "read_file")
         call.cancel()
-        over = await bench.state(record.id, "ended")
-    assert over.state.ending.kind == "withdrawn"
+        await desk.left(record.id)
+        again = asked(client, "read_file", path=path)
+        await bench.eventually(record.id, lambda record: record.agent_gave_up is None)
+        await bench.approve(record.id)
+        result = await asyncio.wait_for(again, 30)
+    assert result.content[0].text == "from outside"
+    assert list(bench.supervisor._ledger.board.calls) == [record.id]
 
 
 class Post(AITool):

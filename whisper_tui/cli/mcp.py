@@ -16,7 +16,22 @@ def add(verbs: Verbs) -> None:
         details="It starts a supervisor if none runs; calls wait there until a human decides.",
     )
     parser.add_argument("--root", metavar="DIR", help="the agent's workspace (default: where it was started)")
+    parser.add_argument(
+        "--wait",
+        type=seconds,
+        metavar="SECONDS",
+        help="answer every call within SECONDS, with a ticket if need be (default: what the agent's program is known "
+        "to wait; name more where its own limit was raised)",
+    )
     parser.add_argument("--session", metavar="NAME", help="how the agent is called in the queue")
+
+
+def seconds(word: str) -> float:
+    """A positive number of seconds. Raises `ValueError`."""
+    number = float(word)
+    if not 0 < number < float("inf"):
+        raise ValueError(word)
+    return number
 
 
 def _relay(options: Options) -> int:
@@ -24,4 +39,4 @@ def _relay(options: Options) -> int:
 
     home = home_of(options)
     root = workspace(options.root, os.environ)
-    return run_relay(partial(reach, home), partial(connect, home), root=root, name=options.session)
+    return run_relay(partial(reach, home), partial(connect, home), root=root, name=options.session, wait_s=options.wait)

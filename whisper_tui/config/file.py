@@ -17,6 +17,7 @@ from whisper_tui.policy.rules_file import read_rules
 from whisper_tui.policy.tool_lists import allowances, denials
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.tui.calling.settings import CallingSettings
+from whisper_tui.tui.grace import GRACE_S, WhichCalls
 
 FILE_NAME = "config.toml"
 
@@ -30,6 +31,10 @@ class CockpitSettings(Value):
     """Name of the theme. None: the cockpit's own choice."""
     keymap: Literal["default", "vi"] = "default"
     """The set of keys that the user's own keys change."""
+    undo: WhichCalls = "grave"
+    """Which approvals can be taken back before they are sent: those of calls with a grave risk, every one, or none."""
+    undo_s: float = Field(default=GRACE_S, gt=0, le=60)
+    """Seconds that such an approval is held back."""
 
 
 class ToolSettings(Value):
@@ -47,6 +52,13 @@ class ToolSettings(Value):
     """The largest `timeout` of `execute_command`, in seconds."""
 
 
+class McpSettings(Value):
+    """The `[mcp]` table of the configuration file."""
+
+    wait_s: float | None = Field(default=None, gt=0, le=86_400)
+    """Seconds in which every call over MCP is answered. None: as long as the agent's program is known to wait."""
+
+
 class Configuration(Value):
     """All that the user has set."""
 
@@ -56,6 +68,7 @@ class Configuration(Value):
     keys: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
     """The keys of the cockpit's commands, by their ids; what of it cannot be done is told by the cockpit."""
     tools: ToolSettings = ToolSettings()
+    mcp: McpSettings = McpSettings()
     rules: Rules = Rules()
     """The rules of the file, and those that the lists of `tools` mean."""
 
@@ -78,6 +91,7 @@ def read(home: Home) -> Configuration:
         calling=_table(path, "calling", document, CallingSettings),
         keys=_keys(path, document),
         tools=tools,
+        mcp=_table(path, "mcp", document, McpSettings),
         rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),
     )
 

@@ -19,6 +19,7 @@ from whisper_tui.tools.read_file import ReadFileTool
 from whisper_tui.tools.registry import ToolRegistry
 from whisper_tui.tools.run_shell_command import RunShellCommandTool
 from whisper_tui.tools.tool_set import ToolSet
+from whisper_tui.tools.wait import WaitTool
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ def standard_registry(
         ),
         context=context,
     )
+    registry.register_tool(WaitTool(context, registry.get_tool_by_name))
     for tool_set in SETS:
         if not (whole_line and tool_set.name == "line"):
             registry.define_tool_set(tool_set)

@@ -1,7 +1,16 @@
-"""What known agent clients add to calls by themselves, so that a strict schema does not refuse their users."""
+"""What is known of agent clients: how long they wait, and what they add to calls by themselves."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from whisper_tui.model.call import ClientInfo
+
+UNKNOWN_WAIT_S = 45.0
+"""Seconds that a client surely waits of which nothing is known: a minute is the least among common ones."""
+
+LONG_WAIT_S = 24 * 3600.0
+"""Seconds that are as good as for ever, for clients that wait on as long as they hear of progress."""
 
 ADDED_KEYS: Mapping[str, frozenset[str]] = {
     # Gemini CLI adds this to every tool's schema that it shows its model, and forwards it.
@@ -10,7 +19,55 @@ ADDED_KEYS: Mapping[str, frozenset[str]] = {
 """By how the client's name begins: the argument keys that are the client's and not the agent's."""
 
 
+@dataclass(frozen=True)
+class Patience:
+    """How long a client waits for an answer, with a margin."""
+
+    wait_s: float
+    with_progress_s: float | None = None
+    """On standard input and output, where it is told of progress. None: that makes no difference."""
+    since: tuple[int, ...] = ()
+    """The first version of which `with_progress_s` is known."""
+
+
+PATIENCE: Mapping[str, Patience] = {
+    "claude": Patience(280.0, with_progress_s=LONG_WAIT_S, since=(2, 1, 329)),
+    "codex": Patience(280.0),
+    "gemini": Patience(570.0),
+    "opencode": Patience(50.0),
+    "goose": Patience(280.0),
+    # The official Python library, which waits for ever if its user does not say otherwise.
+    "mcp": Patience(280.0),
+}
+"""By how the client's name begins; the name of the library stands only for itself."""
+
+
+def patience(client: ClientInfo | None, *, progress: bool) -> float:
+    """Seconds in which a call must be answered. `progress`: whether reports about it reach the client by its pipe."""
+    name = client.name.lower() if client is not None else ""
+    known = next((PATIENCE[begin] for begin in PATIENCE if _is(name, begin)), None)
+    if client is None or known is None:
+        return UNKNOWN_WAIT_S
+    if progress and known.with_progress_s is not None and _version(client.version) >= known.since:
+        return known.with_progress_s
+    return known.wait_s
+
+
 def without_added_keys(client: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as the agent meant them."""
     added = frozenset[str]().union(*(keys for name, keys in ADDED_KEYS.items() if client.startswith(name)))
     return {name: value for name, value in arguments.items() if name not in added}
+
+
+def _is(name: str, begin: str) -> bool:
+    return name == begin if begin == "mcp" else name.startswith(begin)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The numbers that a version begins with; what comes after a part that is no number does not count."""
+    numbers: list[int] = []
+    for part in text.split("."):
+        if not (part.isascii() and part.isdigit()):
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from whisper_tui.model.call import Session, SessionHello
+from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.tools import ToolContext, ToolRegistry, standard_registry
+from whisper_tui.transports.client_habits import LONG_WAIT_S
 from whisper_tui.transports.goodbye import Heard, goodbye
 from whisper_tui.transports.mcp_progress import Overview
 
@@ -24,6 +25,8 @@ VERSION = 1
 
 PROGRESS_EVERY_S = 10.0
 
+GONE = "the agent disconnected"
+
 
 class McpDoor:
     """Serves any number of agents over one supervision; each connection is one session."""
@@ -34,11 +37,14 @@ class McpDoor:
         *,
         registry: Callable[[ToolContext], ToolRegistry] = standard_registry,
         progress_interval_s: float = PROGRESS_EVERY_S,
+        wait_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`wait_s`: seconds in which calls are answered. None: as long as each client is known to wait."""
         self._supervision = supervision
         self._registry = registry
         self._progress_interval_s = progress_interval_s
+        self._wait_s = wait_s
         self._overview = Overview(supervision, clock)
         self._connections: dict[str, asyncio.StreamWriter] = {}
         """By session id: the connection that speaks for it now."""
@@ -51,6 +57,7 @@ class McpDoor:
         """Serve one connection. Cancelled, it says goodbye, and the session stays open for the agent's return."""
         try:
             session = await self._supervision.open_session(_checked(hello))
+            agent = await self._agent(ToolContext(self._supervision, session), _wait_s(hello))
         except WhisperError as error:
             await _say(writer, {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})
             return
@@ -59,7 +66,7 @@ class McpDoor:
         heard = Heard()
         try:
             await _say(writer, {"ok": True, "session_id": session.id})
-            await self._serve(session, reader, writer, heard)
+            await agent.serve(reader, writer, heard)
         except ConnectionError:
             pass
         except asyncio.CancelledError:
@@ -71,15 +78,19 @@ class McpDoor:
             if self._connections.get(session.id) is writer:
                 del self._connections[session.id]
                 if not supervisor_stops:
-                    await self._supervision.close_session(session.id, "the agent disconnected")
+                    await agent.leave(GONE)
+                    await self._supervision.close_session(session.id, GONE)
+            await agent.close()
 
-    async def _serve(
-        self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard
-    ) -> None:
+    async def _agent(self, context: ToolContext, wait_s: float | None) -> "McpSession":
         await self.prepare()
-        registry = self._registry(ToolContext(self._supervision, session))
-        agent = _session_class()(self._supervision, session, registry, self._overview, self._progress_interval_s)
-        await agent.serve(reader, writer, heard)
+        return _session_class()(
+            context,
+            self._registry(context),
+            self._overview,
+            self._progress_interval_s,
+            wait_s=self._wait_s if wait_s is None else wait_s,
+        )
 
 
 def _session_class() -> "type[McpSession]":
@@ -106,6 +117,18 @@ def _checked(hello: dict[str, Any]) -> SessionHello:
             f"the workspace {asked.root} is not a directory", hint="Name an existing one with `whisper-tui mcp --root`"
         )
     return asked
+
+
+def _wait_s(hello: dict[str, Any]) -> float | None:
+    """Seconds in which calls must be answered, as the agent's user has set them. Raises `InvalidRequest`."""
+    wait_s = hello.get("wait_s")
+    if wait_s is None:
+        return None
+    if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 < wait_s <= LONG_WAIT_S:
+        raise InvalidRequest(
+            f"{wait_s!r} is no number of seconds to wait", hint=f"Name one above 0, and at most {LONG_WAIT_S:.0f}"
+        )
+    return float(wait_s)
 
 
 async def _say(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 import mcp_types as types
 
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import CallRecord
 from whisper_tui.tools import AITool, Answer, ToolFailure
+from whisper_tui.tools.pending import pending, pending_text
 
 CALL_ID = "whisper-tui/call-id"
 TOLD = "whisper-tui/told"
@@ -13,6 +15,8 @@ TOLD = "whisper-tui/told"
 INSTRUCTIONS = """\
 These tools run commands on the user's machine under whisper_tui, where a human watches every command.
 - A human may be asked before a command runs. The answer can take minutes: wait for it, and do not send the call again.
+- An answer with the status `pending_approval`, `approved` or `running` is no result: it holds a `ticket`. Call `wait` \
+with that ticket until the result is there. `pending_approval` means that nothing has run and nothing was refused.
 - A denied call fails and says why in the human's own words. Nothing ran. Follow the words; do not try another way to \
 do what was denied.
 - The human may change a command before it runs. Then the answer says what ran instead.
@@ -51,6 +55,12 @@ def answered(answer: Answer, call_id: str) -> types.CallToolResult:
         return _result(answer.result, answer.text, is_error=answer.failed, meta=meta)
     content: list[types.ContentBlock] = [_text(answer.told), _text(answer.text)]
     return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {TOLD: answer.told})
+
+
+def still_open(record: CallRecord) -> types.CallToolResult:
+    """The answer to a call whose client can wait no longer: where it stands, and its ticket."""
+    result = pending(record)
+    return _result(result, pending_text(result), is_error=False, meta={CALL_ID: record.id})
 
 
 def plain(tool: AITool, result: Any) -> types.CallToolResult:

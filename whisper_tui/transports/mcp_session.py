@@ -1,7 +1,7 @@
 """One agent that speaks MCP: the official SDK serves the protocol, the tools do the work."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -10,14 +10,16 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
 from whisper_tui import __version__
-from whisper_tui.model.call import CallRequest, ClientInfo, Session
+from whisper_tui.model.call import ClientInfo
 from whisper_tui.model.command import digest
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.port import Supervision
-from whisper_tui.tools import Answer, SupervisedTool, ToolRegistry, UnknownTool
-from whisper_tui.transports.client_habits import without_added_keys
+from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
+from whisper_tui.tools.arguments import check_arguments
+from whisper_tui.tools.wait import WAIT
+from whisper_tui.transports.client_habits import patience, without_added_keys
 from whisper_tui.transports.goodbye import Heard
-from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared, failed_by, plain
+from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared, failed_by, plain, still_open
+from whisper_tui.transports.mcp_calls import Calls, Followed
 from whisper_tui.transports.mcp_lines import serve_lines
 from whisper_tui.transports.mcp_progress import Overview
 
@@ -28,28 +30,36 @@ Context = ServerRequestContext[Any, Any]
 
 
 class McpSession:
-    """Answers one connection. What it has submitted goes on when the connection ends."""
+    """Answers one agent. What it has submitted goes on when the agent is gone."""
 
     def __init__(
         self,
-        supervision: Supervision,
-        session: Session,
+        context: ToolContext,
         registry: ToolRegistry,
         overview: Overview,
         progress_interval_s: float,
+        *,
+        wait_s: float | None = None,
     ) -> None:
-        self._supervision = supervision
-        self._session = session
+        """`wait_s`: seconds in which every call is answered. None: what is known of the agent's program decides."""
+        self._supervision = context.supervision
+        self._session = context.session
         self._registry = registry
         self._overview = overview
         self._progress_interval_s = progress_interval_s
-        self._client: ClientInfo | None = session.client
-        self._unanswered: dict[str, asyncio.Task[str]] = {}
-        """By request id: the submission whose call nobody has been told the end of."""
+        self._wait_s = wait_s
+        self._client: ClientInfo | None = context.session.client
+        self._calls = Calls(context, registry)
+        self._unanswered: dict[str, asyncio.Task[Followed]] = {}
+        """By request id: the call whose answer it waits for."""
         self._keys_used: dict[str, int] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard) -> None:
         """Speak until the agent's side ends; `heard` counts its lines."""
+        await serve_lines(self.server(), reader, writer, heard)
+
+    def server(self) -> Server[object]:
+        """What answers the agent's messages."""
         server: Server[object] = Server(
             "whisper_tui",
             version=__version__,
@@ -59,7 +69,15 @@ class McpSession:
         )
         server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
         server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, self._cancelled)
-        await serve_lines(server, reader, writer, heard)
+        return server
+
+    async def leave(self, why: str) -> None:
+        """The agent is gone: what it waits for waits on, marked."""
+        await self._calls.leave_all(why)
+
+    async def close(self) -> None:
+        """Follow its calls no more."""
+        await self._calls.close()
 
     async def _initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
         await self._introduce(ctx)
@@ -77,41 +95,68 @@ class McpSession:
         except UnknownTool as error:
             raise MCPError(types.INVALID_PARAMS, error.sentence()) from error
         try:
+            if tool.name == WAIT:
+                checked = check_arguments(tool.name, tool.parameters_schema, arguments)
+                opening = self._calls.of_ticket(checked["ticket"])
+                return await self._answer(ctx, opening, checked.get("wait_s"))
             if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
-                return await self._run(ctx, tool, arguments)
+                key = self._key(str(ctx.request_id), tool.name, arguments)
+                return await self._answer(ctx, self._calls.submit(tool, arguments, key))
             return plain(tool, await self._registry.call(tool.name, arguments))
         except WhisperError as error:
             return failed_by(tool, error)
 
-    async def _run(self, ctx: Context, tool: SupervisedTool, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def _answer(
+        self, ctx: Context, opening: Coroutine[Any, Any, Followed], wait_s: float | None = None
+    ) -> types.CallToolResult:
+        """The answer to a call, or a ticket for it when the client can wait no longer, or was asked not to."""
         request_id = str(ctx.request_id)
-        request = tool.request(arguments, key=self._key(request_id, tool.name, arguments))
-        submission = asyncio.create_task(self._supervision.submit(request))
-        self._unanswered[request_id] = submission
-        call_id: str | None = None
+        # A cancelled request must not leave a half-made submission behind: the task goes on to its end.
+        self._unanswered[request_id] = task = asyncio.create_task(opening)
         try:
-            # A cancelled request must not leave a half-made submission behind: the task goes on to its end.
-            call_id = await asyncio.shield(submission)
-            answer = await self._follow(ctx, tool, request, call_id)
-        except WhisperError as error:
+            call = await asyncio.shield(task)
+            result = await self._result(ctx, call, wait_s)
+        except WhisperError:
             self._unanswered.pop(request_id, None)
-            return failed_by(tool, error, call_id)
+            raise
         self._unanswered.pop(request_id, None)
-        return answered(answer, call_id)
+        return result
 
-    async def _follow(self, ctx: Context, tool: SupervisedTool, request: CallRequest, call_id: str) -> Answer:
-        if not ctx.meta or ctx.meta.get("progress_token") is None:
-            return await tool.follow(request, call_id)
-        async with self._overview.reporting(call_id, ctx.session.report_progress, self._progress_interval_s):
-            return await tool.follow(request, call_id)
+    async def _result(self, ctx: Context, call: Followed, wait_s: float | None) -> types.CallToolResult:
+        bound = self._bound(ctx)
+        try:
+            answer = await self._follow(ctx, call, bound if wait_s is None else min(wait_s, bound))
+        except WhisperError as error:
+            return failed_by(call.tool, error, call.call_id)
+        if answer is None:
+            return still_open(await self._supervision.record(call.call_id))
+        return answered(answer, call.call_id)
+
+    async def _follow(self, ctx: Context, call: Followed, seconds: float) -> Answer | None:
+        if not _wants_progress(ctx):
+            return await self._calls.answer(call, seconds)
+        async with self._overview.reporting(call.call_id, ctx.session.report_progress, self._progress_interval_s):
+            return await self._calls.answer(call, seconds)
+
+    def _bound(self, ctx: Context) -> float:
+        """Seconds in which this request must be answered."""
+        if self._wait_s is not None:
+            return self._wait_s
+        return patience(self._client, progress=_wants_progress(ctx))
 
     async def _cancelled(self, _ctx: Context, params: types.CancelledNotificationParams) -> None:
-        """Withdraw the call of a cancelled request; one that was answered, or is unknown, is nobody's business."""
-        submission = self._unanswered.pop(str(params.request_id), None)
-        if submission is None:
+        """Leave the call of a cancelled request; one that was answered, or is unknown, is nobody's business.
+
+        To give up waiting is not to take back: many clients cancel because a human thinks longer than they wait.
+        """
+        opening = self._unanswered.pop(str(params.request_id), None)
+        if opening is None:
             return
-        why = "the agent cancelled it" + (f": {params.reason}" if params.reason else "")
-        await self._supervision.withdraw(await submission, why)
+        try:
+            call = await opening
+        except WhisperError:
+            return
+        await self._calls.leave(call, "the agent cancelled it" + (f": {params.reason}" if params.reason else ""))
 
     async def _introduce(self, ctx: Context) -> None:
         """Record which program the agent is, as soon as it has said so."""
@@ -132,3 +177,7 @@ class McpSession:
         key = f"mcp {request_id} {digest(f'{tool} {sorted(arguments.items())!r}')}"
         self._keys_used[key] = number = self._keys_used.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
+
+
+def _wants_progress(ctx: Context) -> bool:
+    return ctx.meta is not None and ctx.meta.get("progress_token") is not None

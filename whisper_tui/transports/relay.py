@@ -47,11 +47,23 @@ def workspace(chosen: str | None, environ: Mapping[str, str]) -> str:
     return str(Path(chosen or (said if said and Path(said).is_dir() else ".")).absolute())
 
 
-def run_relay(reach: Reach, look: Look, *, root: str, name: str | None = None, stdin: int = 0, stdout: int = 1) -> int:
-    """Relay until the agent closes `stdin` or ends this process. Returns the exit code."""
+def run_relay(
+    reach: Reach,
+    look: Look,
+    *,
+    root: str,
+    name: str | None = None,
+    wait_s: float | None = None,
+    stdin: int = 0,
+    stdout: int = 1,
+) -> int:
+    """Relay until the agent closes `stdin` or ends this process. Returns the exit code.
+
+    `wait_s`: seconds in which the agent's program must have its answers. None: the supervisor knows the program.
+    """
     for descriptor in (stdin, stdout):
         os.set_blocking(descriptor, True)
-    relay = Relay(reach, look, root=root, name=name, stdout=stdout)
+    relay = Relay(reach, look, root=root, name=name, wait_s=wait_s, stdout=stdout)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -97,11 +109,14 @@ class _Link:
 class Relay:
     """The agent's side calls `send`; a thread per connection takes what comes back."""
 
-    def __init__(self, reach: Reach, look: Look, *, root: str, name: str | None, stdout: int) -> None:
+    def __init__(
+        self, reach: Reach, look: Look, *, root: str, name: str | None, stdout: int, wait_s: float | None = None
+    ) -> None:
         self._reach = reach
         self._look = look
         self._root = root
         self._name = name
+        self._wait_s = wait_s
         self._stdout = stdout
         self._session_id: str | None = None
         self._memory = Memory()
@@ -179,7 +194,7 @@ class Relay:
             "environment": {name: value for name, value in os.environ.items() if _is_text(name + value)},
             "resume": self._session_id,
         }
-        return {"door": "mcp", "version": VERSION, "session": session}
+        return {"door": "mcp", "version": VERSION, "wait_s": self._wait_s, "session": session}
 
     def _take(self, link: _Link) -> None:
         """Pass on what comes from the supervisor until the connection ends; then see that the agent is served."""

@@ -100,7 +100,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         """Wait for the start, then for the foreground window, and answer with what there is."""
         supervision = self._context.supervision
         record = await supervision.record(call_id)
-        if record.call.key != request.key:
+        if record.call.key != request.key and not isinstance(record.state, Ended):
             return self._answer(record, self._already_running(record))
         record = await supervision.started(call_id)
         if isinstance(record.state, Running):

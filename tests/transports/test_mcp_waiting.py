@@ -1,0 +1,291 @@
+"""Calls that take longer than their client waits: a ticket, going on to wait, and asking for the same again."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.transports.doorway import ECHO, RESULT, Doorway
+from whisper_tui.model.call import ClientInfo
+from whisper_tui.model.event import AgentReturned, Event
+from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.transports.client_habits import LONG_WAIT_S, UNKNOWN_WAIT_S, patience
+from whisper_tui.transports.mcp import McpDoor
+
+
+@pytest.fixture
+def hasty(bench, tmp_path):
+    """A door that answers every call in the time that it is told."""
+
+    @asynccontextmanager
+    async def opened(seconds):
+        door = McpDoor(bench.supervisor, wait_s=seconds, progress_interval_s=0.05)
+        async with Doorway(door, tmp_path / "hasty", bench.workspace).open() as doorway:
+            yield doorway
+
+    return opened
+
+
+def status(result):
+    return result.structured_content["status"]
+
+
+def only_call(bench):
+    (call_id,) = bench.supervisor._ledger.board.calls
+    return call_id
+
+
+async def test_a_call_that_nobody_decides_about_is_answered_with_a_ticket_and_its_result_fetched_with_it(
+    hasty, desk, bench
+):
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        result = await client.call_tool("execute_command", ECHO)
+        assert status(result) == "pending_approval"
+        assert result.structured_content["ticket"] == "1"
+        assert result.content[0].text.startswith("Not approved yet, and nothing has run")
+        assert "return_code" not in json.dumps(result.structured_content)
+        again = await client.call_tool("wait", {"ticket": "1"})
+        assert status(again) == "pending_approval"
+        await desk.approve_and_run()
+        final = await client.call_tool("wait", {"ticket": "1"})
+    assert final.structured_content == RESULT
+    assert final.is_error is False
+    assert only_call(bench) == "1"
+
+
+async def test_waiting_for_a_ticket_is_answered_as_soon_as_the_result_is_there(doorway, desk, bench):
+    async with doorway.client() as client:
+        first = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await desk.waiting()
+        waits = asyncio.create_task(client.call_tool("wait", {"ticket": "1"}))
+        assert status(await client.call_tool("wait", {"ticket": "1", "wait_s": 0})) == "pending_approval"
+        await desk.approve_and_run()
+        results = [await asyncio.wait_for(task, 30) for task in (first, waits)]
+    assert [result.structured_content for result in results] == [RESULT, RESULT]
+
+
+async def test_a_command_that_runs_on_is_answered_as_running_and_never_as_a_result(hasty, desk, bench):
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        await client.call_tool("run_shell_command", {"command": "make"})
+        await bench.approve("1")
+        key = await bench.ordered("1")
+        assert status(await client.call_tool("wait", {"ticket": "1"})) in {"approved", "running"}
+        bench.executor.spawn(key)
+        await bench.state("1", "running")
+        runs = await client.call_tool("wait", {"ticket": "1"})
+        assert status(runs) == "running"
+        assert "exitCode" not in json.dumps(runs.structured_content)
+        bench.executor.finish(key)
+        final = await client.call_tool("wait", {"ticket": "1"})
+    assert final.structured_content["exitCode"] == 0
+
+
+async def test_a_denial_is_told_through_the_ticket_word_for_word(hasty, bench):
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        await client.call_tool("execute_command", ECHO)
+        await bench.deny("1", "not on a Friday")
+        final = await client.call_tool("wait", {"ticket": "1"})
+    assert final.is_error is True
+    assert "not on a Friday" in final.content[0].text
+
+
+async def test_an_edit_is_told_through_the_ticket(hasty, desk, bench):
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        await client.call_tool("ExecCommand", {"cmd": "make"})
+        record = await desk.waiting()
+        edited = record.spec.model_copy(update={"command": record.spec.command.model_copy(update={"text": "make -n"})})
+        await desk.approve_and_run(edited=edited)
+        final = await client.call_tool("wait", {"ticket": "1"})
+    assert "What ran: make -n" in final.content[0].text
+    assert final.content[1].text.startswith("Process exited with code 0")
+
+
+async def test_a_tool_of_its_own_is_carried_out_while_nobody_listens_and_its_result_is_kept(hasty, bench, tmp_path):
+    (tmp_path / "outside.txt").write_text("from outside")
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        pending = await client.call_tool("read_file", {"path": str(tmp_path / "outside.txt")})
+        assert status(pending) == "pending_approval"
+        await bench.approve("1")
+        await bench.state("1", "ended")
+        final = await client.call_tool("wait", {"ticket": "1"})
+    assert final.content[0].text == "from outside"
+
+
+async def test_a_task_can_be_waited_for_by_its_number(doorway, desk, bench):
+    async with doorway.client() as client:
+        call = asyncio.create_task(client.call_tool("ExecCommand", {"cmd": "make", "yield_time_ms": 0}))
+        await desk.waiting()
+        await bench.approve("1")
+        key = await bench.ordered("1")
+        bench.executor.spawn(key)
+        assert (await asyncio.wait_for(call, 30)).structured_content["result"]["disposition"] == "promoted_to_task"
+        assert status(await client.call_tool("wait", {"ticket": "1", "wait_s": 0.05})) == "running"
+        bench.executor.finish(key)
+        final = await client.call_tool("wait", {"ticket": "1"})
+    assert final.structured_content["result"]["disposition"] == "completed"
+
+
+@pytest.mark.parametrize("ticket", ["99", "nonsense", ""])
+async def test_an_unknown_ticket_is_an_error_that_says_so(doorway, ticket):
+    async with doorway.client() as client:
+        result = await client.call_tool("wait", {"ticket": ticket})
+    assert result.is_error is True
+    assert f"There is no ticket {ticket!r} in this session" in result.content[0].text
+
+
+async def test_the_ticket_of_another_session_is_unknown_here(doorway, desk):
+    async with doorway.client() as first, doorway.client() as second:
+        call = asyncio.create_task(first.call_tool("execute_command", ECHO))
+        await desk.waiting()
+        result = await second.call_tool("wait", {"ticket": "1"})
+        assert result.is_error is True
+        assert "There is no ticket '1' in this session" in result.content[0].text
+        await desk.approve_and_run()
+        await asyncio.wait_for(call, 30)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"ticket": 1}, {"ticket": "1", "wait_s": -1}, {"ticket": "1", "x": 1}])
+async def test_wrong_arguments_of_wait_are_named(doorway, arguments):
+    async with doorway.client() as client:
+        result = await client.call_tool("wait", arguments)
+    assert result.is_error is True
+    assert "argument" in result.content[0].text
+
+
+async def test_the_same_request_after_a_ticket_is_the_same_call(hasty, desk, bench):
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        assert status(await client.call_tool("execute_command", ECHO)) == "pending_approval"
+        assert status(await client.call_tool("execute_command", ECHO)) == "pending_approval"
+        await desk.approve_and_run()
+        assert (await client.call_tool("execute_command", ECHO)).structured_content == RESULT
+        assert only_call(bench) == "1"
+        after = await client.call_tool("execute_command", ECHO)
+    assert after.structured_content["ticket"] == "2", "what was answered is over: the next is a call of its own"
+
+
+@pytest.mark.parametrize("policy", ["reuse_running", "start_new"])
+async def test_an_exec_command_that_was_cancelled_is_answered_when_it_is_sent_again(doorway, desk, bench, policy):
+    arguments = {"cmd": "make", "duplicate_policy": policy}
+    async with doorway.client() as client:
+        call = asyncio.create_task(client.call_tool("ExecCommand", arguments))
+        await desk.waiting()
+        call.cancel()
+        await desk.left()
+        again = asyncio.create_task(client.call_tool("ExecCommand", arguments))
+        await bench.eventually("1", lambda record: record.agent_gave_up is None)
+        await desk.approve_and_run()
+        result = await asyncio.wait_for(again, 30)
+    assert result.structured_content["result"]["disposition"] == "completed"
+    assert only_call(bench) == "1"
+
+
+async def test_a_call_that_was_cancelled_ends_meanwhile_and_its_answer_is_given_to_the_same_request(
+    doorway, desk, bench
+):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        await desk.waiting()
+        agent.cancel(1, "timed out")
+        await desk.left()
+        await desk.approve_and_run()
+        await bench.state("1", "ended")
+        agent.call(2, "execute_command", ECHO)
+        assert (await agent.receive_answer(2))["result"]["structuredContent"] == RESULT
+    assert only_call(bench) == "1"
+
+
+async def test_two_equal_requests_at_once_are_two_calls(doorway, desk, bench):
+    async with doorway.client() as client:
+        calls = [asyncio.create_task(client.call_tool("execute_command", ECHO)) for _ in range(2)]
+        await desk.approve_and_run("1")
+        await desk.approve_and_run("2")
+        for call in calls:
+            assert (await asyncio.wait_for(call, 30)).structured_content == RESULT
+
+
+async def test_an_agent_that_does_not_come_back_for_its_ticket_is_marked_and_unmarked_when_it_does(
+    hasty, desk, bench, monkeypatch
+):
+    monkeypatch.setattr("whisper_tui.transports.mcp_calls.RETURNS_WITHIN_S", 0.05)
+    async with hasty(0.05) as doorway, doorway.client() as client:
+        await client.call_tool("execute_command", ECHO)
+        assert (await desk.left()).agent_gave_up == "the agent did not come back for the answer"
+        facts: list[Event] = []
+        bench.supervisor._ledger.listen(facts.append)
+        await client.call_tool("wait", {"ticket": "1"})
+        assert any(isinstance(fact, AgentReturned) for fact in facts)
+        await desk.left()
+        await desk.approve_and_run()
+        assert (await client.call_tool("wait", {"ticket": "1"})).structured_content == RESULT
+    assert only_call(bench) == "1"
+
+
+async def test_a_ticket_is_good_after_the_supervisor_stopped_and_came_back(bench, tmp_path, desk):
+    door = McpDoor(bench.supervisor, wait_s=0.05)
+    async with Doorway(door, tmp_path / "one", bench.workspace).open() as doorway, doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        ticket = (await agent.receive_answer(1))["result"]["structuredContent"]["ticket"]
+        session_id = agent.greeting["session_id"]
+        await doorway.stop()
+    await bench.restart()
+    door = McpDoor(bench.supervisor)
+    second = Doorway(door, tmp_path / "two", bench.workspace)
+    async with second.open(), second.lines(second.hello(resume=session_id)) as agent:
+        await agent.initialize()
+        agent.call(2, "wait", {"ticket": ticket})
+        await desk.approve_and_run()
+        assert (await agent.receive_answer(2))["result"]["structuredContent"] == RESULT
+
+
+async def test_where_the_user_wants_it_a_run_is_stopped_when_its_agent_cancels(bench, doorway, desk):
+    bench.supervisor._settings = SupervisorSettings(when_agent_cancels="stop")
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        await desk.waiting()
+        await bench.approve("1")
+        bench.executor.spawn(await bench.ordered("1"))
+        await bench.state("1", "running")
+        agent.cancel(1)
+        assert (await desk.left()).stopping is True
+
+
+async def test_the_hello_says_how_long_the_agent_waits(doorway, desk):
+    async with doorway.lines(doorway.hello() | {"wait_s": 0.05}) as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        result = (await agent.receive_answer(1))["result"]
+    assert result["structuredContent"]["status"] == "pending_approval"
+
+
+@pytest.mark.parametrize("wait_s", [0, -1, "long", True, 1e9])
+async def test_a_hello_with_an_impossible_wait_is_refused(doorway, wait_s):
+    async with doorway.lines(doorway.hello() | {"wait_s": wait_s}) as agent:
+        assert "no number of seconds to wait" in agent.greeting["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "progress", "seconds"),
+    [
+        ("opencode", "1.18.33", True, 50),
+        ("codex-mcp-client", "0.169.0", True, 280),
+        ("gemini-cli-mcp-client", "0.61.0", False, 570),
+        ("claude-code", "2.1.329", True, LONG_WAIT_S),
+        ("claude-code", "2.2.0", True, LONG_WAIT_S),
+        ("claude-code", "2.1.329", False, 280),
+        ("claude-code", "2.1.197", True, 280),
+        ("claude-code", "next", True, 280),
+        ("mcp", "0.1.0", False, 280),
+        ("mcp-inspector", "2.12.0", False, UNKNOWN_WAIT_S),
+        ("something else", "1", True, UNKNOWN_WAIT_S),
+    ],
+)
+def test_each_client_is_answered_before_it_gives_up(name, version, progress, seconds):
+    assert patience(ClientInfo(name=name, version=version), progress=progress) == seconds
+
+
+def test_a_client_that_has_not_said_who_it_is_is_taken_for_an_impatient_one():
+    assert patience(None, progress=True) == UNKNOWN_WAIT_S
