@@ -74,6 +74,18 @@ def test_bytes_of_one_letter_may_come_in_two_pieces() -> None:
         assert screen(data[:cut], data[cut:]).text() == "ä€日\n"
 
 
+def test_another_size_keeps_what_is_around_the_cursor() -> None:
+    emulator = screen(b"one\r\ntwo", lines=10)
+    emulator.resize(3, 20)
+    assert emulator.text() == "one\ntwo\n" and emulator.cursor == (1, 3)
+    emulator.resize(1, 20)
+    assert emulator.text() == "two\n" and emulator.cursor == (0, 3)
+    emulator.resize(5, 2)
+    assert emulator.text() == "tw\n"
+    emulator.feed(b"\r\nx")
+    assert emulator.text() == "tw\nx\n"
+
+
 def test_questions_are_answered_once() -> None:
     emulator = screen(b"ab\x1b[6n")
     assert emulator.take_replies() == b"\x1b[1;3R"

@@ -8,8 +8,12 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import SignalTarget
 from whisper_tui.model.state import CallRecord, Running
 from whisper_tui.tui.commands import is_alive
+from whisper_tui.tui.processes.sample import Sample
+from whisper_tui.tui.screens.background import BackgroundScreen, BehindWanted
 from whisper_tui.tui.screens.confirm import ConfirmKillScreen, HowToKill
 from whisper_tui.tui.screens.signals import SignalScreen, SignalWanted
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.usage_line import UsageLine
 from whisper_tui.tui.words import count, signal_name, told
 
 if TYPE_CHECKING:
@@ -24,7 +28,7 @@ class Signalling:
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """What each command does, by its id."""
-        return {"signal": self.signal, "kill": self.kill}
+        return {"signal": self.signal, "kill": self.kill, "pause": self.pause, "background": self.background}
 
     def signal(self) -> None:
         """Choose a signal and send it."""
@@ -38,6 +42,26 @@ class Signalling:
 
         screen = SignalScreen(record.id, leader_alive=isinstance(record.state, Running))
         self._screen.app.push_screen(screen, chosen)
+
+    def pause(self) -> None:
+        """Stop the whole tree without ending it, or let it go on if it is stopped."""
+        record = self._screen.shown
+        if record is not None:
+            paused = is_paused(record, self._screen.query_one(UsageLine).sample)
+            self._send(record.id, signal.SIGCONT if paused else signal.SIGSTOP, "tree")
+
+    def background(self) -> None:
+        """List what was left running, and go to it or end it."""
+
+        def chosen(wanted: BehindWanted | None) -> None:
+            if wanted is None:
+                return
+            self._screen.query_one(CallList).select(wanted.call_id, by_hand=True)
+            self._screen.refresh_call()
+            if wanted.kill:
+                self.kill()
+
+        self._screen.app.push_screen(BackgroundScreen(self._screen.board, self._screen.clock), chosen)
 
     def kill(self) -> None:
         """End the whole tree, after asking."""
@@ -71,6 +95,14 @@ class Signalling:
             screen.tell(told(error), severity="warning")
         else:
             screen.tell(f"{signal_name(number)} was sent to call {call_id}.")
+
+
+def is_paused(record: CallRecord, sample: Sample | None) -> bool:
+    """Whether a run stands still: by the last signal that was sent to it from here, else by what its processes do."""
+    for number in reversed(record.signals):
+        if number in {signal.SIGSTOP, signal.SIGCONT}:
+            return number == signal.SIGSTOP
+    return sample is not None and sample.paused
 
 
 def _what_dies(record: CallRecord) -> str:

@@ -13,8 +13,19 @@ RUN: tuple[Command, ...] = (
         "terminal",
         True,
     ),
+    Command(
+        "pause",
+        "p",
+        "Pause",
+        "Pause what runs with everything it started, or let it continue; its timeout goes on.",
+        "Run",
+        "alive",
+        True,
+    ),
     Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive", True),
     Command(
         "kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive", True
     ),
+    Command("retry", "ctrl+r", "Retry", "Ask again for what has ended, in its session.", "Run", "ended", True),
+    Command("background", "b", "Background", "List everything that was left running, of all sessions.", "Run"),
 )

@@ -61,6 +61,19 @@ class _Screen(pyte.Screen):
             self.dirty.update(range(self.lines))
         super().reset_mode(*args, **kwargs)
 
+    def fit(self, lines: int, columns: int) -> None:
+        """Have another size. Unlike pyte's own, rows go at the top only as far as the cursor needs the room."""
+        gone = max(0, self.cursor.y + 1 - lines)
+        rows = {row - gone: line for row, line in self.buffer.items() if gone <= row < gone + lines}
+        self.buffer.clear()
+        self.buffer.update(rows)
+        self.cursor.y -= gone
+        self.lines = lines
+        self.resize(lines, columns)
+        self.margins = None
+        self.cursor.x = min(self.cursor.x, columns - 1)
+        self.dirty.update(range(lines))
+
     def select_graphic_rendition(self, *attrs: int, **kwargs: bool) -> None:
         if not kwargs.get("private"):
             super().select_graphic_rendition(*attrs)
@@ -111,8 +124,7 @@ class Emulator:
     def resize(self, lines: int, columns: int) -> None:
         """Have another size."""
         if (lines, columns) != self.size:
-            self._screen.resize(lines, columns)
-            self._screen.dirty.update(range(lines))
+            self._screen.fit(lines, columns)
 
     def feed(self, data: bytes) -> None:
         """Draw what was written. Nothing that a command writes is an error."""

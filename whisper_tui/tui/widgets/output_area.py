@@ -1,5 +1,6 @@
 """The output of a run: its streams side by side, one above the other, alone, or as one text; or its terminal."""
 
+import time
 from typing import Literal
 
 from textual.app import ComposeResult
@@ -17,6 +18,7 @@ from whisper_tui.tui.output.times import TimeIndex
 from whisper_tui.tui.widgets.output_pane import OutputPane
 from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+from whisper_tui.tui.widgets.usage_line import UsageLine
 from whisper_tui.tui.words import size
 
 FRAMES_PER_S = 30
@@ -54,9 +56,11 @@ class OutputArea(Container):
         """Whether a terminal is shown as the screen that it is, not as the lines that were written to it."""
         self._frame = 0
         self._grown_at = 0
+        self._written_at = time.monotonic()
 
     def compose(self) -> ComposeResult:
-        """A pane for each stream and one for both."""
+        """What is used, a pane for each stream and one for both, the terminal, and where a search is typed."""
+        yield UsageLine(lambda: self.quiet_s, id="usage")
         yield OutputPane("stdout", self._pens, id="out")
         yield OutputPane("stderr", self._pens, id="err")
         yield OutputPane("stdout and ▌stderr", self._pens, id="both")
@@ -76,6 +80,11 @@ class OutputArea(Container):
     def panes(self) -> tuple[OutputPane, OutputPane, OutputPane]:
         """The panes of stdout, stderr and both."""
         return (*self.streams, self.query_one("#both", OutputPane))
+
+    @property
+    def quiet_s(self) -> float:
+        """For how many seconds nothing was written, as far as it was looked."""
+        return time.monotonic() - self._written_at
 
     @property
     def terminal(self) -> TerminalPane:
@@ -98,9 +107,11 @@ class OutputArea(Container):
         """Show the output of a call, once something has run."""
         key = (record.id, record.attempt) if record is not None and record.attempt is not None else None
         self.display = key is not None
+        self.query_one(UsageLine).of(record if key is not None else None)
         if key == self._shown:
             return
         self._shown = key
+        self._written_at = time.monotonic()
         self._terminal = record is not None and record.spec.tty
         self._reads, self._index, self.run = {}, None, None
         if key is not None:
@@ -267,6 +278,7 @@ class OutputArea(Container):
         await self._read_times()
         if before != self._sizes():
             self._grown_at = self._frame
+            self._written_at = time.monotonic()
             self._weigh()
 
     async def _read_times(self) -> None:

@@ -1,0 +1,141 @@
+"""A command in a terminal: seen as its screen, typed into, resized."""
+
+from pathlib import Path
+
+from tests.tui.cockpit import cockpit
+from tests.tui.live import live
+from tests.tui.test_typing_in import asking
+from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.state import Ended
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+
+
+async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None:
+    play = asking()
+    play.stage.write("1", b"\x1b[2J\x1b[3;10Hhere\x1b[1;1H")
+    async with cockpit(play) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: terminal.display and "         here" in terminal.text())
+        await seat.sees("T types into it", "         here")
+        assert not seat.pane("out").display
+        await seat.press("o")
+        await seat.until(lambda: seat.pane("out").display and not terminal.display)
+        await seat.sees("Welcome", "following")
+        await seat.press("o")
+        await seat.until(lambda: terminal.display)
+
+
+async def test_every_key_goes_to_the_command_until_the_way_out_is_pressed() -> None:
+    async with cockpit(asking()) as seat:
+        await seat.press("T")
+        await seat.sees("your keys go to the command", "Ctrl+] gives them back")
+        await seat.press("q", "a", "question_mark", "ctrl+c", "ctrl+p", "ctrl+q", "escape", "tab", "up", "enter")
+        sent = b"qa?\x03\x10\x11\x1b\t\x1b[A\r"
+        await seat.until(lambda: seat.play.stage.written["1"].out.endswith(sent))
+        assert len(seat.app.screen_stack) == 1
+        await seat.press("ctrl+right_square_bracket")
+        await seat.sees("T types into it")
+        await seat.press("question_mark")
+        await seat.sees("Keys and signs")
+
+
+async def test_what_is_pasted_goes_to_the_command_too() -> None:
+    async with cockpit(asking()) as seat:
+        await seat.press("T")
+        await seat.sees("your keys go to the command")
+        from textual.events import Paste
+
+        seat.app.post_message(Paste("two\nlines"))
+        await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"two\rlines"))
+
+
+async def test_a_click_elsewhere_or_on_the_title_gives_the_keys_back() -> None:
+    async with cockpit(asking()) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.press("T")
+        await seat.until(lambda: terminal.typing)
+        await seat.pilot.click(CallList, offset=(3, 5))
+        await seat.until(lambda: not terminal.typing)
+        await seat.press("T")
+        await seat.until(lambda: terminal.typing)
+        await seat.pilot.click(TerminalPane, offset=(3, 0))
+        await seat.until(lambda: not terminal.typing)
+
+
+async def test_the_button_and_the_palette_begin_typing_too() -> None:
+    async with cockpit(asking()) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.pilot.click("#do-terminal")
+        await seat.until(lambda: terminal.typing)
+        await seat.press("ctrl+right_square_bracket", "ctrl+p")
+        await seat.sees("Terminal  (T)")
+        await seat.press(*"every key", "enter")
+        await seat.until(lambda: terminal.typing)
+
+
+async def test_what_cannot_be_typed_is_said_and_the_keys_come_back(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    async def refuse(*_: object, **__: object) -> None:
+        raise NotRunning("call 1 takes no input any more")
+
+    async with cockpit(asking()) as seat:
+        monkeypatch.setattr(seat.play.stage, "write_stdin", refuse)
+        await seat.press("T", "x")
+        await seat.sees("Call 1 takes no input any more.", "T types into it")
+
+
+async def test_a_search_is_in_the_lines_of_a_terminal() -> None:
+    play = asking()
+    play.stage.write("1", b"one needle\r\n" * 50)
+    async with cockpit(play) as seat:
+        await seat.press("ctrl+f", *"needle", "enter")
+        await seat.sees("1 of 50")
+        assert seat.pane("out").display
+
+
+async def test_c_copies_the_screen_of_a_terminal() -> None:
+    async with cockpit(asking()) as seat:
+        await seat.sees("Name of this release:")
+        await seat.press("c")
+        await seat.until(lambda: seat.app.clipboard == "Welcome\n       Name of this release:\n")
+
+
+async def test_a_terminal_that_is_flooded_shows_its_end() -> None:
+    play = asking()
+    play.stage.write("1", b"flood of lines\r\n" * 500_000 + b"the end")
+    async with cockpit(play) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: "the end" in terminal.text())
+        play.stage.write("1", b"more and more\r\n" * 500_000 + b"the very end")
+        await seat.until(lambda: "the very end" in terminal.text())
+
+
+async def test_a_real_shell_is_typed_into_and_learns_the_size_of_its_pane(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        call = await seat.start("PS1='ready> ' exec bash --norc --noprofile -i", tty=True)
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: "ready>" in terminal.text())
+        await seat.pilot.press("T", *"echo sum is $((19+23))", "enter")
+        await seat.until(lambda: "sum is 42" in terminal.text())
+        await seat.pilot.press(*"stty size", "enter")
+        rows, columns = terminal.size.height - 1, terminal.size.width - 1
+        await seat.until(lambda: f"{rows} {columns}" in terminal.text())
+        await seat.pilot.resize_terminal(100, 30)
+        await seat.until(lambda: terminal.size.width - 1 != columns)
+        await seat.pilot.press(*"stty size", "enter")
+        await seat.until(lambda: f"{terminal.size.height - 1} {terminal.size.width - 1}" in terminal.text())
+        await seat.pilot.press(*"sleep 1000", "enter", "ctrl+c", *"exit 7", "enter")
+        await seat.until(lambda: isinstance(seat.board(call).state, Ended))
+        await seat.sees("exit 7")
+
+
+async def test_a_question_of_a_program_to_its_terminal_is_answered_while_it_is_typed_into(tmp_path: Path) -> None:
+    ask = (
+        r"stty raw -echo; sleep 1; printf '\033[6n'; IFS= read -r -d R answer; stty sane; printf 'it is %q' \"$answer\""
+    )
+    async with live(tmp_path) as seat:
+        await seat.start(ask.replace('\\"', '"'), tty=True)
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: terminal.display and terminal._live)
+        await seat.pilot.press("T")
+        await seat.until(lambda: "it is $'\\E[1;1'" in terminal.text())

@@ -1,0 +1,124 @@
+"""What the run that is shown uses at the moment, in one line over its output."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.processes.sample import Sample, look
+from whisper_tui.tui.processes.sparkline import sparkline
+from whisper_tui.tui.spans import Line, Span, width_of
+from whisper_tui.tui.widgets.line_view import LineView
+from whisper_tui.tui.words import count, limit, size
+
+EVERY_S = 1.0
+PORTS_EVERY = 5
+"""Looks at the processes for one look at their ports, which costs more."""
+KEPT = 60
+BARS = 16
+QUIET_S = 3.0
+"""How long nothing must have been written before it is said that a command waits for input."""
+
+
+class UsageLine(LineView):
+    """Not displayed where nothing is known, as for a run that has ended."""
+
+    def __init__(self, quiet_s: Callable[[], float], *, id: str | None = None) -> None:
+        """`quiet_s`: for how long the run has written nothing, in seconds."""
+        super().__init__(id=id)
+        self._quiet_s = quiet_s
+        self._record: CallRecord | None = None
+        self._busy = False
+        self._looks = 0
+        self._cpu: deque[float] = deque(maxlen=KEPT)
+        self._memory: deque[float] = deque(maxlen=KEPT)
+        self.sample: Sample | None = None
+        """The last look. None: nothing is known."""
+
+    def on_mount(self) -> None:
+        """Look once a second, at what is shown and at nothing else."""
+        self.set_interval(EVERY_S, self.look)
+
+    def of(self, record: CallRecord | None) -> None:
+        """Show what this run uses."""
+        before, self._record = self._record, record
+        if (before.id, before.attempt) != (record.id, record.attempt) if before and record else before is not record:
+            self.sample, self._looks = None, 0
+            self._cpu.clear()
+            self._memory.clear()
+            self._draw()
+            self.call_after_refresh(self.look)
+        elif record is not None and not record.is_open and self.sample is not None:
+            self.sample = None
+            self._draw()
+
+    async def look(self) -> None:
+        """Look now, in a thread; a look that comes while one is still going on is left out."""
+        record = self._record
+        if record is None or record.process is None or not record.is_open or self._busy:
+            return
+        self._busy = True
+        known = self.sample.ports if self.sample is not None and self._looks % PORTS_EVERY else None
+        try:
+            sample = await asyncio.to_thread(look, record, ports=known)
+        finally:
+            self._busy = False
+        if self._record is None or (self._record.id, self._record.attempt) != (record.id, record.attempt):
+            return
+        self._looks += 1
+        if sample is not None and self.sample is not None:
+            self._cpu.append(cpu_percent(self.sample, sample))
+        if sample is not None:
+            self._memory.append(float(sample.memory))
+        self.sample = sample
+        self._draw()
+
+    def on_resize(self) -> None:
+        """More or less fits."""
+        self._draw()
+
+    def _draw(self) -> None:
+        sample = self.sample
+        self.display = sample is not None
+        if sample is not None and self._record is not None:
+            right = _state(sample, self._record, self._quiet_s())
+            room = self.size.width - width_of(right) - 2
+            self.show(figures(sample, list(self._cpu), list(self._memory), room), right)
+
+
+def cpu_percent(before: Sample, now: Sample) -> float:
+    """How much of one core was used between two looks, in percent."""
+    spent = sum(seconds - before.cpu_s.get(pid, 0.0) for pid, seconds in now.cpu_s.items() if pid in before.cpu_s)
+    spent += sum(min(seconds, now.at - before.at) for pid, seconds in now.cpu_s.items() if pid not in before.cpu_s)
+    return max(0.0, 100 * spent / max(1e-3, now.at - before.at))
+
+
+def figures(sample: Sample, cpu: list[float], memory: list[float], room: int) -> Line:
+    """As much as fits, the most telling first."""
+    used = f"{cpu[-1]:.0f} %" if cpu else "…"
+    parts: list[tuple[Line, Line]] = [
+        ((Span("  CPU ", "muted"), Span(used)), (Span(" "), Span(sparkline(cpu, BARS, most=100), "running"))),
+        ((Span("  memory ", "muted"), Span(size(sample.memory))), (Span(" "), Span(sparkline(memory, BARS), "behind"))),
+    ]
+    if sample.ports:
+        parts.append(((Span("  listens on ", "muted"), Span(", ".join(sample.ports), "strong")), ()))
+    threads = f"  {count(sample.processes, 'process', 'processes')}, {count(sample.threads, 'thread')}"
+    parts.append(((Span(threads, "muted"),), ()))
+    line: Line = ()
+    spare = room - sum(width_of(words) for words, _ in parts)
+    for words, bars in parts:
+        fits = bars and spare >= width_of(bars)
+        spare -= width_of(bars) if fits else 0
+        line = (*line, *words, *(bars if fits else ()))
+    return line
+
+
+def _state(sample: Sample, record: CallRecord, quiet_s: float) -> Line:
+    """What somebody may have to do about it."""
+    if sample.paused:
+        return (Span("‖ paused · p goes on ", "waiting"),)
+    if sample.waits is None or quiet_s < QUIET_S:
+        return ()
+    key = "T" if record.spec.tty else "i"
+    sure = "waits for input" if sample.waits == "reads" else "may wait for input"
+    return (Span(f"◆ {sure} · silent for {limit(int(quiet_s))} · {key} types ", "waiting"),)
