@@ -112,11 +112,10 @@ def test_of_a_hundred_kilobytes_the_client_gets_every_byte(program, played):
     assert isinstance(state, Ended)
     assert state.output.out == len(numbers)
     said = played.answer(LONG).result
-    assert "1\n2\n3\n" in said
     if saved := SAVED.search(said):
         assert numbers.strip() in Path(saved[1]).read_text()
     else:
-        assert "19999\n20000" in said
+        assert "1\n2\n3\n" in said and "19999\n20000\n" in said
 
 
 def test_a_command_that_nobody_decided_about_in_time_is_refused_by_the_hook_itself_and_did_not_run(program, impatient):
