@@ -4,13 +4,12 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import ClassVar
 
-from textual.screen import Screen
-
 from whisper_tui.tui.commands import Command
 from whisper_tui.tui.messages import CommandWanted
+from whisper_tui.tui.screens.keyed import KeyedScreen
 
 
-class CommandScreen(Screen[None]):
+class CommandScreen(KeyedScreen):
     """Subclasses name their table, bind its keys, and say what each command does."""
 
     TABLE: ClassVar[tuple[Command, ...]] = ()
