@@ -229,7 +229,8 @@ async def test_a_click_on_a_button_decides_like_its_key() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.pilot.click("#do-approve")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
+        await seat.until(lambda: seat.selected == "2")
+        seat.play.clock.advance(1)
         await seat.pilot.click("#do-deny")
         await seat.sees("Deny call 2")
         await seat.press("n", "o")

@@ -212,7 +212,7 @@ async def test_t_changes_the_theme_and_back() -> None:
 
 
 async def test_question_mark_shows_every_key_and_its_words() -> None:
-    async with cockpit(workday(), size=(120, 70)) as seat:
+    async with cockpit(workday(), size=(120, 120)) as seat:
         await seat.press("question_mark")
         await seat.sees("Keys and signs")
         text = seat.text()

@@ -9,6 +9,7 @@ from whisper_tui.config import load
 from whisper_tui.config.file import Configuration
 from whisper_tui.model.home import Home
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.grace import Grace
 from whisper_tui.tui.keymap import keymap
 from whisper_tui.wire.autostart import ensure_supervisor
 from whisper_tui.wire.client import RemoteSupervision
@@ -38,6 +39,7 @@ async def _open(home: Home, wanted: Configuration) -> int:
             theme=wanted.cockpit.theme,
             keys=keymap(wanted.cockpit.keymap, wanted.keys),
             calling=wanted.calling,
+            grace=Grace(wanted.cockpit.undo, wanted.cockpit.undo_s),
             themes_folder=Path(home.config) / "themes",
             reconnect=reconnect,
             rule_book=InstanceRules(home),

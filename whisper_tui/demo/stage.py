@@ -8,7 +8,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHell
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Deny, Grant, Scope
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
-from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning, Refused
 from whisper_tui.model.event import (
     AgentGaveUp,
     Claimed,
@@ -70,9 +70,7 @@ class Stage(Cast, Supervision):
         """Wait until nobody needs to be asked any more."""
         return await self._reached(call_id, (Held, Queued, Starting, Running, Ended))
 
-    async def claim(
-        self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None
-    ) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
         """Whoever shows a ticket on the stage has the command started."""
         self._check()
         self.happen(Claimed(at=self.clock(), call_id=call_id, claim=claim))
@@ -215,6 +213,8 @@ class Stage(Cast, Supervision):
         self._check()
         record = self.known(call_id)
         words = getattr(scope, "words", None)
+        if words is not None and len(words) < 2:
+            raise Refused(f"this cannot be remembered like that: {words[0]!r} is too short", hint="Add a word")
         begins = " ".join(words) if words else None
         same = [
             other.id
@@ -295,6 +295,7 @@ class Stage(Cast, Supervision):
             from_call=record.id,
             granted_at=self.clock(),
             by=by,
+            scope=decision.remember,
         )
         self.happen(Granted(at=self.clock(), grant=grant))
 

@@ -17,6 +17,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.commands import COMMANDS, Command, available
 from whisper_tui.tui.follow import Reconnect
+from whisper_tui.tui.grace import NO_GRACE, Grace
 from whisper_tui.tui.keymap import DEFAULT, Keymap, in_force
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.rule_book import RuleBook
@@ -88,6 +89,7 @@ class CockpitApp(App[None]):
         rule_book: RuleBook | None = None,
         keys: Keymap = DEFAULT,
         calling: CallingSettings = NEVER,
+        grace: Grace = NO_GRACE,
         themes_folder: Path | None = None,
         farewell: str = "The supervisor and every command go on. Run whisper-tui to look again.",
     ) -> None:
@@ -119,6 +121,7 @@ class CockpitApp(App[None]):
             pens=self._pens(),
             rule_book=rule_book,
             calling=calling,
+            grace=grace,
             write=self._write_to_terminal,
         )
 

@@ -3,81 +3,137 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from whisper_tui.model.decision import Approve, Decision
+from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.batching import Batching
+from whisper_tui.tui.commands import BY_ID
+from whisper_tui.tui.grace import Grace
+from whisper_tui.tui.guard import Guard
+from whisper_tui.tui.keymap import in_force
+from whisper_tui.tui.reasons import Reasons
+from whisper_tui.tui.refusing import Refusing
+from whisper_tui.tui.scope_text import scope_sentence
 from whisper_tui.tui.screens.deny import DenyScreen
+from whisper_tui.tui.screens.dialog import Dialog
 from whisper_tui.tui.screens.edit import EditScreen
-from whisper_tui.tui.words import told
+from whisper_tui.tui.screens.scope import ScopeScreen
+from whisper_tui.tui.undoing import Undoing
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.call_panel import CallPanel
+from whisper_tui.tui.widgets.decision_bar import DecisionBar
+from whisper_tui.tui.words import count, told
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
-
-GUARD_S = 0.3
-"""How long after the selection moved by itself a key does not approve: the finger was meant for another call."""
 
 
 class Deciding:
     """The commands of the group *Decide*."""
 
-    def __init__(self, screen: "CockpitScreen") -> None:
+    def __init__(self, screen: "CockpitScreen", grace: Grace) -> None:
         self._screen = screen
-        self._moved_at = float("-inf")
+        self.guard = Guard(screen.clock)
+        self.reasons = Reasons()
+        self.undoing = Undoing(screen, grace, self._send_later, self.refresh)
+        self._batching = Batching(screen, self)
+        self._refusing = Refusing(screen, self)
+        self._read_past: tuple[str, str] | None = None
+        """The call that was to be approved before all of it had been on the screen, and its fingerprint."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """What each command does, by its id."""
         return {
-            "approve": self.approve,
-            "approve-session": self.approve_for_session,
+            "approve": lambda: self._approve(None),
+            "approve-session": lambda: self._approve("exact_for_session"),
+            "approve-scope": self.approve_scope,
             "edit": self.edit,
-            "deny": self.deny,
-            "deny-session": self.deny_session,
+            "deny": lambda: self._deny(stop_session=False),
+            "deny-session": lambda: self._deny(stop_session=True),
+            **self.undoing.commands(),
+            **self._batching.commands(),
+            **self._refusing.commands(),
         }
 
-    def moved(self, *, by_hand: bool) -> None:
-        """The selection is another one."""
-        self._moved_at = float("-inf") if by_hand else self._screen.clock()
+    def changed(self, ids: tuple[str, ...]) -> None:
+        """Something happened to these calls."""
+        self._batching.changed(ids)
+        self._refusing.changed(ids)
 
-    def approve(self) -> None:
-        """Let it run as it is shown."""
-        self._approve(Approve())
+    def refresh(self) -> None:
+        """Draw what is to be sent, what is marked and what is refused as it is now."""
+        marked = self._batching.marked
+        self._screen.query_one(DecisionBar).show(self.undoing.words(), len(marked), self._refusing.words())
+        self._screen.query_one(CallList).show_marks(marked)
 
-    def approve_for_session(self) -> None:
-        """Let it run, and again in this session."""
-        self._approve(Approve(remember="exact_for_session"))
+    def under_the_finger(self) -> bool:
+        """Whether the call on the screen came there by itself just now, which is told."""
+        if self.guard.holds:
+            self._screen.tell("Nothing was decided: another call came under the key. Press again for this one.")
+        return self.guard.holds
 
-    def _approve(self, decision: Approve) -> None:
-        if self._screen.clock() - self._moved_at < GUARD_S:
-            self._screen.tell("Nothing was approved: another call came under the key. Press again to approve it.")
+    def _approve(self, remember: Scope | None) -> None:
+        record = self._screen.shown
+        if record is None or self.under_the_finger() or self._unread(record):
             return
-        if (record := self._screen.shown) is not None:
-            self._decide(record, decision)
+        if self.undoing.is_promised(record.id):
+            self._screen.tell(f"{self.undoing.words()}; {self._key('undo')} takes it back.")
+            return
+        self._decide(record, Approve(remember=remember))
+
+    def approve_scope(self) -> None:
+        """Let it run, and choose what else that answers for."""
+        record = self._screen.shown
+        if record is not None and not self.under_the_finger() and not self._unread(record):
+            self._ask(lambda record: ScopeScreen(self._screen, record))
 
     def edit(self) -> None:
         """Change it and approve that."""
-        self._ask(EditScreen)
+        if not self.under_the_finger():
+            self._ask(lambda record: EditScreen(self._screen, record))
 
-    def deny(self) -> None:
-        """Say no, and why."""
-        self._ask(lambda record: DenyScreen(record.id, self._session(record), 0, stop_session=False))
-
-    def deny_session(self) -> None:
-        """Say no to everything that the session waits for."""
+    def _deny(self, *, stop_session: bool) -> None:
+        """Say no and why, to this call or to everything that its session waits for."""
+        if self.under_the_finger():
+            return
 
         def screen(record: CallRecord) -> DenyScreen:
             board = self._screen.board
             same = sum(board.calls[id_].call.session_id == record.call.session_id for id_ in board.waiting)
-            return DenyScreen(record.id, self._session(record), same - 1, stop_session=True)
+            others = same - 1 if stop_session else 0
+            return DenyScreen(
+                f"call {record.id}",
+                self._screen.session_name(record),
+                others,
+                stop_session=stop_session,
+                recent=self.reasons.recent,
+            )
 
         self._ask(screen)
 
-    def _session(self, record: CallRecord) -> str:
-        return self._screen.session_name(record)
+    def _unread(self, record: CallRecord) -> bool:
+        """Whether some of the call was never on the screen, which is told once; the second key approves it unread."""
+        rows = self._screen.query_one(CallPanel).unseen
+        this = (record.id, record.seen_digest())
+        if not rows or self._read_past == this:
+            return False
+        self._read_past = this
+        were = "has" if rows == 1 else "have"
+        self._screen.tell(
+            f"{count(rows, 'line')} of the command {were} not been on the screen. {self._key('page-call-down')} shows"
+            " more of it; press again to approve it all the same.",
+            severity="warning",
+        )
+        return True
 
-    def _ask(self, make: Callable[[CallRecord], EditScreen | DenyScreen]) -> None:
+    def _key(self, command_id: str) -> str:
+        return in_force(self._screen.app).command(BY_ID[command_id]).key_name
+
+    def _ask(self, make: Callable[[CallRecord], Dialog[Approve] | DenyScreen]) -> None:
         record = self._screen.shown
         if record is None:
             return
+        self.undoing.take_back(record.id)
 
         def decided(decision: Decision | None) -> None:
             if decision is not None:
@@ -86,6 +142,15 @@ class Deciding:
         self._screen.app.push_screen(make(record), decided)
 
     def _decide(self, record: CallRecord, decision: Decision) -> None:
+        if isinstance(decision, Approve):
+            if self.undoing.hold_back(record, decision):
+                self._screen.leave(record.id)
+                return
+        else:
+            self.reasons.give(decision.reason)
+        self._screen.run_worker(self._send(record, decision), name="decide")
+
+    def _send_later(self, record: CallRecord, decision: Approve) -> None:
         self._screen.run_worker(self._send(record, decision), name="decide")
 
     async def _send(self, record: CallRecord, decision: Decision) -> None:
@@ -106,5 +171,5 @@ def _done(record: CallRecord, decision: Decision) -> str:
     if not isinstance(decision, Approve):
         return f"Call {record.id} is denied" + (", with all of its session." if decision.stop_session else ".")
     edited = " as you edited it" if decision.edited is not None else ""
-    remembered = "; the same command runs unasked for the rest of the session" if decision.remember else ""
+    remembered = f"; {scope_sentence(decision.remember)}" if decision.remember else ""
     return f"Call {record.id} is approved{edited}{remembered}."

@@ -16,7 +16,7 @@ class Draft:
     program: str
     """Empty for anything but an argv."""
     text: str
-    """The arguments in the quoting of a shell, or the shell text, or the arguments of a tool as JSON."""
+    """The arguments in the quoting of a shell, one a line, or the shell text, or the arguments of a tool as JSON."""
     cwd: str
     timeout: str
     """Seconds; empty for none."""
@@ -35,7 +35,7 @@ def draft_of(spec: CommandSpec) -> Draft:
     timeout = f"{spec.timeout_s:g}" if spec.timeout_s is not None else ""
     command = spec.command
     if isinstance(command, Argv):
-        text = " ".join(shlex.quote(seen(word)) for word in command.args)
+        text = "\n".join(shlex.quote(seen(word)) for word in command.args)
         return Draft(seen(command.program), text, seen(spec.cwd), timeout)
     if isinstance(command, Function):
         return Draft("", seen(json.dumps(command.arguments, ensure_ascii=False, indent=2)), seen(spec.cwd), timeout)
@@ -61,13 +61,14 @@ def checked(draft: Draft, asked: CommandSpec) -> Checked:
         problems.append("The directory must be an absolute path.")
     timeout = _timeout(draft.timeout, problems)
     for name, text in (("program", draft.program), ("command", draft.text), ("directory", draft.cwd)):
-        problems += _unseen(name, text)
+        problems += unseen_problems(name, text)
     if command is None or problems:
         return Checked(None, tuple(problems))
     return Checked(asked.model_copy(update={"command": command, "cwd": draft.cwd, "timeout_s": timeout}), ())
 
 
-def _unseen(name: str, text: str) -> list[str]:
+def unseen_problems(name: str, text: str) -> list[str]:
+    """Which character of a field cannot be seen, in a sentence."""
     found = next((character for character in text if character not in PLAIN_CONTROLS and is_hidden(character)), None)
     return [f"The {name} holds a character that cannot be seen (U+{ord(found):04X})."] if found else []
 

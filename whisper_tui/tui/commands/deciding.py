@@ -14,6 +14,14 @@ DECIDE: tuple[Command, ...] = (
         True,
     ),
     Command(
+        "approve-scope",
+        "A",
+        "Approve more",
+        "Let it run, and choose what else, how often or how long; see which calls that would have let through.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
         "edit", "e", "Edit", "Change the command, directory or timeout, and approve that.", "Decide", "waiting", True
     ),
     Command("deny", "d", "Deny", "Do not let it run; the agent is given your reason.", "Decide", "waiting", True),
@@ -26,4 +34,25 @@ DECIDE: tuple[Command, ...] = (
         "waiting",
         True,
     ),
+    Command(
+        "deny-class",
+        "N",
+        "Never",
+        "Deny what begins like this in its session from now on, as long as this cockpit is open.",
+        "Decide",
+        "call",
+    ),
+    Command("undo", "u", "Take back", "Take back the last approval, if it is not sent or has not started.", "Decide"),
+    Command(
+        "mark", "space", "Mark", "Mark the call, to decide about several at once; or unmark it.", "Decide", "waiting"
+    ),
+    Command(
+        "mark-alike",
+        "r",
+        "Mark alike",
+        "Mark everything of its session that waits and begins alike; or unmark all of that.",
+        "Decide",
+        "waiting",
+    ),
+    Command("review", "R", "Decide marked", "See all that is marked in full, and decide about it at once.", "Decide"),
 )

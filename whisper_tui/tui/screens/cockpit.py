@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.notifications import SeverityLevel
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from whisper_tui.model.board import Board
@@ -21,6 +20,8 @@ from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.commands import BY_ID, COMMANDS, available
 from whisper_tui.tui.deciding import Deciding
 from whisper_tui.tui.follow import Follower, Reconnect
+from whisper_tui.tui.going_on import go_on
+from whisper_tui.tui.grace import NO_GRACE, Grace
 from whisper_tui.tui.looking_back import LookingBack
 from whisper_tui.tui.messages import (
     BoardChanged,
@@ -32,8 +33,10 @@ from whisper_tui.tui.messages import (
     FilterLeft,
 )
 from whisper_tui.tui.output.pens import Pens
+from whisper_tui.tui.retrying import Retrying
 from whisper_tui.tui.roster import Roster
 from whisper_tui.tui.rule_book import RuleBook
+from whisper_tui.tui.screens.keyed import KeyedScreen
 from whisper_tui.tui.showing import Showing
 from whisper_tui.tui.signalling import Signalling
 from whisper_tui.tui.typing_in import TypingIn
@@ -41,6 +44,7 @@ from whisper_tui.tui.viewing import Viewing
 from whisper_tui.tui.widgets.banner import Banner
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.call_panel import CallPanel
+from whisper_tui.tui.widgets.decision_bar import DecisionBar
 from whisper_tui.tui.widgets.filter_bar import FilterBar
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.search_bar import SearchBar
@@ -54,7 +58,7 @@ THREE_COLUMNS = 180
 """Columns from which a call and its output stand side by side."""
 
 
-class CockpitScreen(Screen[None]):
+class CockpitScreen(KeyedScreen):
     """Holds what is selected and passes on what changed."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-one"), (100, "-two"), (160, "-wide"), (THREE_COLUMNS, "-three")]  # noqa: RUF012
@@ -71,6 +75,7 @@ class CockpitScreen(Screen[None]):
         pens: Pens,
         rule_book: RuleBook | None = None,
         calling: CallingSettings = NEVER,
+        grace: Grace = NO_GRACE,
         write: Callable[[str], object] = lambda _text: None,
     ) -> None:
         """`write` puts text on the real terminal."""
@@ -85,7 +90,7 @@ class CockpitScreen(Screen[None]):
         self._connected = True
         self._follower = Follower(supervision, self.post_message, reconnect)
         self._roster = Roster(self._follower.board)
-        self._deciding = Deciding(self)
+        self._deciding = Deciding(self, grace)
         self.caller = Caller(self, calling, write)
         """Calls whoever sits here when something waits."""
         self._showing = Showing(self)
@@ -93,6 +98,7 @@ class CockpitScreen(Screen[None]):
             self._deciding,
             TypingIn(self),
             Signalling(self),
+            Retrying(self),
             Viewing(self),
             LookingBack(self),
             self._showing,
@@ -107,6 +113,7 @@ class CockpitScreen(Screen[None]):
         """Status, list, call, output, keys."""
         yield StatusBar(id="status")
         yield Banner(id="banner")
+        yield DecisionBar(id="decisions")
         with Horizontal(id="cockpit"):
             with Vertical(id="left"):
                 yield FilterBar(id="filter")
@@ -124,6 +131,14 @@ class CockpitScreen(Screen[None]):
         self.set_interval(1.0, self._tick)
         self.caller.begin()
         self.refresh_status()
+
+    def on_screen_suspend(self) -> None:
+        """Something lies over the calls."""
+        self._deciding.guard.covered()
+
+    def on_screen_resume(self) -> None:
+        """The calls are in view again."""
+        self._deciding.guard.uncovered()
 
     def on_unmount(self) -> None:
         """Nobody is called any more."""
@@ -159,19 +174,8 @@ class CockpitScreen(Screen[None]):
         self.notify(visible(text), severity=severity, markup=False, timeout=4)
 
     def leave(self, call_id: str) -> None:
-        """This call is decided: go on to the next one that waits; if there is none, stay and watch it."""
-        calls = self.query_one(CallList)
-        if calls.selected != call_id:
-            return
-        calls.select(call_id, by_hand=True)
-        place = self._roster.place_of(call_id)
-        if place is not None and place.section == "waiting":
-            below = self._roster.step(call_id, 1) if place.row + 1 < self._roster.count("waiting") else None
-            following = below or (self._roster.step(call_id, -1) if place.row else None)
-        else:
-            following = self._roster.next_waiting(place)
-        if following is not None and following != call_id:
-            calls.select(following, by_hand=False)
+        """This call is decided: go on to the next one that waits."""
+        go_on(self.query_one(CallList), self._roster, call_id)
 
     def refresh_call(self) -> None:
         """Show the selected call as the board knows it now."""
@@ -181,6 +185,7 @@ class CockpitScreen(Screen[None]):
         before = self.shown
         recent = self._roster.beside(record) if record is not None else ()
         self.query_one(CallPanel).show(record, session, self.clock(), recent)
+        self._deciding.guard.shows(record, by_hand=self.query_one(CallList).by_hand)
         output = self.query_one(OutputArea)
         output.show(self.supervision, record)
         self._share_height()
@@ -219,12 +224,14 @@ class CockpitScreen(Screen[None]):
         if calls.selected in changed or self.shown is None:
             self.refresh_call()
         self.caller.changed(changed)
+        self._deciding.changed(changed)
         self.refresh_status()
 
     @on(CallSelected)
     def _call_selected(self, message: CallSelected) -> None:
-        self._deciding.moved(by_hand=message.by_hand)
         self.refresh_call()
+        if message.by_hand and message.call_id == self.query_one(CallList).selected:
+            self._deciding.guard.chosen()
 
     @on(CommandWanted)
     async def _command_wanted(self, message: CommandWanted) -> None:
@@ -233,6 +240,7 @@ class CockpitScreen(Screen[None]):
     @on(ConnectionLost)
     def _connection_lost(self, message: ConnectionLost) -> None:
         self._connected = False
+        self._deciding.undoing.drop_all("the connection was lost")
         self.query_one(Banner).lost(message.error, message.retry_in_s)
         self.refresh_status()
 

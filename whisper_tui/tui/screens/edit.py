@@ -1,6 +1,7 @@
-"""Changes a command before it is approved; what was asked stays visible beside what will run."""
+"""Changes a command before it is approved; what was asked, and every change, stays visible beside what will run."""
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,12 +13,18 @@ from textual.widgets import Input, Label, Static, TextArea
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.changes_text import change_paragraphs
 from whisper_tui.tui.command_text import command_paragraphs, command_title
 from whisper_tui.tui.drafts import Draft, checked, draft_of, hidden_count
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
+from whisper_tui.tui.screens.scope import ScopeScreen
+from whisper_tui.tui.shell_colours import NAME, shell_theme
 from whisper_tui.tui.spans import BLANK, Paragraph, Role, Span, said
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
 from whisper_tui.tui.words import count, limit
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.screens.cockpit import CockpitScreen
 
 
 class EditScreen(Dialog[Approve]):
@@ -28,15 +35,20 @@ class EditScreen(Dialog[Approve]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "approve", "Approve this", priority=True),
         Binding("ctrl+r", "approve_session", "Approve for the session", priority=True),
+        Binding("ctrl+o", "approve_scope", "Approve more", priority=True),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Ctrl+S", "Approve this", "approve"),
         ("Ctrl+R", "For session", "approve_session"),
+        ("Ctrl+O", "And more", "approve_scope"),
     )
 
-    def __init__(self, record: CallRecord) -> None:
+    def __init__(self, cockpit: "CockpitScreen", record: CallRecord) -> None:
         super().__init__()
+        self._cockpit = cockpit
         self._record = record
+        self._unread: CommandSpec | None = None
+        """What was to be approved before all of it had been on the screen."""
         self._asked = record.call.spec
         returned = getattr(record.state, "edited_before", None)
         self._start: CommandSpec = returned or self._asked
@@ -59,11 +71,17 @@ class EditScreen(Dialog[Approve]):
         if isinstance(self._asked.command, Argv):
             yield Label("Program")
             yield Input(draft.program, id="program", compact=True)
-            yield Label("Arguments, quoted as for a shell; no shell reads them")
+            yield Label("Arguments, one a line, quoted as for a shell; no shell reads them")
         else:
             shell = isinstance(self._asked.command, Shell)
             yield Label("Shell text" if shell else "Arguments, as a JSON object")
-        yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+        yield TextArea(
+            draft.text,
+            id="text",
+            soft_wrap=True,
+            show_line_numbers=isinstance(self._asked.command, Argv),
+            tab_behavior="focus",
+        )
         yield Label("Directory")
         yield Input(draft.cwd, id="cwd", compact=True)
         yield Label("Timeout in seconds, empty for none")
@@ -75,10 +93,18 @@ class EditScreen(Dialog[Approve]):
             field.cursor_blink = False
         area = self.query_one(TextArea)
         area.cursor_blink = False
+        self._colour(area)
         area.focus()
         area.move_cursor(area.document.end)
-        self.query_one("#edit-asked", ParagraphsView).show(_shown("Asked", self._asked, "label"), from_top=True)
         self._check()
+
+    def _colour(self, area: TextArea) -> None:
+        """Tell the parts of a shell's text apart, where the grammar is installed."""
+        kind = {Shell: "bash", Argv: None}.get(type(self._asked.command), "json")
+        if kind is not None and kind in area.available_languages:
+            area.register_theme(shell_theme(self.app.theme_variables))
+            area.theme = NAME
+            area.language = kind
 
     def draft(self) -> Draft:
         """The fields as they are typed."""
@@ -96,6 +122,7 @@ class EditScreen(Dialog[Approve]):
         """Show what the fields mean. Returns the specification, or None as long as something is wrong."""
         result = checked(self.draft(), self._asked)
         runs = self.query_one("#edit-runs", ParagraphsView)
+        self.query_one("#edit-asked", ParagraphsView).show(_asked(self._asked, result.spec), from_top=False)
         if result.spec is None:
             runs.show((Paragraph((Span(" Will run: nothing yet", "bad"),)),), from_top=False)
         else:
@@ -116,19 +143,51 @@ class EditScreen(Dialog[Approve]):
         """Approve what will run, and the same again in this session."""
         self._approve("exact_for_session")
 
+    def action_approve_scope(self) -> None:
+        """Choose what else the approval of what will run answers for."""
+        spec = self._ready()
+        if spec is not None:
+            edited = None if spec == self._asked else spec
+
+            def chosen(approval: Approve | None) -> None:
+                if approval is not None:
+                    self.dismiss(approval)
+
+            self.app.push_screen(ScopeScreen(self._cockpit, self._record, edited), chosen)
+
     def _approve(self, remember: Scope | None) -> None:
+        spec = self._ready()
+        if spec is not None:
+            self.dismiss(Approve(edited=None if spec == self._asked else spec, remember=remember))
+
+    def _ready(self) -> CommandSpec | None:
+        """What may be approved now. None: it is told what is wrong, or not seen yet."""
         spec = self._check()
         if spec is None:
             self.app.bell()
-            return
-        self.dismiss(Approve(edited=None if spec == self._asked else spec, remember=remember))
+            return None
+        rows = self.query_one("#edit-runs", ParagraphsView).unseen
+        if rows and self._unread != spec:
+            self._unread = spec
+            words = f"{count(rows, 'line')} of what will run not seen yet. Press again to approve it all the same."
+            self.query_one("#edit-problems", Static).update(Content(words))
+            return None
+        return spec
+
+
+def _asked(asked: CommandSpec, runs: CommandSpec | None) -> tuple[Paragraph, ...]:
+    """What was asked; with what was changed about it, once there is anything."""
+    if runs is None or runs == asked:
+        return _shown("Asked", asked, "label")
+    title = Paragraph((Span("Asked, and what you changed", "label"),), margin=(Span(" "),))
+    return (title, *change_paragraphs(asked, runs))
 
 
 def _shown(title: str, spec: CommandSpec, role: Role) -> tuple[Paragraph, ...]:
     timeout = limit(spec.timeout_s) if spec.timeout_s is not None else "none"
     return (
         Paragraph((Span(title, role), Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),)),
-        *command_paragraphs(spec.command, ()),
+        *(replace(paragraph, decides=True) for paragraph in command_paragraphs(spec.command, ())),
         BLANK,
         Paragraph(said(spec.cwd), margin=(Span(" Directory  ", "label"),), at_words=False),
         Paragraph((Span(timeout),), margin=(Span(" Timeout    ", "label"),)),

@@ -1,6 +1,6 @@
 """All calls in sections: a list that draws only the rows on the screen, however many there are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 from rich.style import Style
@@ -39,6 +39,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.clock = clock
         self.roster = Roster(Board())
         self.selected: str | None = None
+        self.by_hand = False
+        """Whether a person chose the selected call. False: it was selected by itself."""
+        self._marked: Collection[str] = ()
         self._layout_now = ListLayout(self.roster)
         self._line: int | None = None
         self._untouched = True
@@ -48,6 +51,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         """List other calls; `selected` stays selected if it is among them, without a word."""
         self.roster = roster
         self.selected = selected
+        self.by_hand = False
         self._line = None
         self.scroll_to(y=0, animate=False, immediate=True)
         self.changed()
@@ -84,10 +88,16 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return
         before = self._rows_of_selected()
         self.selected = call_id
+        self.by_hand = by_hand
         self._line = self._line_of_selected()
         self._bring_into_view()
         self.refresh(*before, *self._rows_of_selected())
         self.post_message(CallSelected(call_id, by_hand))
+
+    def show_marks(self, marked: Collection[str]) -> None:
+        """Draw a sign before these calls."""
+        self._marked = frozenset(marked)
+        self.refresh()
 
     def step(self, by: int) -> None:
         """Select the call so many rows below, or above."""
@@ -170,12 +180,13 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         session = self.roster.board.sessions.get(record.call.session_id)
         whole = self._layout_now.row_lines(place.section) == 1
         line = row_line(record, session, part, width - 1, self.clock(), whole=whole)
+        mark = Span("✓", "strong") if call_id in self._marked else None
         if call_id == self.selected:
-            return drawn(self, (Span("▌"), *line), width, self._selected_style())
-        return drawn(self, self._plain(line), width)
+            return drawn(self, (mark or Span("▌"), *line), width, self._selected_style())
+        return drawn(self, self._plain(line, mark), width)
 
-    def _plain(self, line: Line) -> Line:
-        return (Span(" "), *line)
+    def _plain(self, line: Line, mark: Span | None) -> Line:
+        return (mark or Span(" "), *line)
 
     def _selected_style(self) -> Style:
         name = "role--row" if self.has_focus else "role--row-idle"

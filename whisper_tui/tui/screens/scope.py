@@ -1,0 +1,175 @@
+"""Chooses how far an approval reaches, and shows which calls it would have let through before."""
+
+import asyncio
+import shlex
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.decision import Approve, Coverage, Scope
+from whisper_tui.model.errors import Refused, WhisperError
+from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.covered_text import covered_paragraphs, refused_paragraphs
+from whisper_tui.tui.scope_draft import REACH_WORDS, REACHES, ScopeDraft, scope_of
+from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
+from whisper_tui.tui.spans import BLANK, Paragraph, Span
+from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+from whisper_tui.tui.words import count, told
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.screens.cockpit import CockpitScreen
+
+PAUSE_S = 0.15
+"""How long typing must rest before the supervisor is asked what it would cover."""
+LOOKED_AT = 500
+"""Calls whose commands are at hand to be listed: as many as the supervisor looks at."""
+
+
+class ScopeScreen(Dialog[Approve]):
+    """What is approved stands above what it would have covered; nothing is approved before Ctrl+S."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["dialog.tcss", "scope.tcss"]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "approve", "Approve", priority=True),
+        Binding("ctrl+n", "suggest", "Next suggestion", priority=True),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Ctrl+S", "Approve like this", "approve"),
+        ("Ctrl+N", "Next suggestion", "suggest"),
+    )
+
+    def __init__(self, cockpit: "CockpitScreen", record: CallRecord, edited: CommandSpec | None = None) -> None:
+        """`edited`: what runs instead of what was asked."""
+        super().__init__()
+        self._cockpit = cockpit
+        self._record = record
+        self._edited = edited
+        self._spec = edited or record.call.spec
+        prefixes = record.verdict.prefixes if record.verdict and edited is None else ()
+        self._suggested = tuple(shlex.join(prefix) for prefix in prefixes)
+        self._next = 0
+        self._records: dict[str, CallRecord] | None = None
+
+    def compose(self) -> ComposeResult:
+        """The reaches, their fields, and what comes of them."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Approve call {self._record.id}, and more")
+            with Horizontal(id="scope-body"):
+                with Vertical(id="scope-fields"):
+                    yield OptionList(*(Option(REACH_WORDS[reach], id=reach) for reach in REACHES), id="reach")
+                    yield Label("It begins with these words", id="words-label")
+                    yield Input(next(iter(self._suggested), ""), id="words", compact=True)
+                    with Horizontal(id="scope-limits"):
+                        yield Label("Times ", id="uses-label")
+                        yield Input(placeholder="any", id="uses", compact=True)
+                        yield Label("Minutes ")
+                        yield Input(placeholder="no end", id="minutes", compact=True)
+                yield ParagraphsView(id="covered")
+            yield Static("", id="scope-problems", classes="dialog-problem")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """The least reach first."""
+        for field in self.query(Input):
+            field.cursor_blink = False
+        reaches = self.query_one(OptionList)
+        reaches.highlighted = 0
+        reaches.focus()
+        self._changed()
+
+    def draft(self) -> ScopeDraft:
+        """The fields as they are now."""
+        at = self.query_one(OptionList).highlighted or 0
+        words, uses, minutes = (self.query_one(f"#{name}", Input).value for name in ("words", "uses", "minutes"))
+        return ScopeDraft(REACHES[at], words, uses, minutes)
+
+    @on(Input.Changed)
+    @on(OptionList.OptionHighlighted)
+    def _changed(self) -> None:
+        """Say what is wrong at once, and what it would cover as soon as typing rests."""
+        draft = self.draft()
+        for name in ("#words", "#words-label"):
+            self.query_one(name).disabled = not draft.has_words
+        for name in ("#uses", "#uses-label"):
+            self.query_one(name).disabled = not draft.has_uses
+        if (scope := self._scope()) is not None:
+            self.run_worker(self._look(scope, PAUSE_S), name="cover", group="cover", exclusive=True)
+
+    def _scope(self) -> Scope | None:
+        """What the fields mean. None: it is said why they mean nothing."""
+        problems: list[str] = []
+        draft = self.draft()
+        scope = scope_of(draft, self._spec, problems)
+        notes = problems or ([self._about_suggestions()] if draft.has_words else [])
+        self.query_one("#scope-problems", Static).update(Content(" ".join(notes)))
+        if scope is None:
+            self.workers.cancel_group(self, "cover")
+            self._show(())
+        return scope
+
+    def _about_suggestions(self) -> str:
+        if not self._suggested:
+            return "Nothing is suggested: there is no short beginning of this that says what it does."
+        if len(self._suggested) == 1:
+            return ""
+        return f"It holds {count(len(self._suggested), 'command')}, and this is about one of them: see Ctrl+N."
+
+    async def _look(self, scope: Scope, pause: float) -> bool:
+        """Show what a scope would cover. Returns whether it may be given."""
+        await asyncio.sleep(pause)
+        supervision = self._cockpit.supervision
+        try:
+            coverage = await supervision.would_cover(self._record.id, scope, self._edited)
+            records = await self._known(coverage)
+        except Refused as error:
+            self._show(refused_paragraphs(told(error)))
+            return False
+        except WhisperError as error:
+            self._show(refused_paragraphs(told(error)))
+            return True
+        self._show(covered_paragraphs(coverage, records, self._record, edited=self._edited is not None))
+        return True
+
+    async def _known(self, coverage: Coverage) -> dict[str, CallRecord]:
+        """The records of what is covered, asked for once."""
+        if self._records is None and coverage.calls:
+            found = await self._cockpit.supervision.history(HistoryQuery(limit=LOOKED_AT))
+            self._records = {record.id: record for record in found}
+        return self._records or {}
+
+    def _show(self, paragraphs: tuple[Paragraph, ...]) -> None:
+        command = self._spec.command
+        title = Paragraph(
+            (Span("Approves", "label"), Span(f"  {command_title(command)}", "muted")), margin=(Span(" "),)
+        )
+        shown = (title, *command_paragraphs(command, ()), BLANK, *paragraphs)
+        self.query_one(ParagraphsView).show(shown, from_top=False)
+
+    @on(OptionList.OptionSelected)
+    def _reach_chosen(self) -> None:
+        """Enter on a reach goes on to its fields."""
+        self.query_one("#words" if self.draft().has_words else "#uses", Input).focus()
+
+    def action_suggest(self) -> None:
+        """The next beginning that is suggested."""
+        if self._suggested:
+            self._next = (self._next + 1) % len(self._suggested)
+            self.query_one("#words", Input).value = self._suggested[self._next]
+
+    async def action_approve(self) -> None:
+        """Approve and remember, unless that may not be."""
+        scope = self._scope()
+        if scope is None or not await self._look(scope, 0.0):
+            self.app.bell()
+            return
+        self.dismiss(Approve(edited=self._edited, remember=scope))
