@@ -16,6 +16,7 @@ from whisper_tui.tui.history.past_calls import PastCalls, first_at_or_after
 from whisper_tui.tui.history.past_list import PastList
 from whisper_tui.tui.history.replay_area import ReplayArea
 from whisper_tui.tui.history.replay_bar import ReplayBar
+from whisper_tui.tui.keymap import keymap
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.screens.history import HistoryScreen
 
@@ -227,7 +228,7 @@ async def test_r_asks_for_it_once_more_in_its_session():
         assert isinstance(record.state, Waiting)
         assert record.call.spec == seat.record("6").call.spec
         assert record.call.session_id == "s1"
-        assert record.call.description == "Once more, from the history (call 6): Run ./count.sh"
+        assert record.call.description == "Run ./count.sh"
 
 
 async def test_r_says_why_a_call_of_a_closed_session_cannot_be_run_again():
@@ -235,7 +236,7 @@ async def test_r_says_why_a_call_of_a_closed_session_cannot_be_run_again():
     play.stage.happen(SessionClosed(at=play.clock(), session_id="s1", why="the agent left"))
     async with cockpit(play) as seat, history(seat):
         await seat.press("down", "r")
-        await seat.sees("Call 6 cannot be run again: its session is closed (the agent left)")
+        await seat.sees("Its session is closed")
         assert len(play.stage.board.calls) == 7
 
 
@@ -345,3 +346,13 @@ async def test_the_played_port_hides_what_came_later():
         assert (await port.read_output("1", "out", 1000, 10)).data == b""
         assert len(await port.read_timeline("1", 0, 100)) == 4
         assert await port.output_file("1", "out") is None
+
+
+async def test_keys_that_the_user_has_changed_are_those_of_the_buttons_too():
+    keys = keymap("default", {"history-verdict": "F5"})
+    async with cockpit(a_month(), keys=keys) as seat, history(seat) as screen:
+        await seat.sees("F5 Verdict")
+        await seat.press("v")
+        assert screen.filters == Filters()
+        await seat.press("f5")
+        await seat.sees("F5 verdict: allowed")

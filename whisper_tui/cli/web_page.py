@@ -15,6 +15,7 @@ PAGE = """\
       }
       html, body { height: 100%; margin: 0; overflow: hidden; background: #10151c; }
       .textual-terminal { height: 100vh; }
+      .xterm .xterm-viewport { overflow: hidden !important; background: #10151c !important; }
       .note { display: none; position: absolute; inset: 0; z-index: 10; align-items: center; justify-content: center;
         color: #e6edf3; background: #10151ce6; font: 18px "Roboto Mono", monospace; }
       .note a { color: #79c0ff; }

@@ -9,6 +9,7 @@ from textual.widgets import Button
 from whisper_tui.model.text import visible
 from whisper_tui.tui.commands.history import HISTORY
 from whisper_tui.tui.history.filters import Filters
+from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.messages import CommandWanted
 
 IDS = ("history-verdict", "history-ending", "history-decider", "history-period", "history-session")
@@ -34,14 +35,14 @@ class Chips(Horizontal):
             "history-period": filters.period,
             "history-session": visible(session) if filters.session_id is not None else "any",
         }
-        for command in HISTORY:
+        for command in in_force(self.app).commands(HISTORY):
             if command.id not in chosen:
                 continue
             value = chosen[command.id]
             some = value not in {"any", "anyone"}
             button = self.query_one(f"#chip-{command.id}", Button)
             words = f"{command.label.lower()}: {value}" if some else command.label
-            button.label = Content.assemble((f"{command.key} ", "bold"), words)
+            button.label = Content.assemble((f"{command.key_name} ", "bold"), words)
             button.set_class(some, "-chosen")
             button.refresh(layout=True)
 

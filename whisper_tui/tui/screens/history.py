@@ -16,13 +16,13 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.commands.history import HISTORY
 from whisper_tui.tui.describe import describe, heading
-from whisper_tui.tui.history.again import again, why_not_again
 from whisper_tui.tui.history.chips import Chips
 from whisper_tui.tui.history.filters import NEXT, Filters
 from whisper_tui.tui.history.past_calls import AHEAD, PastCalls
 from whisper_tui.tui.history.past_list import PastList
 from whisper_tui.tui.history.replay_area import ReplayArea
 from whisper_tui.tui.history.times import day_time
+from whisper_tui.tui.retrying import again, why_not
 from whisper_tui.tui.screens.command_screen import CommandScreen
 from whisper_tui.tui.screens.export import ask_for_export
 from whisper_tui.tui.screens.help import HelpScreen
@@ -252,8 +252,8 @@ class HistoryScreen(CommandScreen):
         if record is None:
             return
         session = self._cockpit.board.sessions.get(record.call.session_id)
-        if (why_not := why_not_again(record, session)) is not None:
-            self._cockpit.tell(why_not, severity="warning")
+        if (problem := why_not(record, session)) is not None:
+            self._cockpit.tell(problem, severity="warning")
             return
         try:
             call_id = await self._cockpit.supervision.submit(again(record))
