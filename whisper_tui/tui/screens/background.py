@@ -69,17 +69,20 @@ class BackgroundScreen(Dialog[BehindWanted]):
             )
             yield from self.buttons()
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         """Look at once, and every other second."""
         self._list()
         self.query_one(OptionList).focus()
         self.set_interval(EVERY_S, self._look)
         self.call_after_refresh(self._look)
 
-    async def _look(self) -> None:
-        if self._busy:
-            return
-        self._busy = True
+    def _look(self) -> None:
+        """Look again, unless a look is still going on."""
+        if not self._busy:
+            self._busy = True
+            self.run_worker(self._look_now(), name="look")
+
+    async def _look_now(self) -> None:
         identities = [row.process.identity for row in behind_rows(self._board, {})]
         try:
             self._known = await asyncio.to_thread(look_behind, identities)
@@ -105,7 +108,7 @@ class BackgroundScreen(Dialog[BehindWanted]):
                 options.add_option(Option(self._words(row, now), id=_name(row)))
         names = [option.id for option in options.options]
         if self._rows:
-            options.highlighted = names.index(marked if marked in names else _name(self._rows[0]))
+            options.highlighted = names.index(marked if marked and marked in names else _name(self._rows[0]))
         calls = {row.record.id for row in self._rows}
         words = f"{count(len(self._rows), 'process', 'processes')} of {count(len(calls), 'call')}"
         self.query_one("#behind-head", Static).update(Content(words if self._rows else "Nothing was left behind."))

@@ -52,12 +52,14 @@ class UsageLine(LineView):
             self.sample = None
             self._draw()
 
-    async def look(self) -> None:
+    def look(self) -> None:
         """Look now, in a thread; a look that comes while one is still going on is left out."""
         record = self._record
-        if record is None or record.process is None or not record.is_open or self._busy:
-            return
-        self._busy = True
+        if record is not None and record.process is not None and record.is_open and not self._busy:
+            self._busy = True
+            self.run_worker(self._look(record), name="look")
+
+    async def _look(self, record: CallRecord) -> None:
         known = self.sample.ports if self.sample is not None and self._looks % PORTS_EVERY else None
         try:
             sample = await asyncio.to_thread(look, record, ports=known)

@@ -1,0 +1,232 @@
+"""What is read from the processes of a run, and what a person is told and can do about them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.tui.cockpit import cockpit
+from tests.tui.live import live
+from tests.tui.scenes import Play, workday
+from tests.tui.test_output_pane import running
+from whisper_tui.model.event import SessionClosed
+from whisper_tui.model.run import ProcessIdentity
+from whisper_tui.model.state import Ended, Running, Waiting
+from whisper_tui.tui.processes.identity import boot_id, find
+from whisper_tui.tui.processes.sample import Sample, look, look_behind
+from whisper_tui.tui.processes.sparkline import sparkline
+from whisper_tui.tui.signalling import is_paused
+from whisper_tui.tui.widgets.usage_line import UsageLine, cpu_percent, figures
+
+LISTEN = (
+    "import socket, sys, time\n"
+    "server = socket.create_server(('127.0.0.1', 0))\n"
+    "print(server.getsockname()[1], flush=True)\n"
+    "time.sleep(1000)\n"
+)
+
+
+def sample(at: float, **change: object) -> Sample:
+    facts: dict[str, object] = {
+        "at": at, "cpu_s": {1: 1.0}, "memory": 2_000_000, "threads": 3, "ports": (), "paused": False, "waits": None
+    }  # fmt: skip
+    return Sample(**(facts | change))  # type: ignore[arg-type]
+
+
+def text(line: object) -> str:
+    return "".join(span.text for span in line)  # type: ignore[attr-defined]
+
+
+def test_a_sparkline_rises_with_its_values_and_shows_the_last_ones() -> None:
+    assert sparkline([0, 50, 100], 3, most=100) == "▁▅█"
+    assert sparkline([0, 0], 5) == "▁▁"
+    assert sparkline([9, 1, 8], 2) == "▂█"
+    assert sparkline([], 5) == ""
+
+
+def test_computing_is_measured_between_looks_and_new_processes_count() -> None:
+    before = sample(10, cpu_s={1: 1.0, 2: 5.0})
+    assert cpu_percent(before, sample(12, cpu_s={1: 2.0, 2: 5.0})) == 50
+    assert cpu_percent(before, sample(12, cpu_s={1: 1.0, 3: 1.0})) == 50
+    assert cpu_percent(before, sample(12, cpu_s={})) == 0
+
+
+def test_figures_leave_the_bars_out_where_there_is_no_room() -> None:
+    now = sample(1, ports=("*:8000",))
+    wide, narrow = text(figures(now, [10.0, 20.0], [1.0], 120)), text(figures(now, [10.0, 20.0], [1.0], 40))
+    assert "CPU 20 % ▁▂" in wide and "memory 2.0 MB" in wide and "listens on *:8000" in wide and "3 threads" in wide
+    assert "▁" not in narrow and "CPU 20 %" in narrow
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="start times are compared on Linux")
+def test_a_process_that_has_the_number_of_another_is_not_taken_for_it() -> None:
+    started = int(Path(f"/proc/{os.getpid()}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    mine = ProcessIdentity(pid=os.getpid(), start_time=started, boot_id=boot_id())
+    assert find(mine) is not None
+    assert find(mine.model_copy(update={"start_time": started + 1})) is None
+    assert find(mine.model_copy(update={"boot_id": "another"})) is None
+    assert mine in look_behind([mine, mine.model_copy(update={"start_time": 1})])
+
+
+async def test_a_run_is_measured_with_all_that_it_started(tmp_path: Path) -> None:
+    script = tmp_path / "listen.py"
+    script.write_text(LISTEN)
+    async with live(tmp_path, size=(200, 50)) as seat:
+        call = await seat.start(f"{sys.executable} {script} & while :; do sleep 0.01; done")
+        usage = seat.screen.query_one(UsageLine)
+        await seat.until(lambda: usage.sample is not None and usage.sample.processes >= 2 and usage.sample.ports)
+        await seat.until(lambda: "CPU" in seat.text() and "listens on 127.0.0.1:" in seat.text())
+        found = look(seat.board(call))
+        assert found is not None and found.memory > 1_000_000 and found.threads >= 2 and not found.paused
+        await seat.until(lambda: any(percent > 1 for percent in usage._cpu))
+
+
+async def test_p_pauses_everything_and_p_lets_it_continue(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        call = await seat.start("sleep 1000 & wait")
+        leader = psutil.Process(seat.board(call).process.leader.pid)  # type: ignore[union-attr]
+        await seat.until(leader.children)
+        tree = [leader, *leader.children()]
+        await seat.pilot.press("p")
+        await seat.until(lambda: all(one.status() == psutil.STATUS_STOPPED for one in tree))
+        await seat.sees("‖ paused · p goes on")
+        await seat.pilot.press("p")
+        await seat.until(lambda: not any(one.status() == psutil.STATUS_STOPPED for one in tree))
+        await seat.until(lambda: "paused" not in seat.text())
+        assert seat.board(call).signals == (signal.SIGSTOP, signal.SIGCONT)
+
+
+def test_what_stands_still_is_known_by_the_last_signal_or_by_its_processes() -> None:
+    record = running().stage.board.calls["1"]
+    assert not is_paused(record, None)
+    assert is_paused(record, sample(1, paused=True))
+    stopped = record.model_copy(update={"signals": (signal.SIGSTOP, signal.SIGUSR1)})
+    assert is_paused(stopped, sample(1))
+    assert not is_paused(stopped.model_copy(update={"signals": (signal.SIGSTOP, signal.SIGCONT)}), sample(1))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize(
+    ("command", "tty", "key"),
+    [("read -r line", False, "i"), ("read -r line", True, "T"), ("cat", True, "T"), ("bash --norc -i", True, "T")],
+)
+async def test_a_command_that_waits_for_input_is_noticed(tmp_path: Path, command: str, tty: bool, key: str) -> None:
+    async with live(tmp_path) as seat:
+        await seat.start(command, tty=tty, accepts_input=True)
+        await seat.sees("waits for input", f"{key} types")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize("command", ["sleep 1000", "while :; do :; done", "sleep 1000 < /dev/null", "sleep 1000 | cat"])
+async def test_a_command_that_does_something_else_is_not_said_to_wait(tmp_path: Path, command: str) -> None:
+    async with live(tmp_path) as seat:
+        call = await seat.start(command, accepts_input=True)
+        for _ in range(5):
+            found = look(seat.board(call))
+            assert found is not None and found.waits is None
+            time.sleep(0.05)
+
+
+async def test_ctrl_r_asks_again_in_the_same_session_through_the_policy() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.select("2")
+        before = set(seat.play.stage.board.calls)
+        await seat.press("ctrl+r")
+        await seat.until(lambda: len(seat.play.stage.board.calls) == len(before) + 1)
+        (new,) = set(seat.play.stage.board.calls) - before
+        await seat.until(lambda: seat.selected == new)
+        old, again = seat.record("2"), seat.record(new)
+        assert isinstance(again.state, Waiting) and again.spec == old.spec
+        assert again.call.session_id == old.call.session_id
+
+
+async def test_what_was_edited_is_asked_again_as_edited() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.select("3")
+        assert seat.record("3").edited
+        await seat.press("ctrl+r")
+        await seat.until(lambda: seat.selected not in {None, "3"})
+        assert seat.shown.spec == seat.record("3").spec
+
+
+async def test_a_closed_session_is_not_asked_again() -> None:
+    play = workday()
+    play.stage.happen(SessionClosed(at=play.clock(), session_id="s1", why="it left"))
+    async with cockpit(play) as seat:
+        await seat.select("2")
+        before = len(play.stage.board.calls)
+        await seat.press("ctrl+r")
+        await seat.sees("Its session is closed")
+        assert len(play.stage.board.calls) == before
+
+
+def left_behind() -> Play:
+    """Call 1 left a server behind a day and a half ago, and call 2 one just now."""
+    play = Play.begin()
+    for words in ("./old-server", "./new-server"):
+        call = play.ask("build")
+        play.approve(call)
+        play.stage.leave_behind(call, words)
+        play.end(call)
+        play.clock.advance(36 * 3600)
+    play.clock.advance(-36 * 3600 + 60)
+    return play
+
+
+async def test_b_lists_what_was_left_behind_and_what_is_older_than_today() -> None:
+    async with cockpit(left_behind()) as seat:
+        await seat.press("b")
+        await seat.sees("Left over from earlier days", "./old-server", "Since today", "./new-server", "2 calls")
+        await seat.sees("call 1 of site builder")
+        await seat.press("down", "enter")
+        await seat.until(lambda: len(seat.app.screen_stack) == 1)
+        assert seat.selected == "2"
+
+
+async def test_what_was_left_behind_can_be_ended_from_the_list() -> None:
+    async with cockpit(left_behind()) as seat:
+        await seat.press("b")
+        await seat.sees("./old-server")
+        await seat.press("k")
+        await seat.sees("End call 1", "1 process that it left behind")
+        await seat.press("k")
+        await seat.until(lambda: seat.record("1").signals == (signal.SIGKILL,))
+
+
+async def test_nothing_left_behind_is_said() -> None:
+    async with cockpit(running()) as seat:
+        await seat.press("b")
+        await seat.sees("Nothing was left behind.")
+        await seat.press("k", "enter", "escape")
+        await seat.until(lambda: len(seat.app.screen_stack) == 1)
+        assert isinstance(seat.record("1").state, Running)
+
+
+async def test_a_server_that_was_left_behind_is_shown_with_its_port_and_ended(tmp_path: Path) -> None:
+    script = tmp_path / "listen.py"
+    script.write_text(LISTEN)
+    async with live(tmp_path) as seat:
+        call = await seat.start(f"{sys.executable} {script} > {tmp_path}/port & sleep 0.3")
+        await seat.until(lambda: isinstance(seat.board(call).state, Ended) and seat.board(call).living_background)
+        await seat.until(lambda: (tmp_path / "port").read_text().strip())
+        port = (tmp_path / "port").read_text().strip()
+        await seat.pilot.press("b")
+        await seat.sees(f"listens on 127.0.0.1:{port}", "listen.py")
+        await seat.pilot.press("k")
+        await seat.sees(f"End call {call}")
+        await seat.pilot.press("k")
+        await seat.until(lambda: not seat.board(call).is_open)
+
+
+def test_looking_costs_nothing_for_what_is_gone() -> None:
+    child = subprocess.Popen(["sleep", "1000"])
+    started = psutil.Process(child.pid)
+    child.kill()
+    child.wait()
+    gone = ProcessIdentity(pid=started.pid, start_time=1, boot_id=boot_id())
+    assert look_behind([gone]) == {}
