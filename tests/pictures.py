@@ -11,7 +11,8 @@ from pathlib import Path
 from textual.widgets import TextArea
 
 from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play, building, workday
+from tests.tui.scenes import Play, building, crowd, long_script, workday
+from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
 
@@ -30,7 +31,12 @@ class Picture:
     """The picture is ready when this is on the screen."""
     size: tuple[int, int] = (120, 40)
     theme: str = "whisper-dark"
+    screens: int | None = None
+    """How many screens lie over each other then. None: a dialog, if keys are pressed."""
+    calling: CallingSettings = NEVER
 
+
+QUIET = NEVER.model_copy(update={"quiet": "22:00-07:00"})
 
 PICTURES = (
     Picture("waiting", workday, "7"),
@@ -44,6 +50,13 @@ PICTURES = (
     Picture("light", workday, "6", shows="redirects twice", theme="whisper-light"),
     Picture("narrow", workday, "7", size=(80, 24)),
     Picture("wide", workday, "6", shows="redirects twice", size=(200, 60)),
+    Picture("groups", crowd, "2", ("ctrl+g",), shows="by session", screens=1),
+    Picture("alike", crowd, "2", ("ctrl+g", "ctrl+g"), shows=", alike", screens=1, theme="dusk-dark"),
+    Picture("long", long_script, "1", ("ctrl+d",), shows="not seen yet", screens=1),
+    Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-dark", calling=QUIET),
+    Picture("themes", crowd, "6", ("ctrl+t",), shows="high-contrast-light", theme="colour-blind-light"),
+    Picture("high-contrast", crowd, "6", shows="deletes files", theme="high-contrast-dark"),
+    Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 
 
@@ -68,7 +81,7 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
     await seat.select(picture.call_id)
     await seat.settled()
     await seat.press(*picture.keys)
-    await seat.until(lambda: len(seat.app.screen_stack) == (2 if picture.keys else 1))
+    await seat.until(lambda: len(seat.app.screen_stack) == (picture.screens or (2 if picture.keys else 1)))
     if picture.typed:
         area = seat.app.screen.query_one(TextArea)
         area.text = picture.typed
@@ -80,7 +93,7 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
 
 
 async def _drawn(picture: Picture) -> str:
-    async with cockpit(picture.play(), size=picture.size, theme=picture.theme) as seat:
+    async with cockpit(picture.play(), size=picture.size, theme=picture.theme, calling=picture.calling) as seat:
         await pose(picture, seat)
         return seat.app.export_screenshot(title="whisper_tui")
 

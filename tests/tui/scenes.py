@@ -153,3 +153,47 @@ def building() -> Play:
     play.ask("release")
     play.clock.advance(1)
     return play
+
+
+CROWD: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    ("s1", "git add -A && git commit -m 'Ferns'", ("git commit",), ""),
+    ("s2", "git push origin release", ("git push",), "network"),
+    ("s1", "npm install plant-icons", ("npm install",), "network"),
+    ("s3", "curl -s https://garden.example/map", ("curl",), "network"),
+    ("s2", "git push origin --tags", ("git push",), "network"),
+    ("s1", "rm -rf node_modules", ("rm",), "destructive"),
+    ("s3", "curl -s https://garden.example/feed", ("curl",), "network"),
+    ("s1", "npm install leaf-fonts", ("npm install",), "network"),
+    ("s3", "sed -i s/Fern/Ferns/ plants.md", ("sed",), ""),
+)
+"""Who asks for which line, how it begins as the policy reads it, and the id of its risk."""
+RISK_SENTENCES = {"network": "It talks to other machines", "destructive": "It deletes files for good"}
+
+
+def crowd() -> Play:
+    """Three agents ask for nine commands, some of them alike."""
+    play = Play.begin()
+    play.stage.open("link checker", ROOT, "gemini-cli", "0.61.0")
+    for session, text, beginning, risk_id in CROWD:
+        risks = (Risk(id=risk_id, sentence=RISK_SENTENCES[risk_id]),) if risk_id else ()
+        reason = risks[0].sentence if risks else "no rule and no remembered approval is about this command"
+        prefixes = tuple(tuple(words.split()) for words in beginning)
+        verdict = Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
+        spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+        request = CallRequest(session_id=session, tool="run_shell_command", arguments={"command": text}, spec=spec)
+        play.stage.ask(request, verdict, Resolved(program="/usr/bin/bash", cwd=ROOT))
+        play.clock.advance(17)
+    return play
+
+
+def long_script() -> Play:
+    """An agent asks for a script that is longer than the screen."""
+    play = Play.begin()
+    lines = ["set -eu", "cd plants", *(f"./label.sh bed-{bed:02} --size {bed % 5 + 1}" for bed in range(1, 71)), "sync"]
+    spec = CommandSpec(command=Shell(text="\n".join(lines)), cwd=ROOT)
+    request = CallRequest(
+        session_id="s1", tool="run_shell_command", arguments={}, spec=spec, description="Label every bed of the garden"
+    )
+    play.stage.ask(request, resolved=Resolved(program="/usr/bin/bash", cwd=ROOT))
+    play.clock.advance(6)
+    return play

@@ -15,6 +15,8 @@ TITLES: dict[Section, str] = {
     "behind": "Left in the background",
     "ended": "Ended",
 }
+WIDEST_FACTS = 44
+"""Columns for who asks and what is risky, in a row of one line."""
 GROUPED: dict[Grouping, str] = {"arrival": "", "session": ", by session", "likeness": ", alike"}
 _ROLES: dict[Section, Role] = {
     "waiting": "waiting",
@@ -52,7 +54,7 @@ def row_line(record: CallRecord, session: Session | None, part: int, width: int,
         return _second_line(record, session, width)
     right = _right(record, now)
     if whole and isinstance(record.state, Waiting):
-        right = (*_facts(record, session, width // 2), Span("  "), *right)
+        right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
     left = (_mark(record), Span(" "), *one_line(record.spec.command))
     return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
 

@@ -29,7 +29,7 @@ def in_words(records: Sequence[CallRecord], board: Board) -> str:
     risks = [risk for record in records if record.verdict for risk in record.verdict.risks if is_grave(risk)]
     grave = f" ({risks[0].id.replace('-', ' ')})" if risks else ""
     asks = count(len(records), "new call")
-    return f"{asks} from {who}{grave}; {count(len(board.waiting), 'waits', 'wait')} for you"
+    return f"{asks} from {who}{grave} · {count(len(board.waiting), 'waits', 'wait')} for you"
 
 
 def as_json(records: Sequence[CallRecord], board: Board) -> bytes:

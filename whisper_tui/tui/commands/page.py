@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from whisper_tui.tui.commands import COMMANDS, GROUPS, SCREENS, Command
+from whisper_tui.tui.keymap import KEY_SETS, SETS, keymap
 
 
 def keys_page() -> str:
@@ -13,9 +14,11 @@ def keys_page() -> str:
         "This page is written from the table of commands in `whisper_tui/tui/commands/`:"
         " `python -m whisper_tui.tui.commands > docs/keys.md`.",
         "",
-        "Letters are commands, arrows move: `k` kills, so there is no `j` and `k` for down and up."
-        " Every command is also in the palette (`Ctrl+P`), and each has an id that its key can be changed by.",
+        "Letters are commands, arrows move: `k` kills, so there is no `j` and `k` for down and up, save in the set of"
+        " keys called `vi`. Every command is also in the palette (`Ctrl+P`), and each has an id that its key can be"
+        " [changed by](configuration.md#keys). The help (`?`) shows the keys in force.",
         "",
+        *_sets(),
     ]
     for group in GROUPS:
         lines += [f"## {group}", "", *_table([command for command in COMMANDS if command.group == group])]
@@ -24,10 +27,19 @@ def keys_page() -> str:
     return "\n".join(lines + PANE_KEYS)
 
 
+def _sets() -> list[str]:
+    """What the sets of keys change."""
+    lines = []
+    for name in KEY_SETS:
+        changed = [command for command in keymap(name).commands(COMMANDS) if command.id in SETS[name]]
+        if changed:
+            rows = [f"| `{command.key_name}` | {command.label} |" for command in changed]
+            lines += [f"## What the set `{name}` changes", "", "| key | command |", "| --- | --- |", *rows, ""]
+    return lines
+
+
 def _table(commands: Sequence[Command]) -> list[str]:
-    rows = (
-        f"| `{command.key_name}` | {command.label} | {command.help} | `cockpit.{command.id}` |" for command in commands
-    )
+    rows = (f"| `{command.key_name}` | {command.label} | {command.help} | `{command.id}` |" for command in commands)
     return ["| key | command | what it does | id |", "| --- | --- | --- | --- |", *rows, ""]
 
 

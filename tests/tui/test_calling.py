@@ -1,0 +1,382 @@
+"""Being called: once for each call that waits, only when nobody looks, in every way set; and nothing is lost."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.drivers.headless_driver import HeadlessDriver
+from textual.events import AppBlur, AppFocus
+
+from tests.pictures import universal_time
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import ME, ROOT, Play, workday
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.event import Decided, Judged
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.tui.calling.news import as_json, in_words, waiting_title
+from whisper_tui.tui.calling.programs import desktop_program, run_program
+from whisper_tui.tui.calling.quiet import quiet_until
+from whisper_tui.tui.calling.settings import CallingSettings
+from whisper_tui.tui.calling.signs import LONGEST, harmless, notification, terminal_title
+from whisper_tui.tui.calling.summons import Summons
+
+ALWAYS = CallingSettings(when="always", title=False)
+
+
+class Written:
+    """What reached the terminal itself."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    @property
+    def bells(self) -> int:
+        """Bells that are not the end of another sequence."""
+        return re.sub(r"\x1b\][^\a]*\a", "", self.text).count("\a")
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Written:
+    found = Written()
+
+    def write(self: HeadlessDriver, data: str) -> None:
+        found.text += data
+
+    monkeypatch.setattr(HeadlessDriver, "write", write)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def outside_of_a_multiplexer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("TMUX", raising=False)
+    with universal_time():
+        yield
+
+
+def later(play: Play, seconds: float = 11) -> None:
+    play.clock.advance(seconds)
+
+
+async def looked(seat: Cockpit) -> None:
+    """Everything that has happened is on the board, and the cockpit has looked whether to call."""
+    await seat.settled()
+    seat.screen.caller.look()
+    await seat.pilot.pause()
+
+
+def test_each_call_that_waits_is_called_for_once() -> None:
+    play = Play.begin()
+    summons = Summons(ALWAYS, play.clock)
+    call = play.ask("build")
+    for _ in range(3):
+        summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=True) == (call,)
+    later(play)
+    summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=True) == ()
+
+
+def test_what_waited_before_the_cockpit_opened_is_not_called_for() -> None:
+    play = workday()
+    play.clock.advance(5)
+    summons = Summons(ALWAYS, play.clock)
+    for call, record in play.stage.board.calls.items():
+        summons.changed(call, record)
+    assert summons.due(away=True) == ()
+
+
+def test_what_is_decided_in_time_is_not_called_for() -> None:
+    play = Play.begin()
+    summons = Summons(CallingSettings(when="away"), play.clock)
+    call = play.ask("build")
+    summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=False) == ()
+    play.approve(call)
+    summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=True) == ()
+
+
+def test_what_is_asked_again_is_called_for_again() -> None:
+    play = Play.begin()
+    summons = Summons(ALWAYS, play.clock)
+    call = play.ask("build")
+    summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=True) == (call,)
+    later(play)
+    play.stage.happen(Decided(at=play.clock(), call_id=call, decision=Approve(), by=ME))
+    summons.changed(call, play.stage.board.calls[call])
+    again = Verdict(kind="ask", reason="the directory is another one")
+    play.stage.happen(Judged(at=play.clock(), call_id=call, verdict=again, resolved=Resolved()))
+    summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=True) == (call,)
+
+
+def test_what_comes_shortly_after_is_called_for_together() -> None:
+    play = Play.begin()
+    summons = Summons(ALWAYS, play.clock)
+    first = play.ask("build")
+    summons.changed(first, play.stage.board.calls[first])
+    assert summons.due(away=True) == (first,)
+    more = [play.ask("test"), play.ask("tag")]
+    for call in more:
+        summons.changed(call, play.stage.board.calls[call])
+    assert summons.due(away=True) == ()
+    later(play, 9.9)
+    assert summons.due(away=True) == ()
+    later(play, 0.2)
+    assert summons.due(away=True) == tuple(more)
+
+
+@pytest.mark.parametrize(
+    ("hours", "clock", "until"),
+    [
+        ("22:00-07:00", "23:30", "07:00"),
+        ("22:00-07:00", "06:59", "07:00"),
+        ("22:00-07:00", "07:00", None),
+        ("22:00-07:00", "21:59", None),
+        ("12:00-13:00", "12:00", "13:00"),
+        ("12:00-13:00", "13:00", None),
+        ("12:00-12:00", "12:00", None),
+        ("", "12:00", None),
+    ],
+)
+def test_quiet_hours_hold_from_the_first_minute_up_to_the_second(hours: str, clock: str, until: str | None) -> None:
+    hour, minute = map(int, clock.split(":"))
+    assert quiet_until(hours, 86_400.0 * 20_000 + hour * 3600 + minute * 60) == until
+
+
+def test_a_notification_holds_nothing_of_others_that_a_terminal_obeys() -> None:
+    evil = "x\x1b]0;owned\a\x9c\x07;more\x1b\\\n\u202e" + "y" * 500
+    for kind in ("osc9", "osc777"):
+        text = notification(kind, "title", evil)
+        inner = text.removeprefix("\x1b]").removesuffix("\a")
+        assert text.startswith("\x1b]") and text.endswith("\a")
+        assert not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in inner)
+    assert notification("osc777", "title", "a;b").count(";") == 3
+    assert len(harmless(evil)) <= LONGEST
+    assert terminal_title("\x1b]x\a").count("\x1b") == 1
+
+
+def test_a_multiplexer_is_asked_to_pass_it_on() -> None:
+    assert notification("osc9", "t", "b", tmux=True) == "\x1bPtmux;\x1b\x1b]9;t: b\a\x1b\\"
+
+
+def test_the_desktops_program_gets_the_words_as_words() -> None:
+    argv = desktop_program("t", "<b>--evil</b>\x1b", {"notify-send": "/bin/notify-send"}.get)
+    assert argv == ("/bin/notify-send", "--app-name=whisper_tui", "--", "t", "&lt;b&gt;--evil&lt;/b&gt;␛")
+    argv = desktop_program("t", 'say "x"', {"osascript": "/bin/osascript"}.get)
+    assert argv is not None and argv[-3:] == ("--", "t", 'say "x"')
+    assert not any("say" in word for word in argv[:-1])
+    assert desktop_program("t", "b", lambda _: None) is None
+
+
+def test_words_for_people_name_sessions_and_risks_but_no_command() -> None:
+    play = workday()
+    records = [play.stage.board.calls[call] for call in ("7", "8", "9")]
+    words = in_words(records, play.stage.board)
+    assert words == "3 new calls from site builder, release agent (destructive) · 3 wait for you"
+    assert in_words(records[2:], play.stage.board) == "1 new call from release agent · 3 wait for you"
+    assert (waiting_title(0), waiting_title(3)) == ("whisper_tui", "(3) whisper_tui")
+
+
+def test_a_program_is_told_everything_but_environments() -> None:
+    play = Play.begin()
+    spec = CommandSpec(command=Shell(text="make"), cwd=ROOT, environment={"TOKEN": "secret-value"})
+    request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
+    play.stage.ask(request, Verdict(kind="ask", reason="", risks=(Risk(id="network", sentence="x"),)))
+    news = as_json(list(play.stage.board.calls.values()), play.stage.board)
+    content = json.loads(news)
+    assert (content["event"], content["waiting"], content["new"]) == ("waiting", 1, 1)
+    (row,) = content["calls"]
+    assert (row["id"], row["session"], row["risks"]) == ("1", "site builder", ["network"])
+    assert b"secret-value" not in news and news.endswith(b"\n")
+
+
+def test_a_program_is_told_of_no_more_than_twenty_calls_in_full() -> None:
+    play = Play.begin()
+    for _ in range(50):
+        play.ask("build")
+    content = json.loads(as_json(list(play.stage.board.calls.values()), play.stage.board))
+    assert (content["new"], len(content["calls"])) == (50, 20)
+
+
+async def test_a_program_reads_its_standard_input_and_ends(tmp_path: Path) -> None:
+    copy = f"import pathlib, sys; pathlib.Path({str(tmp_path / 'news')!r}).write_bytes(sys.stdin.buffer.read())"
+    assert await run_program((sys.executable, "-c", copy), b"news " * 50_000, 60) is None
+    assert (tmp_path / "news").read_bytes() == b"news " * 50_000
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [("import sys; sys.exit(3)", "it ended with 3"), ("import os; os.kill(os.getpid(), 9)", "it ended with -9")],
+)
+async def test_a_program_that_fails_says_how(program: str, complaint: str) -> None:
+    assert await run_program((sys.executable, "-c", program), b"x" * 1_000_000, 60) == complaint
+
+
+async def test_a_program_that_is_not_there_is_told() -> None:
+    problem = await run_program(("/nowhere/at-all",), b"", 60)
+    assert problem == "it cannot be started: No such file or directory"
+
+
+async def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    marks = tmp_path / "pids"
+    program = (
+        "import subprocess, os, pathlib, time; child = subprocess.Popen(['sleep', '600']); "
+        f"pathlib.Path({str(marks)!r}).write_text(f'{{os.getpid()}} {{child.pid}}'); time.sleep(600)"
+    )
+    problem = await run_program((sys.executable, "-c", program), b"", 3)
+    assert problem == "it had not ended after 3 s"
+    child = int(marks.read_text().split()[1])
+    until = time.monotonic() + 30
+    while time.monotonic() < until and alive(child):
+        time.sleep(0.02)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_a_call_that_comes_rings_the_bell_and_asks_for_a_notification(written: Written) -> None:
+    async with cockpit(Play.begin(), calling=ALWAYS) as seat:
+        seat.play.ask("build")
+        await looked(seat)
+        assert written.bells == 1
+        assert written.text.count("\x1b]9;whisper_tui: 1 new call from site builder · 1 waits for you\a") == 1
+        await looked(seat)
+        assert written.bells == 1
+
+
+async def test_nothing_is_written_that_is_not_wanted(written: Written) -> None:
+    silent = CallingSettings(when="always", bell=False, notify="off", title=False)
+    async with cockpit(Play.begin(), calling=silent) as seat:
+        seat.play.ask("build")
+        await looked(seat)
+        assert written.bells == 0
+        assert not re.search(r"\x1b\](9|777|2);", written.text)
+
+
+async def test_the_title_of_the_terminal_counts_and_is_given_back(written: Written) -> None:
+    async with cockpit(workday(), calling=CallingSettings(when="never")) as seat:
+        await seat.until(lambda: "\x1b]2;(3) whisper_tui\a" in written.text)
+        seat.play.approve("7")
+        await seat.until(lambda: "\x1b]2;(2) whisper_tui\a" in written.text)
+        assert "\x1b[22;2t" in written.text
+        assert written.bells == 0
+    assert written.text.rstrip().endswith("\x1b[23;2t")
+
+
+async def test_nobody_is_called_who_sits_there_and_is_as_soon_as_they_leave(written: Written) -> None:
+    async with cockpit(Play.begin(), calling=CallingSettings(title=False)) as seat:
+        await seat.press("down")
+        seat.play.ask("build")
+        await looked(seat)
+        assert written.bells == 0
+        later(seat.play, 29)
+        await looked(seat)
+        assert written.bells == 0
+        later(seat.play, 2)
+        await looked(seat)
+        assert written.bells == 1
+        await seat.press("down")
+        later(seat.play, 20)
+        seat.play.ask("test")
+        await looked(seat)
+        assert written.bells == 1
+
+
+async def test_another_window_with_the_focus_means_away(written: Written) -> None:
+    async with cockpit(Play.begin(), calling=CallingSettings(title=False)) as seat:
+        await seat.press("down")
+        seat.app.post_message(AppBlur())
+        await seat.until(lambda: not seat.app.app_focus)
+        seat.play.ask("build")
+        await looked(seat)
+        assert written.bells == 1
+        seat.app.post_message(AppFocus())
+        await seat.until(lambda: seat.app.app_focus)
+        later(seat.play)
+        seat.play.ask("test")
+        await looked(seat)
+        assert written.bells == 1
+
+
+async def test_capital_b_stops_calling_counts_what_comes_and_calls_for_what_still_waits(written: Written) -> None:
+    async with cockpit(Play.begin(), calling=ALWAYS) as seat:
+        await seat.press("B")
+        await seat.sees("☾ do not disturb")
+        for scene in ("build", "test", "tag"):
+            seat.play.ask(scene)
+        await looked(seat)
+        await seat.sees("☾ do not disturb · 3 came", "3 waiting")
+        assert written.bells == 0
+        seat.play.approve("2")
+        await looked(seat)
+        await seat.sees("☾ do not disturb · 2 came")
+        await seat.press("B")
+        await seat.until(lambda: written.bells == 1)
+        assert "2 new calls from site builder, release agent · 2 wait for you" in written.text
+        await seat.until(lambda: "☾" not in seat.text())
+
+
+async def test_quiet_hours_say_so_and_end_with_a_call_for_what_came(written: Written) -> None:
+    play = Play.begin()
+    assert time.strftime("%H:%M", time.gmtime(play.clock())) == "22:13"
+    async with cockpit(play, calling=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as seat:
+        await seat.sees("☾ quiet until 23:00")
+        play.ask("build")
+        await looked(seat)
+        await seat.sees("☾ quiet until 23:00 · 1 came")
+        assert written.bells == 0
+        later(play, 3600)
+        await looked(seat)
+        assert written.bells == 1
+        await seat.until(lambda: "☾" not in seat.text())
+
+
+async def test_the_users_program_is_given_the_news(tmp_path: Path, written: Written) -> None:
+    news = tmp_path / "news"
+    copy = f"import pathlib, sys; pathlib.Path({str(news)!r}).write_bytes(sys.stdin.buffer.read())"
+    settings = ALWAYS.model_copy(update={"command": (sys.executable, "-c", copy), "command_timeout_s": 60.0})
+    async with cockpit(Play.begin(), calling=settings) as seat:
+        seat.play.ask("clean-by-name")
+        await seat.until(lambda: news.exists() and news.read_bytes().endswith(b"\n"))
+        assert json.loads(news.read_bytes())["calls"][0]["command"] == "rm -rf ./build"
+
+
+async def test_a_program_that_fails_is_told_of_once(written: Written) -> None:
+    settings = ALWAYS.model_copy(update={"command": ("/nowhere/at-all",)})
+    told: list[str] = []
+    async with cockpit(Play.begin(), calling=settings) as seat:
+        tell = seat.screen.tell
+        seat.screen.tell = lambda text, **options: (told.append(text), tell(text, **options))  # type: ignore[method-assign]
+        for scene in ("build", "test", "tag"):
+            seat.play.ask(scene)
+            await looked(seat)
+            await seat.until(lambda: not [w for w in seat.app.workers if w.name == "call-command" and w.is_running])
+            later(seat.play)
+        assert told == [
+            "The program /nowhere/at-all that calls you has failed: it cannot be started: No such file or directory."
+        ]
+        assert written.bells == 3
+
+
+async def test_a_cockpit_that_comes_back_does_not_call_again_for_what_it_called_for(written: Written) -> None:
+    play = Play.begin()
+    async with cockpit(play, calling=ALWAYS) as seat:
+        play.ask("build")
+        await looked(seat)
+        assert written.bells == 1
+        later(play)
+        seat.screen.caller.changed(tuple(play.stage.board.calls))
+        assert written.bells == 1

@@ -1,0 +1,184 @@
+"""The keys in force: what a set and the user change, what cannot be done and is told, and where the keys are shown."""
+
+import re
+
+import pytest
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import Play, workday
+from whisper_tui.config.file import CockpitSettings
+from whisper_tui.tui.commands import BY_ID, COMMANDS, SCREENS
+from whisper_tui.tui.commands.keys import read_key, written
+from whisper_tui.tui.keymap import KEY_SETS, RESERVED, SETS, keymap
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "shown"),
+    [
+        ("k", "k", "k"),
+        ("K", "K", "K"),
+        ("shift+k", "K", "K"),
+        ("/", "slash", "/"),
+        ("?", "question_mark", "?"),
+        ("[", "left_square_bracket", "["),
+        (" ", "space", "Space"),
+        ("Space", "space", "Space"),
+        ("Esc", "escape", "Esc"),
+        ("F5", "f5", "F5"),
+        ("Ctrl+G", "ctrl+g", "Ctrl+G"),
+        ("ctrl+]", "ctrl+right_square_bracket", "Ctrl+]"),
+        ("alt+x", "alt+x", "Alt+X"),
+        ("Shift+Tab", "shift+tab", "Shift+Tab"),
+        ("PgUp", "pageup", "PgUp"),
+        ("↑", "up", "↑"),
+        ("ctrl++", "ctrl+plus", "Ctrl++"),
+    ],
+)
+def test_a_key_is_read_as_people_write_it_and_written_as_they_read_it(text: str, key: str, shown: str) -> None:
+    assert read_key(text) == key
+    assert written(key) == shown
+    assert read_key(shown) == key
+
+
+@pytest.mark.parametrize("text", ["", "foo", "ctrl+", "hyper+x", "kk", "\x1b", "ctrl+foo"])
+def test_what_is_no_key_is_none(text: str) -> None:
+    assert read_key(text) is None
+
+
+def test_every_key_of_every_table_is_written_in_a_way_that_can_be_read_again() -> None:
+    for command in (command for table in (COMMANDS, *SCREENS) for command in table):
+        for key in command.key.split(","):
+            assert read_key(written(key)) == key, command.id
+
+
+@pytest.mark.parametrize("name", KEY_SETS)
+def test_a_set_of_keys_is_free_of_conflicts_and_leaves_every_command_a_key(name: str) -> None:
+    found = keymap(name)
+    assert found.problems == ()
+    for table in (COMMANDS, *SCREENS):
+        keys = [key for command in found.commands(table) for key in command.key.split(",")]
+        assert "" not in keys
+        assert len(set(keys)) == len(keys)
+    assert set(SETS[name]) <= set(BY_ID)
+
+
+def test_the_configuration_takes_the_sets_that_there_are() -> None:
+    for name in KEY_SETS:
+        assert CockpitSettings.model_validate({"keymap": name}).keymap == name
+
+
+def test_a_command_has_the_keys_that_the_user_gives_it() -> None:
+    found = keymap("default", {"approve": "h", "cockpit.follow": ("F5", "Ctrl+L")})
+    assert found.problems == ()
+    assert found.command(BY_ID["approve"]).key_name == "h"
+    assert found.command(BY_ID["follow"]).key_name == "F5 Ctrl+L"
+    assert found.command(BY_ID["deny"]) is BY_ID["deny"]
+
+
+def problem(remaps: dict[str, str | tuple[str, ...]], name: str = "default") -> str:
+    (found,) = keymap(name, remaps).problems
+    assert "\n" not in found and found.endswith((".", "?"))
+    return found
+
+
+def test_a_command_that_is_not_there_is_told_with_a_guess() -> None:
+    assert problem({"aprove": "h"}) == "There is no command 'aprove' to give a key to; did you mean 'approve'?"
+    assert "docs/keys.md" in problem({"\x1bzzzz": "h"})
+
+
+def test_a_key_that_is_not_there_is_told_and_the_command_keeps_its_own() -> None:
+    assert "no key 'foo'" in problem({"approve": "foo"})
+    assert keymap("default", {"approve": "foo"}).command(BY_ID["approve"]).key == "a"
+
+
+@pytest.mark.parametrize("key", sorted(RESERVED))
+def test_keys_that_are_needed_elsewhere_cannot_be_given_away(key: str) -> None:
+    assert "cannot have it" in problem({"approve": key})
+
+
+def test_whoever_loses_its_only_key_is_told() -> None:
+    found = keymap("default", {"approve": "d"})
+    assert found.problems == ("'approve' took the key d of 'deny', which has none now.",)
+    assert found.command(BY_ID["deny"]).key == ""
+    assert keymap("default", {"approve": "d", "deny": "h"}).problems == ()
+
+
+def test_two_commands_cannot_have_the_same_key() -> None:
+    found = keymap("default", {"approve": "h", "edit": "h"})
+    assert found.problems == ("The key h is given to 'approve' and 'edit'; 'approve' has it.",)
+    assert (found.command(BY_ID["approve"]).key, found.command(BY_ID["edit"]).key) == ("h", "e")
+
+
+def test_a_key_of_the_set_gives_way_to_the_user() -> None:
+    found = keymap("vi", {"follow": "j"})
+    assert found.problems == ()
+    assert found.command(BY_ID["down"]).key == "down"
+
+
+async def test_j_and_k_move_and_capital_k_kills_in_the_vi_set() -> None:
+    async with cockpit(workday(), keys=keymap("vi")) as seat:
+        assert seat.selected == "7"
+        await seat.press("j", "j")
+        assert seat.selected == "9"
+        await seat.press("k")
+        assert seat.selected == "8"
+        await seat.press("up")
+        assert seat.selected == "7"
+        await seat.select("6")
+        await seat.press("k")
+        assert len(seat.app.screen_stack) == 1
+        await seat.select("6")
+        await seat.press("K")
+        await seat.sees("End call 6")
+
+
+async def test_j_and_k_scroll_the_pane_that_has_the_focus() -> None:
+    async with cockpit(workday(), size=(80, 24), keys=keymap("vi")) as seat:
+        await seat.select("3")
+        await seat.press("tab", "j", "j")
+        text = seat.screen.query_one("#call-detail")
+        await seat.until(lambda: text.scroll_offset.y == 2)
+        await seat.press("k")
+        await seat.until(lambda: text.scroll_offset.y == 1)
+        assert seat.selected == "3"
+
+
+async def test_a_key_of_the_users_own_works_and_the_old_one_does_nothing() -> None:
+    async with cockpit(workday(), keys=keymap("default", {"deny": "h"})) as seat:
+        await seat.select("8")
+        await seat.press("d")
+        await seat.pilot.pause()
+        assert len(seat.app.screen_stack) == 1
+        await seat.press("h")
+        await seat.sees("Deny call 8")
+
+
+async def test_a_command_without_a_key_is_in_the_palette_and_on_its_button() -> None:
+    async with cockpit(workday(), keys=keymap("default", {"follow": "e"})) as seat:
+        await seat.select("8")
+        await seat.press("e")
+        assert len(seat.app.screen_stack) == 1
+        await seat.press("ctrl+p", *"edit")
+        await seat.sees("Change the command, directory")
+        await seat.press("enter")
+        await seat.sees("Shell text")
+
+
+async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_force() -> None:
+    async with cockpit(workday(), size=(120, 90), keys=keymap("default", {"approve": "h", "help": "F1"})) as seat:
+        await seat.sees("h Approve")
+        lines = seat.text().splitlines()
+        assert sum("h Approve" in line for line in lines) == 2
+        assert not any("a Approve" in line for line in lines)
+        assert lines[-1].index("h Approve") < lines[-1].index("d Deny")
+        await seat.press("f1")
+        await seat.sees("Keys and signs")
+        await seat.until(lambda: re.search(r" h +Let the command run as it is shown\.", seat.text()))
+        await seat.press("escape")
+        await seat.press("ctrl+p")
+        await seat.sees("Approve  (h)")
+
+
+async def test_what_is_wrong_with_keys_is_told_when_the_cockpit_opens() -> None:
+    async with cockpit(Play.begin(), keys=keymap("default", {"aprove": "h"})) as seat:
+        await seat.sees("There is no command 'aprove'")
