@@ -11,6 +11,7 @@ from whisper_tui.tui.widgets.filter_bar import FilterBar
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.output_pane import OutputPane
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+from whisper_tui.tui.widgets.scrolled import Scrolled
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -66,10 +67,19 @@ class Viewing:
         roster.group(grouping)
         self._calls.regroup()
 
-    def step(self, by: int) -> None:
-        """Go up or down the list, and show the call in the same frame: waiting for a message would cost another."""
-        self._calls.step(by)
-        self._screen.refresh_call()
+    async def step(self, by: int) -> None:
+        """Go up or down in the pane that has the focus, else the list.
+
+        The call is shown in the same frame: waiting for a message would cost another.
+        """
+        focused = self._screen.focused
+        if isinstance(focused, Scrolled):
+            await focused.action_rows(by)
+        elif isinstance(focused, ParagraphsView):
+            focused.scroll_relative(y=by, animate=False)
+        else:
+            self._calls.step(by)
+            self._screen.refresh_call()
 
     def next_waiting(self) -> None:
         """The waiting call below the selected one, from the last on to the first."""
