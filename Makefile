@@ -11,7 +11,7 @@ RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench clean help
+.PHONY: run test test-clients check screenshots bench clean help crashtest
 
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
@@ -30,6 +30,9 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests, those with the
 	@$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-clients
+
+crashtest: $(DEVELOPS) ## kill everything at random, KILLS times (default 300), and see whether anything was lost
+	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
 
 screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 	@$(BIN)/python screenshots/draw.py

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from whisper_tui.model.ending import Denied, HandedOver, Withdrawn
 from whisper_tui.model.errors import NotAllowed, Refused
-from whisper_tui.model.event import Claimed, Decided, Event, Finished, Judged, SessionClosed
+from whisper_tui.model.event import AgentGaveUp, Claimed, Decided, Event, Finished, Judged, SessionClosed
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Unjudged, Waiting
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.judge import Judge
@@ -32,7 +32,15 @@ class Claims:
         self._clock = clock
 
     def open(self) -> None:
-        """Let go of what nobody can start any more."""
+        """Let go of what nobody can start any more, and expect nobody to have waited over the supervisor's absence.
+
+        A hook that did wait comes back with its key, and is known by that.
+        """
+        board, why = self._ledger.board, "the supervisor was restarted while its hook waited"
+        for call_id in (*board.waiting, *board.held):
+            record = board.calls[call_id]
+            if record.call.ticket is not None and record.agent_gave_up is None:
+                self._ledger.record(AgentGaveUp(at=self._clock(), call_id=call_id, why=why))
         for session in tuple(self._ledger.board.sessions.values()):
             if session.closed_at is not None:
                 self._let_go(session.id)

@@ -54,6 +54,7 @@ class Desk:
         if request.key is not None:
             known = self._ledger.journal.call_with_key(request.session_id, request.key)
             if known is not None:
+                self._welcome_back(known)
                 return known
         if (twin := self._twins.of(request)) is not None:
             self._welcome_back(twin)
