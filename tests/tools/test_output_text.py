@@ -5,12 +5,13 @@ import pytest
 from tests.tools.recorded import Recorded
 from tests.tools.test_execute_command import tool_over
 from whisper_tui.tools import output_text
-from whisper_tui.tools.output_text import captured_text
+from whisper_tui.tools.output_text import captured_texts
 
 
 async def captured(supervision, limit=10_000, stream="out"):
     call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
-    return await captured_text(supervision, await supervision.outcome(call_id), stream, limit)
+    texts = await captured_texts(supervision, await supervision.outcome(call_id), limit)
+    return texts[("out", "err").index(stream)]
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7])
@@ -29,7 +30,7 @@ async def test_only_what_had_been_captured_when_the_leader_ended_is_shown():
     call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
     record = await supervision.outcome(call_id)
     supervision.streams["out"] += b" and later"
-    assert await captured_text(supervision, record, "out", 100) == "first"
+    assert (await captured_texts(supervision, record, 100))[0] == "first"
 
 
 async def test_a_long_stream_keeps_its_head_and_its_tail_and_says_where_the_rest_is():
@@ -67,4 +68,15 @@ async def test_output_that_is_gone_is_said_to_be_gone():
     call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
     record = await supervision.outcome(call_id)
     supervision.streams["out"] = b"all"
-    assert "6 bytes were dropped" in await captured_text(supervision, record, "out", 100)
+    assert "6 bytes were dropped" in (await captured_texts(supervision, record, 100))[0]
+
+
+async def test_what_one_stream_does_not_need_is_the_others():
+    supervision = Recorded(out=b"o" * 100, err=b"e" * 9_000)
+    assert len(await captured(supervision, limit=1000)) == 100
+    assert (await captured(supervision, limit=1000, stream="err")).startswith("e" * 450 + "\n[whisper_tui: 8,100 bytes")
+
+
+async def test_without_a_limit_both_streams_are_whole():
+    supervision = Recorded(out=b"o" * 20_000_000, err=b"e" * 5)
+    assert [len(await captured(supervision, limit=None, stream=stream)) for stream in ("out", "err")] == [20_000_000, 5]

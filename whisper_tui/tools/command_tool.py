@@ -1,6 +1,5 @@
 """A tool whose calls are commands: it asks the supervisor, waits, and renders what became of them."""
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,8 @@ from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import check_arguments
 from whisper_tui.tools.failure import ToolFailure, failure_of
-from whisper_tui.tools.output_text import captured_text
+from whisper_tui.tools.output_text import captured_texts
+from whisper_tui.tools.room import fitted
 from whisper_tui.tools.supervised_tool import SupervisedTool
 from whisper_tui.tools.told import told
 
@@ -50,13 +50,13 @@ class CommandTool(SupervisedTool):
         ending = record.state.ending
         if isinstance(ending, Denied | Withdrawn | HandedOver | Lost):
             raise failure_of(ending)
-        supervision, limit = self._context.supervision, self._context.output_limit
-        stdout, stderr = await asyncio.gather(
-            captured_text(supervision, record, "out", limit),
-            captured_text(supervision, record, "err", limit),
-        )
-        result = self.result(record, ending, stdout, stderr)
-        return Answer(result=result, text=self.text(result), told=told(record))
+        said, room = told(record), self._context.room()
+
+        async def made(limit: int | None) -> dict[str, Any]:
+            return self.result(record, ending, *await captured_texts(self._context.supervision, record, limit))
+
+        result = await fitted(room.less(said) if room else None, made, self.text)
+        return Answer(result=result, text=self.text(result), told=said)
 
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
         """Wait for the ending, for as long as a human takes, and answer."""

@@ -8,11 +8,13 @@ from pathlib import PurePath
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.port import Supervision
+from whisper_tui.tools.room import Room
 
 KNOWN_SHELLS = frozenset({"bash", "zsh", "sh"})
 
-OUTPUT_LIMIT = 16 * 1024 * 1024
-"""Bytes of each stream that an answer holds at most."""
+
+def whole() -> None:
+    """No bound: answers hold all output."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,8 @@ class ToolContext:
 
     supervision: Supervision
     session: Session
-    output_limit: int = OUTPUT_LIMIT
-    """Bytes of each stream in an answer; of a longer one the first and the last half."""
+    room: Callable[[], Room | None] = whole
+    """Tells how much of an answer is shown to whoever asks. None: all, however long; else its middle is left out."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch, as the supervisor counts them."""
     shell: str = field(default_factory=lambda: shell_of(os.environ))

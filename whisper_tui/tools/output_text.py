@@ -1,5 +1,6 @@
-"""A run's captured output as text for an answer, read piece by piece and never longer than a limit."""
+"""A run's captured output as text for an answer, read piece by piece."""
 
+import asyncio
 import codecs
 
 from whisper_tui.model.port import Supervision
@@ -13,22 +14,31 @@ _LEADING = 0xC0
 _CONTINUATION = 0x80
 
 
-async def captured_text(supervision: Supervision, record: CallRecord, stream: Stream, limit: int) -> str:
-    """What a stream held when the leader ended; of more than `limit` bytes the first and the last half.
+async def captured_texts(supervision: Supervision, record: CallRecord, limit: int | None) -> tuple[str, str]:
+    """What both streams held when the leader ended; of more than `limit` bytes the first and the last part of each.
 
-    What is left out, or was dropped when it was captured, is marked where it is missing.
+    Each may take half, and what the other leaves. What is left out, or was dropped when it was captured, is marked
+    where it is missing. None: no limit.
     """
     if not isinstance(record.state, Ended) or record.state.attempt is None:
-        return ""
-    size = record.state.output.out if stream == "out" else record.state.output.err
-    reader = StreamText(supervision, record.id, stream)
+        return "", ""
+    out, err = record.state.output.out, record.state.output.err
+    most_err = err if limit is None else max(limit // 2, limit - out)
+    most_out = out if limit is None else limit - min(err, most_err)
+    return await asyncio.gather(
+        _captured(supervision, record.id, "out", out, most_out), _captured(supervision, record.id, "err", err, most_err)
+    )
+
+
+async def _captured(supervision: Supervision, call_id: str, stream: Stream, size: int, limit: int) -> str:
+    reader = StreamText(supervision, call_id, stream)
     if size <= limit:
         return await reader.text(0, size)
     half = limit // 2
     head = await reader.text(0, half, ends_midway=True)
     tail = await reader.text(size - half, size, starts_midway=True)
     left_out = f"{size - 2 * half:,} bytes are left out here"
-    return head + _marker(f"{left_out}; {await _where(supervision, record.id, stream)}") + tail
+    return head + _marker(f"{left_out}; {await _where(supervision, call_id, stream)}") + tail
 
 
 async def _where(supervision: Supervision, call_id: str, stream: Stream) -> str:

@@ -86,7 +86,7 @@ class McpDoor:
         await self.prepare()
         return _session_class()(
             context,
-            self._registry(context),
+            self._registry,
             self._overview,
             self._progress_interval_s,
             wait_s=self._wait_s if wait_s is None else wait_s,

@@ -8,9 +8,13 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools import AITool, Answer, ToolFailure
 from whisper_tui.tools.pending import pending, pending_text
+from whisper_tui.tools.room import Room, as_json, shortened
 
 CALL_ID = "whisper-tui/call-id"
 TOLD = "whisper-tui/told"
+
+REST = "ask for a part of it, for example a range of lines with a command like sed -n"
+"""Where what is too long to be shown can be had."""
 
 INSTRUCTIONS = """\
 These tools run commands on the user's machine under whisper_tui, where a human watches every command.
@@ -44,7 +48,7 @@ def declared(tool: AITool) -> types.Tool:
     )
 
 
-def answered(answer: Answer, call_id: str) -> types.CallToolResult:
+def answered(answer: Answer, call_id: str, room: Room) -> types.CallToolResult:
     """The answer to a call that has a result: the same facts as text and as structured content.
 
     Where there is something to tell beyond the result, only text is sent: clients that prefer structured content
@@ -52,8 +56,9 @@ def answered(answer: Answer, call_id: str) -> types.CallToolResult:
     """
     meta: dict[str, Any] = {CALL_ID: call_id}
     if answer.told is None:
-        return _result(answer.result, answer.text, is_error=answer.failed, meta=meta)
-    content: list[types.ContentBlock] = [_text(answer.told), _text(answer.text)]
+        return _result(answer.result, answer.text, is_error=answer.failed, meta=meta, room=room)
+    text = shortened(answer.text, room.less(answer.told), f"`whisper-tui show {call_id}` knows the call")
+    content: list[types.ContentBlock] = [_text(answer.told), _text(text)]
     return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {TOLD: answer.told})
 
 
@@ -63,9 +68,9 @@ def still_open(record: CallRecord) -> types.CallToolResult:
     return _result(result, pending_text(result), is_error=False, meta={CALL_ID: record.id})
 
 
-def plain(tool: AITool, result: Any) -> types.CallToolResult:
+def plain(tool: AITool, result: Any, room: Room) -> types.CallToolResult:
     """The answer of a tool that nobody had to be asked about."""
-    return _result(result, tool.text(result), is_error=tool.is_error(result), meta=None)
+    return _result(result, tool.text(result), is_error=tool.is_error(result), meta=None, room=room)
 
 
 def failed_by(tool: AITool, error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
@@ -86,9 +91,16 @@ def failed(error: WhisperError, call_id: str | None = None) -> types.CallToolRes
     return types.CallToolResult(content=[_text(text)], is_error=True, meta=meta)
 
 
-def _result(result: Any, text: str, *, is_error: bool, meta: dict[str, Any] | None) -> types.CallToolResult:
-    """Text, and the same facts as structured content where they are an object."""
+def _result(
+    result: Any, text: str, *, is_error: bool, meta: dict[str, Any] | None, room: Room | None = None
+) -> types.CallToolResult:
+    """Text, and the same facts as structured content where they are an object.
+
+    The tools that print much see to it themselves that it fits; what is still too long is sent as text alone.
+    """
     structured = result if isinstance(result, dict) else None
+    if room is not None and room.filled(text, *([] if structured is None else [as_json(structured)])) > 1.0:
+        text, structured = shortened(text, room, REST), None
     return types.CallToolResult(content=[_text(text)], structured_content=structured, is_error=is_error, meta=meta)
 
 

@@ -50,7 +50,9 @@ class Calls:
         """Those whose answer the agent has not been given, oldest first."""
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def submit(self, tool: SupervisedTool, arguments: Mapping[str, Any], key: str) -> Followed:
+    async def submit(
+        self, tool: SupervisedTool, arguments: Mapping[str, Any], key: str, *, asker: str = ""
+    ) -> Followed:
         """A new call, or the one for the same that nobody listens to. Raises `WhisperError`; then nothing is done."""
         request = tool.request(dict(arguments), key=key)
         same = digest(f"{tool.name}\n{json.dumps(arguments, sort_keys=True)}")
@@ -60,7 +62,7 @@ class Calls:
                 return call
         # A command that is to be started once more does not take the place of one that was left.
         rejoin = request.twin is None or request.join_twin
-        request = request.model_copy(update={"twin": request.twin or same, "rejoin": rejoin})
+        request = request.model_copy(update={"twin": request.twin or same, "rejoin": rejoin, "asker": asker})
         call_id = await self._supervision.submit(request)
         return self._follow(tool, request, call_id, same, tool.follow(request, call_id))
 

@@ -1,7 +1,8 @@
 """One agent that speaks MCP: the official SDK serves the protocol, the tools do the work."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -15,8 +16,9 @@ from whisper_tui.model.command import digest
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
 from whisper_tui.tools.arguments import check_arguments
+from whisper_tui.tools.room import Room
 from whisper_tui.tools.wait import WAIT
-from whisper_tui.transports.client_habits import patience, without_added_keys
+from whisper_tui.transports.client_habits import helper_behind, model_behind, patience, shown, without_added_keys
 from whisper_tui.transports.goodbye import Heard
 from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared, failed_by, plain, still_open
 from whisper_tui.transports.mcp_calls import Calls, Followed
@@ -35,7 +37,7 @@ class McpSession:
     def __init__(
         self,
         context: ToolContext,
-        registry: ToolRegistry,
+        registry: Callable[[ToolContext], ToolRegistry],
         overview: Overview,
         progress_interval_s: float,
         *,
@@ -44,12 +46,13 @@ class McpSession:
         """`wait_s`: seconds in which every call is answered. None: what is known of the agent's program decides."""
         self._supervision = context.supervision
         self._session = context.session
-        self._registry = registry
         self._overview = overview
         self._progress_interval_s = progress_interval_s
         self._wait_s = wait_s
         self._client: ClientInfo | None = context.session.client
-        self._calls = Calls(context, registry)
+        context = replace(context, room=self._room)
+        self._registry = registry(context)
+        self._calls = Calls(context, self._registry)
         self._unanswered: dict[str, asyncio.Task[Followed]] = {}
         """By request id: the call whose answer it waits for."""
         self._keys_used: dict[str, int] = {}
@@ -101,8 +104,8 @@ class McpSession:
                 return await self._answer(ctx, opening, checked.get("wait_s"))
             if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
                 key = self._key(str(ctx.request_id), tool.name, arguments)
-                return await self._answer(ctx, self._calls.submit(tool, arguments, key))
-            return plain(tool, await self._registry.call(tool.name, arguments))
+                return await self._answer(ctx, self._calls.submit(tool, arguments, key, asker=_asker(ctx)))
+            return plain(tool, await self._registry.call(tool.name, arguments), self._room())
         except WhisperError as error:
             return failed_by(tool, error)
 
@@ -130,13 +133,17 @@ class McpSession:
             return failed_by(call.tool, error, call.call_id)
         if answer is None:
             return still_open(await self._supervision.record(call.call_id))
-        return answered(answer, call.call_id)
+        return answered(answer, call.call_id, self._room())
 
     async def _follow(self, ctx: Context, call: Followed, seconds: float) -> Answer | None:
         if not _wants_progress(ctx):
             return await self._calls.answer(call, seconds)
         async with self._overview.reporting(call.call_id, ctx.session.report_progress, self._progress_interval_s):
             return await self._calls.answer(call, seconds)
+
+    def _room(self) -> Room:
+        """What the agent's model is shown whole."""
+        return shown(self._client)
 
     def _bound(self, ctx: Context) -> float:
         """Seconds in which this request must be answered."""
@@ -163,7 +170,10 @@ class McpSession:
         if ctx.session.client_params is None:
             return
         info = ctx.session.client_params.client_info
-        client = ClientInfo(name=info.name[:LONGEST_NAME], version=info.version[:LONGEST_NAME])
+        model = model_behind(_meta(ctx)) or (self._client.model if self._client else "")
+        client = ClientInfo(
+            name=info.name[:LONGEST_NAME], version=info.version[:LONGEST_NAME], model=model[:LONGEST_NAME]
+        )
         if client != self._client:
             self._client = client
             await self._supervision.describe_session(self._session.id, client)
@@ -177,6 +187,16 @@ class McpSession:
         key = f"mcp {request_id} {digest(f'{tool} {sorted(arguments.items())!r}')}"
         self._keys_used[key] = number = self._keys_used.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
+
+
+def _asker(ctx: Context) -> str:
+    return helper_behind(_meta(ctx))[:LONGEST_NAME]
+
+
+def _meta(ctx: Context) -> Mapping[str, Any]:
+    """What the client says about a request, beside its arguments."""
+    meta = (ctx.params or {}).get("_meta")
+    return meta if isinstance(meta, Mapping) else {}
 
 
 def _wants_progress(ctx: Context) -> bool:

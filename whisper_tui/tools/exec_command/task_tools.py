@@ -24,6 +24,7 @@ from whisper_tui.tools.exec_command.task import (
     task_summary,
 )
 from whisper_tui.tools.prompt_text import prompt_block
+from whisper_tui.tools.room import fitted
 
 TASK_ID: dict[str, Any] = {"type": "string", "description": "The task, as ExecCommand named it."}
 PAGE = 200
@@ -237,16 +238,22 @@ class TaskOutputTool(TaskTool):
             record = await self._wait(record.id, _seconds(arguments.get("timeout_ms", 30_000)))
         over = isinstance(record.state, Ended)
         look = Arrival(self._context.supervision, record, now=self._context.clock())
-        arrived = await look.since(arguments.get("offset", 0), 4 * DEFAULT_TOKENS)
-        result = {
-            "retrieval_status": "success" if over else "timeout" if block else "not_ready",
-            "task": snapshot(record),
-            "output": arrived.text,
-            "next_offset": arrived.next_offset,
-            "truncated": arrived.cut,
-            **({"artifacts": await self._artifacts(record)} if arrived.cut else {}),
-        }
-        return success(self.name, result, f"task {record.id} is {task_state(record)}")
+
+        async def made(limit: int | None) -> Envelope:
+            budget = 4 * DEFAULT_TOKENS if limit is None else min(4 * DEFAULT_TOKENS, limit)
+            arrived = await look.since(arguments.get("offset", 0), budget)
+            result = {
+                "retrieval_status": "success" if over else "timeout" if block else "not_ready",
+                "task": snapshot(record),
+                "output": arrived.text,
+                "next_offset": arrived.next_offset,
+                "truncated": arrived.cut,
+                **({"artifacts": await self._artifacts(record)} if arrived.cut else {}),
+            }
+            return success(self.name, result, f"task {record.id} is {task_state(record)}")
+
+        envelope: Envelope = await fitted(self._context.room(), made, self.text)
+        return envelope
 
     async def _wait(self, call_id: str, seconds: float) -> CallRecord:
         outcome = asyncio.ensure_future(self._context.supervision.outcome(call_id))

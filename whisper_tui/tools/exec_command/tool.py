@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from whisper_tui.model.call import CallRequest
@@ -19,6 +20,7 @@ from whisper_tui.tools.exec_command.preview import previews
 from whisper_tui.tools.exec_command.rendering import render_result
 from whisper_tui.tools.exec_command.task import EXEC_COMMAND, ending_sentence, task_command, task_handle, task_summary
 from whisper_tui.tools.prompt_text import prompt_block
+from whisper_tui.tools.room import fitted
 from whisper_tui.tools.supervised_tool import SupervisedTool
 from whisper_tui.tools.told import told
 
@@ -139,23 +141,34 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         if isinstance(ending, Denied | Withdrawn | HandedOver | Lost | FailedToStart):
             return failure(self.name, ending_failure(ending))
         code = ending.code if ending.kind == "exited" else None
-        result = {
-            "disposition": "completed",
-            "exit_status": code,
-            **await previews(self._context.supervision, record, budget),
-        }
-        return success(self.name, result, ending_sentence(ending))
+
+        async def made(limit: int | None) -> Envelope:
+            parts = await previews(self._context.supervision, record, _least(budget, limit))
+            result = {"disposition": "completed", "exit_status": code, **parts}
+            return success(self.name, result, ending_sentence(ending))
+
+        return await self._fitted(record, made)
 
     async def _promoted(self, record: CallRecord, budget: int) -> Envelope:
-        arrived = await Arrival(self._context.supervision, record, now=self._context.clock()).since(0, budget)
-        preview = {"initial_output_preview": arrived.text} if arrived.text else {}
-        result = {
-            "disposition": "promoted_to_task",
-            "task_handle": task_handle(record),
-            **preview,
-            "initial_output_truncated": arrived.cut,
-        }
-        return success(self.name, result, "command promoted to a managed task")
+        look = Arrival(self._context.supervision, record, now=self._context.clock())
+
+        async def made(limit: int | None) -> Envelope:
+            arrived = await look.since(0, _least(budget, limit))
+            preview = {"initial_output_preview": arrived.text} if arrived.text else {}
+            result = {
+                "disposition": "promoted_to_task",
+                "task_handle": task_handle(record),
+                **preview,
+                "initial_output_truncated": arrived.cut,
+            }
+            return success(self.name, result, "command promoted to a managed task")
+
+        return await self._fitted(record, made)
+
+    async def _fitted(self, record: CallRecord, made: Callable[[int | None], Awaitable[Envelope]]) -> Envelope:
+        room = self._context.room()
+        envelope: Envelope = await fitted(room.less(told(record)) if room else None, made, self.text)
+        return envelope
 
     def _already_running(self, record: CallRecord) -> Envelope:
         result = {
@@ -166,3 +179,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
             "instructions": INSTRUCTIONS,
         }
         return success(self.name, result, "the same command is waiting or running already")
+
+
+def _least(budget: int, limit: int | None) -> int:
+    return budget if limit is None else min(budget, limit)

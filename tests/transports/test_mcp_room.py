@@ -1,0 +1,84 @@
+"""What each client is sent fits what it shows its model whole, and says where the rest is."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.supervisor.hand_executor import HandExecutor
+from whisper_tui.model.call import ClientInfo
+from whisper_tui.model.run import OutputChunk, OutputSizes
+from whisper_tui.transports.client_habits import shown
+
+MUCH = b"".join(b"%06d\n" % number for number in range(14_000))
+
+
+@pytest.fixture
+def printing(monkeypatch):
+    """Every run has printed a hundred thousand bytes on standard output."""
+
+    def read_output(_self, _key, stream, offset, limit):
+        data = MUCH if stream == "out" else b""
+        return OutputChunk(data=data[offset : offset + limit], start=offset, size=len(data), ended=True)
+
+    monkeypatch.setattr(HandExecutor, "read_output", read_output)
+    monkeypatch.setattr(HandExecutor, "output_file", lambda *_: "/runs/1/out")
+    monkeypatch.setattr(HandExecutor, "_sizes", lambda *_: OutputSizes(out=len(MUCH)))
+
+
+@pytest.mark.parametrize(
+    "client", ["claude-code", "codex-mcp-client", "gemini-cli-mcp-client", "opencode", "unheard-of"]
+)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("run_shell_command", {"command": "seq"}),
+        ("execute_command", {"command": "seq"}),
+        ("ExecCommand", {"cmd": "seq", "max_output_tokens": 64_000}),
+    ],
+)
+async def test_much_output_is_cut_to_what_the_client_shows(doorway, desk, bench, printing, client, tool, arguments):
+    async with doorway.client(name=client, mode="legacy") as agent:
+        call = asyncio.create_task(agent.call_tool(tool, arguments))
+        await desk.waiting()
+        await bench.approve("1")
+        key = await bench.ordered("1")
+        bench.executor.spawn(key)
+        bench.executor.finish(key)
+        result = await asyncio.wait_for(call, 30)
+    room = shown(ClientInfo(name=client))
+    (content,) = result.content
+    assert 0.4 < room.filled(content.text, json.dumps(result.structured_content, ensure_ascii=False)) <= 1.0
+    said = json.dumps(result.structured_content)
+    assert "000000" in said and "013999" in said and "/runs/1/out" in said
+
+
+async def test_a_long_file_is_cut_and_its_answer_says_how_to_see_the_rest(doorway, bench):
+    (bench.workspace / "long.txt").write_text("top\n" + "x" * 200_000 + "\nbottom")
+    async with doorway.client(name="codex-mcp-client", mode="legacy") as client:
+        text = (await client.call_tool("read_file", {"path": "long.txt"})).content[0].text
+    assert len(text) <= 11_000
+    assert text.startswith("top\n") and text.endswith("bottom")
+    assert "characters are left out here; ask for a part of it" in text
+
+
+async def test_codex_says_which_model_asks_and_which_of_its_threads(doorway, desk, bench):
+    meta = {"threadId": "t2", "sessionId": "t1", "x-codex-turn-metadata": {"model": "gpt-x"}}
+    async with doorway.lines() as agent:
+        await agent.initialize("codex-mcp-client")
+        agent.call(1, "execute_command", {"command": "ls"}, **meta)
+        record = await desk.waiting()
+        (session,) = bench.supervisor._ledger.board.sessions.values()
+        assert (session.client.name, session.client.model) == ("codex-mcp-client", "gpt-x")
+        assert record.call.asker == "thread t2"
+        agent.call(2, "execute_command", {"command": "pwd"}, threadId="t1", sessionId="t1")
+        assert (await desk.waiting("2")).call.asker == ""
+        assert bench.supervisor._ledger.board.sessions[session.id].client.model == "gpt-x"
+
+
+@pytest.mark.parametrize("turn", ["not JSON", 7, None, {"model": 7}, '{"model": "gpt-x"}'])
+async def test_what_a_client_says_about_itself_may_have_any_shape(doorway, desk, turn):
+    async with doorway.lines() as agent:
+        await agent.initialize("codex-mcp-client")
+        agent.call(1, "execute_command", {"command": "ls"}, **{"x-codex-turn-metadata": turn, "threadId": 1})
+        assert (await desk.waiting()).call.asker == ""
