@@ -58,9 +58,10 @@ def test_computing_is_measured_between_looks_and_new_processes_count() -> None:
 
 def test_figures_leave_the_bars_out_where_there_is_no_room() -> None:
     now = sample(1, ports=("*:8000",))
-    wide, narrow = text(figures(now, [10.0, 20.0], [1.0], 120)), text(figures(now, [10.0, 20.0], [1.0], 40))
+    wide, narrow = text(figures(now, [10.0, 20.0], [1.0], 120)), text(figures(now, [10.0, 20.0], [1.0], 27))
     assert "CPU 20 % ▁▂" in wide and "memory 2.0 MB" in wide and "listens on *:8000" in wide and "3 threads" in wide
-    assert "▁" not in narrow and "CPU 20 %" in narrow
+    assert "▁" not in narrow and "CPU 20 %" in narrow and len(narrow) <= 27
+    assert text(figures(now, [10.0, 20.0], [1.0], 14)) == "  CPU 20 % ▁▂"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="start times are compared on Linux")

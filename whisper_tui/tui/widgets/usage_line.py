@@ -106,11 +106,15 @@ def figures(sample: Sample, cpu: list[float], memory: list[float], room: int) ->
         parts.append(((Span("  listens on ", "muted"), Span(", ".join(sample.ports), "strong")), ()))
     threads = f"  {count(sample.processes, 'process', 'processes')}, {count(sample.threads, 'thread')}"
     parts.append(((Span(threads, "muted"),), ()))
-    line: Line = ()
-    spare = room - sum(width_of(words) for words, _ in parts)
+    kept: list[tuple[Line, Line]] = []
     for words, bars in parts:
-        fits = bars and spare >= width_of(bars)
-        spare -= width_of(bars) if fits else 0
+        if width_of(words) <= room:
+            kept.append((words, bars))
+            room -= width_of(words)
+    line: Line = ()
+    for words, bars in kept:
+        fits = width_of(bars) <= room
+        room -= width_of(bars) if fits else 0
         line = (*line, *words, *(bars if fits else ()))
     return line
 
