@@ -12,6 +12,9 @@ from whisper_tui.model.event import Decided
 from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.tui.app import CockpitApp
 
+SESSIONS = 10
+"""The calls are asked for by so many agents in turn."""
+
 
 class FileStage(Stage):
     """A stage whose standard output is a file."""
@@ -33,11 +36,11 @@ class FileStage(Stage):
 def main() -> None:
     """Arguments: the file, and how many calls wait."""
     stage = FileStage(sys.argv[1])
-    session = stage.open("bench", "/tmp")
+    sessions = [stage.open(f"bench {number}", "/tmp") for number in range(SESSIONS)]
     me = Decider(surface="cockpit", who="bench")
     for number in range(int(sys.argv[2]) + 1):
         spec = CommandSpec(command=Shell(text=f"echo {number}"), cwd="/tmp")
-        call_id = stage.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
+        call_id = stage.ask(CallRequest(session_id=sessions[number % SESSIONS].id, tool="run", arguments={}, spec=spec))
         if number == 0:
             stage.happen(Decided(at=stage.clock(), call_id=call_id, decision=Approve(), by=me))
             stage.start(call_id)

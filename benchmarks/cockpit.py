@@ -149,17 +149,21 @@ def size(folder: Path, count: int) -> tuple[list[float], float]:
         file.unlink()
 
 
-def queue(folder: Path, waiting: int) -> tuple[list[float], float]:
-    """Latencies of moving to the end of the list and back with so many calls, and the peak of memory."""
+def queue(folder: Path, waiting: int, *, grouped: bool = False) -> tuple[list[float], float]:
+    """Latencies of moving down the list and back with so many calls, in their groups or not, and the peak of memory."""
     file = folder / "empty"
     file.touch()
     terminal = Terminal(file, waiting)
     try:
         terminal.wait_for(f"{waiting:,} waiting".encode())
         terminal.drain(1)
+        if grouped:
+            terminal.key(b"\x07", b"by session")
+            terminal.drain(1)
+        below = b"Call 12" if grouped else b"Call 3"
         found = []
         for _ in range(ROUNDS):
-            found.append(terminal.key(b"\x1b[B", b"Call 3"))
+            found.append(terminal.key(b"\x1b[B", below))
             found.append(terminal.key(b"\x1b[A", b"Call 2"))
         return found, terminal.peak_mb()
     finally:
@@ -176,6 +180,8 @@ def main() -> None:
         large, large_mb = size(folder, 1 << 30)
         few, few_mb = queue(folder, 100)
         many, many_mb = queue(folder, 100_000)
+        few_grouped, few_grouped_mb = queue(folder, 100, grouped=True)
+        many_grouped, many_grouped_mb = queue(folder, 100_000, grouped=True)
     print("From a key to its effect on the terminal, in milliseconds, and the most memory resident:\n")
     print("| cockpit | median | 95 % | worst | times its baseline | memory MB |")
     print("|---|---|---|---|---|---|")
@@ -186,6 +192,8 @@ def main() -> None:
     print(f"{row('1 GiB of output, its two ends', large, small)} {large_mb:.0f} |")
     print(f"{row('100 calls wait, up and down (baseline)', few, few)} {few_mb:.0f} |")
     print(f"{row('100,000 calls wait, up and down', many, few)} {many_mb:.0f} |")
+    print(f"{row('100 calls wait in groups (baseline)', few_grouped, few_grouped)} {few_grouped_mb:.0f} |")
+    print(f"{row('100,000 calls wait in groups', many_grouped, few_grouped)} {many_grouped_mb:.0f} |")
 
 
 if __name__ == "__main__":
