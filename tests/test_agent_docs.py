@@ -11,7 +11,7 @@ import pytest
 from whisper_tui.cli.main import parser
 from whisper_tui.install.clients import CLIENTS
 from whisper_tui.install.files import changes
-from whisper_tui.install.launch import Launch, split
+from whisper_tui.install.launch import OR_REFUSE, Launch, split
 from whisper_tui.install.wish import Wish
 
 PAGES = sorted((Path(__file__).parent.parent / "docs" / "agents").glob("*.md"))
@@ -69,7 +69,10 @@ def command_lines() -> list[list[str]]:
     for page in PAGES:
         texts = [text for language in PARSE for text in blocks(page, language)]
         for text in texts:
-            found += [split(line)[1:] for line in re.findall(rf'"({LAUNCHER} hook [^"]*)"', text)]
+            found += [
+                split(line.removesuffix(f" {OR_REFUSE}"))[1:]
+                for line in re.findall(rf'"({LAUNCHER} hook [^"]*)"', text)
+            ]
             found += [json.loads(words) for words in re.findall(r'"?args"?(?:: | = )(\[.*\])', text)]
     return found
 

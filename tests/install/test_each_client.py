@@ -1,12 +1,14 @@
 """Each client is told what it needs, in its own words and units, in the files that it reads."""
 
 import json
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.install.conftest import Machine
+from whisper_tui.install.launch import Launch
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
@@ -20,7 +22,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
         "hooks": [
             {
                 "type": "command",
-                "command": f"{machine.bin}/whisper-tui hook claude --deadline 86100",
+                "command": f"{machine.bin}/whisper-tui hook claude --deadline 86100 || exit 2",
                 "timeout": 86400,
                 "onFailure": "block",
                 "statusMessage": "waiting in whisper_tui",
@@ -153,7 +155,7 @@ def test_gemini_cli_counts_in_milliseconds_and_is_asked_only_for_its_own_shell(m
     assert group["matcher"] == "^run_shell_command$"
     assert group["hooks"][0]["timeout"] == 86_400_000
     (telling,) = settings["hooks"]["AfterTool"]
-    assert telling["hooks"][0]["command"] == group["hooks"][0]["command"]
+    assert group["hooks"][0]["command"] == f"{telling['hooks'][0]['command']} || exit 2"
     assert settings["mcpServers"]["whisper"]["trust"] is True
     (rule,) = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
     assert rule["toolName"] == "run_shell_command" and rule["decision"] == "allow"
@@ -206,3 +208,10 @@ def test_the_files_of_opencode_may_be_elsewhere(
     machine.environ[variable] = str(machine.home / value)
     machine.install("opencode")
     assert set(machine.files()) == expected
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+def test_a_hook_whose_launcher_is_gone_refuses(client: str) -> None:
+    text = Launch(("/nowhere/whisper-tui",)).hook_text(client)
+    ran = subprocess.run(["/bin/sh", "-c", text], input=b"{}", capture_output=True, timeout=60, check=False)
+    assert ran.returncode == 2

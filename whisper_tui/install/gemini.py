@@ -42,14 +42,14 @@ def hook_entry(wish: Wish) -> Handler:
 
 def telling_entry(wish: Wish) -> Handler:
     """The hook that tells the model how its command was changed."""
-    return _hook(wish, TELLING_EVENT, TELLING_S)
+    return _hook(wish, TELLING_EVENT, TELLING_S, closed=False)
 
 
-def _hook(wish: Wish, event: tuple[str, str], timeout_s: int) -> Handler:
+def _hook(wish: Wish, event: tuple[str, str], timeout_s: int, *, closed: bool = True) -> Handler:
     handler = {
         "name": "whisper_tui",
         "type": "command",
-        "command": wish.launch.hook_text(NAME, agent_runs=wish.agent_runs),
+        "command": wish.launch.hook_text(NAME, agent_runs=wish.agent_runs, closed=closed),
         "timeout": timeout_s * 1000,
     }
     return Handler(event, {"matcher": MATCHER, "hooks": [handler]}, is_ours)

@@ -11,6 +11,9 @@ DAY_S = 24 * 60 * 60
 DEADLINE_S = 86_100
 """Seconds after which the hook answers by itself: before the client would go on without it."""
 
+OR_REFUSE = "|| exit 2"
+"""What turns every end of a hook but a good one into the one that all clients take for a refusal."""
+
 SERVER = "whisper"
 """The name of the MCP server in clients; without an underscore, which one of them does not allow."""
 
@@ -32,9 +35,10 @@ class Launch(NamedTuple):
         runs = ("--agent-runs",) if agent_runs else ()
         return (*self.program, "hook", client, *self.home, "--deadline", str(DEADLINE_S), *runs)
 
-    def hook_text(self, client: str, *, agent_runs: bool = False) -> str:
-        """The same for a shell."""
-        return shlex.join(self.hook(client, agent_runs=agent_runs))
+    def hook_text(self, client: str, *, agent_runs: bool = False, closed: bool = True) -> str:
+        """The same for a shell. `closed`: a hook that is missing, killed or broken refuses, for clients let it pass."""
+        words = shlex.join(self.hook(client, agent_runs=agent_runs))
+        return f"{words} {OR_REFUSE}" if closed else words
 
     def server(self) -> tuple[str, ...]:
         """What a client starts as MCP server."""

@@ -26,6 +26,11 @@ MARGIN_S = 5.0
 """Seconds for the supervisor's own answer at the deadline, before the program says no by itself."""
 
 AGAIN_S = 0.5
+
+LOOK_EVERY_S = 2.0
+"""Seconds between two looks at whether the shell that the agent put between is still there."""
+
+LATE = "nobody has decided yet. Run the same command again to go on waiting"
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
 
 
@@ -62,37 +67,48 @@ def _ask(connect: "Connect", hello: bytes, deadline: float) -> tuple[int, bytes,
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("nobody has decided yet. Run the same command again to go on waiting")
+            raise TimeoutError(LATE)
         try:
             connection = connect()
             try:
                 connection.settimeout(left)
                 connection.sendall(hello)
-                return _answer(connection)
+                return _answer(connection, deadline)
             finally:
                 connection.close()
         except (Lost, ConnectionError):
             time.sleep(min(AGAIN_S, max(left, 0.0)))
 
 
-def _answer(connection: "Connection") -> tuple[int, bytes, bytes]:
+def _answer(connection: "Connection", deadline: float) -> tuple[int, bytes, bytes]:
     held = b""
     while b"\n" not in held:
-        held += _more(connection)
+        held += _more(connection, deadline)
     line, rest = held.split(b"\n", 1)
     if line.startswith(b"{"):
         raise ValueError(f"the supervisor refused the question: {line.decode('utf-8', 'replace')}")
     code, first, second = map(int, line.split())
     while len(rest) < first + second:
-        rest += _more(connection)
+        rest += _more(connection, deadline)
     return code, rest[:first], rest[first : first + second]
 
 
-def _more(connection: "Connection") -> bytes:
-    data = connection.recv(1 << 16)
-    if not data:
-        raise Lost
-    return data
+def _more(connection: "Connection", deadline: float) -> bytes:
+    """What comes next. Raises `Lost` at its end, and `TimeoutError` when time is over or the agent is gone."""
+    parent = os.getppid()
+    while True:
+        connection.settimeout(min(LOOK_EVERY_S, max(0.01, deadline - time.monotonic())))
+        try:
+            data = connection.recv(1 << 16)
+        except TimeoutError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(LATE) from None
+            if os.getppid() != parent:
+                raise TimeoutError("the agent ended") from None
+            continue
+        if not data:
+            raise Lost
+        return data
 
 
 def _hello(
