@@ -11,6 +11,7 @@ SLOWEST_S = 240
 """Seconds for the slowest test: the one for which a whole conversation is played."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its time, and keep the tests of one conversation in one process."""
     for item in items:

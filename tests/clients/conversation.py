@@ -112,7 +112,8 @@ async def _run_client(stage: Stage, human: Human, until: Scene | None) -> int | 
                 if until is not None:
                     waiting = asyncio.create_task(human.waits_for(until))
                     await asyncio.wait({waiting, asyncio.create_task(_ended(client))}, return_when="FIRST_COMPLETED")
-                    os.killpg(client.pid, signal.SIGINT)
+                    with suppress(ProcessLookupError):
+                        os.killpg(client.pid, signal.SIGINT)
                 return await _ended(client)
         return None
     finally:

@@ -36,6 +36,7 @@ class Human:
     async def __aenter__(self) -> Self:
         await self.port.status()
         self._watching = asyncio.create_task(self._watch())
+        self._watching.add_done_callback(self._done)
         return self
 
     async def __aexit__(self, *_: object) -> None:
