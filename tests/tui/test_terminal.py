@@ -30,6 +30,7 @@ async def test_every_key_goes_to_the_command_until_the_way_out_is_pressed() -> N
     async with cockpit(asking()) as seat:
         await seat.press("T")
         await seat.sees("your keys go to the command", "Ctrl+] gives them back")
+        await seat.until(lambda: "Quit" not in seat.text().splitlines()[-1])
         await seat.press("q", "a", "question_mark", "ctrl+c", "ctrl+p", "ctrl+q", "escape", "tab", "up", "enter")
         sent = b"qa?\x03\x10\x11\x1b\t\x1b[A\r"
         await seat.until(lambda: seat.play.stage.written["1"].out.endswith(sent))

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.worker import Worker
+
 from whisper_tui.model.command import Command
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord
@@ -87,7 +89,7 @@ class Showing:
             if not await move():
                 self._screen.tell("There is nothing like that in the output.")
 
-        self._screen.run_worker(going(), name="find", group="find", exclusive=True)
+        _: Worker[None] = self._screen.run_worker(going, name="find", group="find", exclusive=True)
 
     def copy(self) -> None:
         """Copy what is on the screen of the pane."""

@@ -39,6 +39,7 @@ from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.keyed import KeyedScreen
 from whisper_tui.tui.showing import Showing
 from whisper_tui.tui.signalling import Signalling
+from whisper_tui.tui.talking import Talking
 from whisper_tui.tui.typing_in import TypingIn
 from whisper_tui.tui.viewing import Viewing
 from whisper_tui.tui.widgets.banner import Banner
@@ -52,8 +53,6 @@ from whisper_tui.tui.widgets.status_bar import StatusBar
 
 CALL_SHARE = 0.42
 """The part of the height that a call may take from its output."""
-
-
 THREE_COLUMNS = 180
 """Columns from which a call and its output stand side by side."""
 
@@ -97,6 +96,7 @@ class CockpitScreen(KeyedScreen):
         groups = (
             self._deciding,
             TypingIn(self),
+            Talking(self),
             Signalling(self),
             Retrying(self),
             Viewing(self),
@@ -185,7 +185,7 @@ class CockpitScreen(KeyedScreen):
         before = self.shown
         recent = self._roster.beside(record) if record is not None else ()
         self.query_one(CallPanel).show(record, session, self.clock(), recent)
-        self._deciding.guard.shows(record, by_hand=self.query_one(CallList).by_hand)
+        self._deciding.guard.shows(record, choice=self.query_one(CallList).choice)
         output = self.query_one(OutputArea)
         output.show(self.supervision, record)
         self._share_height()
@@ -213,6 +213,8 @@ class CockpitScreen(KeyedScreen):
         """Commands that mean nothing now are not in the footer, and their keys do nothing."""
         if action != "command" or not self.is_mounted:
             return True
+        if self.query_one(OutputArea).terminal.typing:
+            return False
         return available(BY_ID[str(parameters[0])], self.shown)
 
     @on(BoardChanged)
@@ -228,10 +230,8 @@ class CockpitScreen(KeyedScreen):
         self.refresh_status()
 
     @on(CallSelected)
-    def _call_selected(self, message: CallSelected) -> None:
+    def _call_selected(self) -> None:
         self.refresh_call()
-        if message.by_hand and message.call_id == self.query_one(CallList).selected:
-            self._deciding.guard.chosen()
 
     @on(CommandWanted)
     async def _command_wanted(self, message: CommandWanted) -> None:
@@ -247,6 +247,7 @@ class CockpitScreen(KeyedScreen):
     @on(Connected)
     def _connected_again(self) -> None:
         self._connected = True
+        self._deciding.guard.lost_sight()
         self.query_one(Banner).back()
         selected = self.query_one(CallList).selected
         self._roster = Roster(self._follower.board, self._roster.grouping)

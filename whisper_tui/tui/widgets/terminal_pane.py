@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.worker import Worker
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
@@ -101,7 +102,10 @@ class TerminalPane(Widget, can_focus=True):
             return
         self._emulator.resize(*self._screen_size)
         self._draw()
-        self.run_worker(self._tell_size(), group="size", exclusive=True)
+        self._tell_size_soon()
+
+    def _tell_size_soon(self) -> None:
+        _: Worker[None] = self.run_worker(self._tell_size, group="size", exclusive=True)
 
     async def _tell_size(self) -> None:
         """A command that has ended meanwhile has no use for it."""
@@ -164,7 +168,7 @@ class TerminalPane(Widget, can_focus=True):
             return
         if self._offset is None:
             self._emulator = Emulator(*self._screen_size)
-            self.run_worker(self._tell_size(), group="size", exclusive=True)
+            self._tell_size_soon()
         self._busy = True
         try:
             if await self._feed(read) and read is self._read:
