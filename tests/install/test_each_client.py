@@ -35,7 +35,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     assert state["mcpServers"]["whisper"] == {
         "type": "stdio",
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp"],
+        "args": ["mcp", "--wait", "86100"],
         "timeout": 86_400_000,
         "alwaysLoad": True,
     }
@@ -45,7 +45,7 @@ def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_sha
     machine.install("claude", project=True)
     assert set(machine.files()) == {".claude.json", "work/project/.claude/settings.local.json"}
     servers = machine.said(".claude.json")["projects"][str(machine.project)]["mcpServers"]
-    assert servers["whisper"]["args"] == ["mcp"]
+    assert servers["whisper"]["args"] == ["mcp", "--wait", "86100"]
 
 
 def test_claude_code_looks_for_the_servers_of_a_project_under_the_root_of_its_repository(machine: Machine) -> None:
@@ -70,7 +70,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
     assert configuration["mcp_servers"]["whisper"] == {
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp"],
+        "args": ["mcp", "--wait", "86100"],
         "required": True,
         "startup_timeout_sec": 30,
         "tool_timeout_sec": 86_400,

@@ -9,7 +9,7 @@ DAY_S = 24 * 60 * 60
 """Seconds that a client is told to wait for a hook or a tool."""
 
 DEADLINE_S = 86_100
-"""Seconds after which the hook answers by itself: before the client would go on without it."""
+"""Seconds after which hook and tools answer by themselves: before the client would go on without them."""
 
 OR_REFUSE = "|| exit 2"
 """What turns every end of a hook but a good one into the one that all clients take for a refusal."""
@@ -42,7 +42,7 @@ class Launch(NamedTuple):
 
     def server(self) -> tuple[str, ...]:
         """What a client starts as MCP server."""
-        return (*self.program, "mcp", *self.home)
+        return (*self.program, "mcp", *self.home, "--wait", str(DEADLINE_S))
 
     def exec(self) -> str:
         """How every approved command begins, as a client's shell is given it."""
