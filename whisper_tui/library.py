@@ -55,18 +55,20 @@ async def connect(
     tools: Iterable[AITool] = (),
     trust: Trust = "untrusted_external",
     environment: Mapping[str, str] | None = None,
+    hears: bool = False,
     start: bool = True,
 ) -> AsyncIterator[Agent]:
     """A session with the user's supervisor, which is started if none runs and `start` allows it.
 
     `name` is shown to the human; `root` is the workspace; `home` are other directories than the user's usual ones;
-    `environment` is what commands inherit, None: that of this process. Raises `WhisperError`.
+    `environment` is what commands inherit, None: that of this process; `hears` lets a human say something to the agent
+    in the cockpit, which reads it with `agent.supervision.watch`. Raises `WhisperError`.
     """
     place = find_home(home, os.environ)
     settings = load(place).tools
     supervision = await RemoteSupervision.connect(place, start=start)
     try:
-        async with _session(supervision, _hello(name, root, trust, environment), tools, settings) as agent:
+        async with _session(supervision, _hello(name, root, trust, environment, hears=hears), tools, settings) as agent:
             yield agent
     finally:
         await supervision.close()
@@ -107,7 +109,12 @@ async def in_process(
 
 
 def _hello(
-    name: str, root: str | os.PathLike[str], trust: Trust, environment: Mapping[str, str] | None
+    name: str,
+    root: str | os.PathLike[str],
+    trust: Trust,
+    environment: Mapping[str, str] | None,
+    *,
+    hears: bool = False,
 ) -> SessionHello:
     return SessionHello(
         name=name,
@@ -115,6 +122,7 @@ def _hello(
         pid=os.getpid(),
         trust=trust,
         environment=_sendable(os.environ if environment is None else environment),
+        hears=hears,
     )
 
 

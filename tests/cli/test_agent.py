@@ -2,10 +2,18 @@
 
 import asyncio
 import os
+import signal
 import sys
+
+import pytest
 
 from tests.cli.conftest import PROGRAM, Instance
 from tests.transports.scripted_model import ScriptedModel, call, text
+from whisper_tui.config import find_home
+from whisper_tui.model.board import Board
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.errors import Refused
+from whisper_tui.wire.client import RemoteSupervision
 
 
 async def agent(instance: Instance, model: ScriptedModel, *words: str, key: str | None = "a secret key"):
@@ -77,3 +85,61 @@ async def test_without_the_client_the_extra_is_named(instance: Instance):
     )
     _, err = await process.communicate()
     assert process.returncode != 0 and b"whisper-tui[agent]" in err
+
+
+async def said(instance: Instance, session_id: str, texts: int) -> list[tuple[str, str]]:
+    """What was said in a session, by which surface, once there is so much of it."""
+    supervision = await RemoteSupervision.connect(find_home(str(instance.root), {}), start=False)
+    try:
+        board = Board()
+        async with asyncio.timeout(90):
+            async for events in supervision.watch():
+                board.apply_all(events)
+                found = board.said.get(session_id, ())
+                if len(found) >= texts:
+                    return [(event.by.surface, event.text) for event in found]
+    finally:
+        await supervision.close()
+    raise AssertionError("the supervisor stopped")
+
+
+async def say(instance: Instance, session_id: str, text: str) -> None:
+    supervision = await RemoteSupervision.connect(find_home(str(instance.root), {}), start=False)
+    try:
+        await supervision.say(session_id, text, Decider(surface="cockpit", who="me"))
+    finally:
+        await supervision.close()
+
+
+async def test_an_agent_that_stays_works_on_what_is_said_to_it_and_its_words_are_in_the_journal(instance: Instance):
+    model = ScriptedModel(text("One ", "file."), text("It is empty."))
+    async with model.open():
+        process = await agent(instance, model, "--stay")
+        while not (instance.root / "state").exists():
+            await asyncio.sleep(0.1)
+        async with asyncio.timeout(90):
+            while len(model.requests) < 1:
+                await asyncio.sleep(0.1)
+        assert await said(instance, "s1", 2) == [("command line", "what is here?"), ("agent", "One file.")]
+        await say(instance, "s1", "look into it")
+        assert (await said(instance, "s1", 4))[2:] == [("cockpit", "look into it"), ("agent", "It is empty.")]
+        assert process.returncode is None
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(90):
+            out, _ = await process.communicate()
+    assert "One file." in out.decode() and "It is empty." in out.decode()
+    users = [message["content"] for message in model.requests[1]["messages"] if message["role"] == "user"]
+    assert users == ["what is here?", "look into it"]
+
+
+async def test_an_agent_that_does_not_stay_is_told_nothing(instance: Instance):
+    model = ScriptedModel([*text("I look."), call(0, "c1", "run_shell_command", '{"command": "true"}')], text("Done."))
+    async with model.open():
+        process = await agent(instance, model)
+        call_id = await waiting(instance)
+        with pytest.raises(Refused, match="does not listen"):
+            await say(instance, "s1", "something else")
+        assert (await asyncio.to_thread(instance.run, "deny", call_id, "--reason", "no")).returncode == 0
+        async with asyncio.timeout(90):
+            await process.communicate()
+    assert process.returncode == 0

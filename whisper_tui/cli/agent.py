@@ -2,10 +2,15 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
+
+if TYPE_CHECKING:
+    from whisper_tui.transports.openrouter import Conversation
+    from whisper_tui.transports.session_talk import SessionTalk
 
 BASE_URL = "https://openrouter.ai/api/v1"
 KEYS = ("OPENROUTER_API_KEY", "OPENAI_API_KEY")
@@ -25,6 +30,9 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--base-url", default=BASE_URL, metavar="URL", help=f"the service (default: {BASE_URL})")
     parser.add_argument(
         "--steps", type=int, default=50, metavar="N", help="at most N answers of the model (default: 50)"
+    )
+    parser.add_argument(
+        "--stay", action="store_true", help="wait for what you say next in the cockpit (P), until Ctrl+C"
     )
     parser.add_argument("--set", metavar="NAME", help="offer the model only the tools of this set")
 
@@ -48,18 +56,41 @@ async def _work(options: Options) -> None:
     from whisper_tui.library import connect
     from whisper_tui.tools import ToolRegistry
     from whisper_tui.transports.openrouter import Conversation
+    from whisper_tui.transports.session_talk import SessionTalk, bounded
 
     key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
     if key is None:
         raise InvalidRequest("there is no key for the model's service", hint=f"Set {' or '.join(KEYS)}")
     inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
     name = f"agent ({options.model})"
-    async with connect(name, home=options.home, environment=inherited) as agent:
+    async with connect(name, home=options.home, environment=inherited, hears=options.stay) as agent:
+        talk = SessionTalk(agent.supervision, agent.session.id, options.model)
         tools = agent.tools if options.set is None else ToolRegistry(agent.tools.get_tool_set(options.set))
         async with AsyncOpenAI(api_key=key, base_url=options.base_url) as client:
-            conversation = Conversation(client, options.model, tools, steps=options.steps, say=_say, note=_note)
-            await conversation.ask(options.task)
+            conversation = Conversation(
+                client, options.model, tools, steps=options.steps, say=_say, note=_note, said=talk.said
+            )
+            await talk.task(bounded(options.task))
+            if options.stay:
+                async with talk.listening():
+                    await _stay(conversation, talk, options.task)
+            else:
+                await conversation.ask(options.task)
     sys.stdout.write("\n")
+
+
+async def _stay(conversation: "Conversation", talk: "SessionTalk", task: str) -> None:
+    """Work on the task, and then on whatever a human says, without an end."""
+    from whisper_tui.transports.openrouter import TooManySteps
+
+    while True:
+        try:
+            await conversation.ask(task)
+        except TooManySteps as error:
+            _tell(error.sentence())
+        _tell("it waits for what you say in the cockpit; Ctrl+C ends it")
+        task = await talk.heard()
+        _tell(f"you say {task}")
 
 
 def _say(text: str) -> None:
@@ -68,5 +99,10 @@ def _say(text: str) -> None:
 
 
 def _note(sentence: str) -> None:
+    _tell(f"the model asks for {sentence}")
+
+
+def _tell(sentence: str) -> None:
     sys.stdout.flush()
-    sys.stderr.write(f"\nwhisper-tui: the model asks for {visible(sentence)}\n")
+    sys.stderr.write(f"\nwhisper-tui: {visible(sentence)}\n")
+    sys.stderr.flush()

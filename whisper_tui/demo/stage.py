@@ -20,6 +20,7 @@ from whisper_tui.model.event import (
     SessionClosed,
     SessionDescribed,
     SessionResumed,
+    SessionSaid,
     SignalSent,
 )
 from whisper_tui.model.port import HistoryQuery, Supervision, SupervisorStatus
@@ -55,6 +56,11 @@ class Stage(Cast, Supervision):
         """Say which program the agent is, once it has told."""
         self._check()
         self.happen(SessionDescribed(at=self.clock(), session_id=session_id, client=client))
+
+    async def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Add to the conversation of a session."""
+        self._check()
+        self.happen(SessionSaid(at=self.clock(), session_id=session_id, text=text, by=by))
 
     async def close_session(self, session_id: str, why: str) -> None:
         """End a session."""

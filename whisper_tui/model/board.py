@@ -26,6 +26,7 @@ from whisper_tui.model.event import (
     SessionEvent,
     SessionOpened,
     SessionResumed,
+    SessionSaid,
     Settled,
     SignalSent,
     Spawned,
@@ -36,6 +37,8 @@ from whisper_tui.model.state import CallRecord, CallState, Ended, Held, Queued, 
 
 ENDED_KEPT = 1000
 """How many settled calls a board remembers; older ones are in the journal."""
+SAID_KEPT = 200
+"""How much of what was said in a session a board remembers."""
 
 
 class Board:
@@ -45,6 +48,8 @@ class Board:
         self.seq = 0
         """Number of the last event applied."""
         self.sessions: dict[str, Session] = {}
+        self.said: dict[str, deque[SessionSaid]] = {}
+        """What was said in each session, oldest first. Sessions in which nothing was said are not here."""
         self.calls: dict[str, CallRecord] = {}
         self.grants: dict[str, Grant] = {}
         self.waiting: dict[str, None] = {}
@@ -67,7 +72,7 @@ class Board:
     def apply(self, event: Event) -> None:
         """Take one more fact into the picture. Raises `BrokenHistory` for a fact about an unknown thing."""
         match event:
-            case SessionOpened() | SessionDescribed() | SessionResumed() | SessionClosed():
+            case SessionOpened() | SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed():
                 self._apply_to_session(event)
             case Granted() | GrantUsed() | GrantRevoked():
                 self._apply_to_grant(event)
@@ -88,6 +93,9 @@ class Board:
         match event:
             case SessionOpened(session=session):
                 self.sessions[session.id] = session
+                return
+            case SessionSaid():
+                self.said.setdefault(event.session_id, deque(maxlen=SAID_KEPT)).append(event)
                 return
             case SessionDescribed(client=client):
                 change: dict[str, object] = {"client": client}
@@ -157,7 +165,7 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
         case Claimed():
             return _with(record, Queued(since=event.at), claim=event.claim)
         case Started():
-            return _with(record, Starting(attempt=event.attempt, since=event.at))
+            return _with(record, Starting(attempt=event.attempt, since=event.at), limits=event.limits)
         case Spawned():
             return _with(record, Running(attempt=event.attempt, process=event.process))
         case BackgroundSeen():

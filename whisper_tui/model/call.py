@@ -36,6 +36,8 @@ class SessionHello(Value):
     """The id of a session that this connection continues, after a supervisor went away."""
     key: str | None = None
     """The agent's own name of its session, where it connects anew for every call: the same key is the same session."""
+    hears: bool = False
+    """Whether the agent reads what is said to it in its session."""
 
 
 class Session(Value):
@@ -48,6 +50,7 @@ class Session(Value):
     pid: int | None = None
     trust: Trust = "untrusted_external"
     key: str | None = None
+    hears: bool = False
     opened_at: float
     """Seconds since the epoch."""
     closed_at: float | None = None

@@ -8,10 +8,13 @@ from whisper_tui.model.call import ClientInfo, Session, ToolCall
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Decider, Decision, Grant
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.run import BackgroundProcess, OutputSizes, RunProcess, SignalTarget, Usage
+from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, SignalTarget, Usage
 from whisper_tui.model.state import Claim
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
+
+LONGEST_SAID = 16_384
+"""Characters of one thing that is said."""
 
 
 class Fact(Value):
@@ -54,6 +57,16 @@ class SessionClosed(Fact):
     why: str
 
 
+class SessionSaid(Fact):
+    """Something was said in a session: by its model, or to it by a human."""
+
+    kind: Literal["session_said"] = "session_said"
+    session_id: str
+    text: str = Field(min_length=1, max_length=LONGEST_SAID)
+    by: Decider
+    """On the surface *agent* it is the model, by its name; on any other a human."""
+
+
 class Submitted(Fact):
     """A call arrived."""
 
@@ -87,6 +100,7 @@ class Started(Fact):
     attempt: int
     """From 1. A later attempt exists only where the earlier one provably never ran."""
     spec: CommandSpec
+    limits: Limits = NO_LIMITS
 
 
 class Spawned(Fact):
@@ -198,7 +212,7 @@ CallEvent = (
     | Finished
     | Settled
 )
-SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionClosed
+SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed
 GrantEvent = Granted | GrantUsed | GrantRevoked
 
 Event = Annotated[CallEvent | SessionEvent | GrantEvent, Field(discriminator="kind")]

@@ -54,6 +54,13 @@ class Supervision(Protocol):
         """Say which program the agent is, once it has told."""
         ...
 
+    async def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Add to the conversation of an open session: its model's words, or a human's to it.
+
+        `Refused` if a human says it and the agent does not listen; `InvalidRequest` if it is empty or too long.
+        """
+        ...
+
     async def close_session(self, session_id: str, why: str) -> None:
         """End a session. What runs goes on; what waits goes on waiting, marked."""
         ...
@@ -66,9 +73,7 @@ class Supervision(Protocol):
         """Wait until nobody needs to be asked any more. May take as long as a human takes."""
         ...
 
-    async def claim(
-        self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None
-    ) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
         """Show the ticket of an approved call, which starts it. `Refused` for any but the first claimer.
 
         `names`: the variables that the claimer has; the session's others are kept from the run. None: it has all.

@@ -15,7 +15,7 @@ from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
 from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
-from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.run import NO_LIMITS, Limits, OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.claims import Claims
@@ -49,13 +49,14 @@ class Supervisor:
         home: Home,
         executor: Executor,
         *,
-        rules: Rules | Callable[[], Rules] = NO_RULES,
+        rules: Rules | Callable[[str], Rules] = NO_RULES,
         keep_rule: Callable[[Rule], None] | None = None,
         settings: SupervisorSettings | None = None,
+        limits: Limits = NO_LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
-        """The rules, or what tells them: asked at every judgement, so that a changed file counts at once."""
+        """The rules, or what tells those of a workspace: asked at every judgement, so that a change counts at once."""
         self.stopped = asyncio.Event()
         """Set when somebody asked for a shutdown."""
         self._home = home
@@ -80,6 +81,7 @@ class Supervisor:
             judge=judge,
             environments=environments,
             settings=self._settings,
+            limits=limits,
             clock=clock,
             turn_back=self._desk.turn_back,
         )
@@ -87,8 +89,8 @@ class Supervisor:
         self._absence: asyncio.TimerHandle | None = None
         self._presence: asyncio.Task[None] | None = None
 
-    def _rules_now(self) -> Rules:
-        return self.rules if isinstance(self.rules, Rules) else self.rules()
+    def _rules_now(self, root: str) -> Rules:
+        return self.rules if isinstance(self.rules, Rules) else self.rules(root)
 
     async def open(self) -> None:
         """Take back what runs, judge what was left unjudged, and begin to work."""
@@ -127,6 +129,10 @@ class Supervisor:
         """Say which program the agent is."""
         self._sessions.describe(session_id, client)
 
+    async def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Add to the conversation of a session."""
+        self._sessions.say(session_id, text, by)
+
     async def close_session(self, session_id: str, why: str) -> None:
         """End a session. What runs goes on; what waits goes on waiting, marked by its closed session."""
         self._sessions.close(session_id, why)
@@ -142,9 +148,7 @@ class Supervisor:
             await self._progress(call_id)
         return record
 
-    async def claim(
-        self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None
-    ) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
         """Start an approved call for the one who shows its ticket."""
         return self._claims.claim(call_id, ticket, claim, names)
 

@@ -18,6 +18,7 @@ from whisper_tui.model.event import (
     SessionDescribed,
     SessionOpened,
     SessionResumed,
+    SessionSaid,
     Settled,
     Submitted,
 )
@@ -259,7 +260,7 @@ def _session_of(event: Event) -> str | None:
             return grant.session_id
         case GrantUsed() | GrantRevoked():
             return event.session_id
-        case SessionDescribed() | SessionResumed() | SessionClosed():
+        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed():
             return event.session_id
         case _:
             return None

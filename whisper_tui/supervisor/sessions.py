@@ -4,8 +4,16 @@ import os
 from collections.abc import Callable
 
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
+from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, Refused
-from whisper_tui.model.event import SessionClosed, SessionDescribed, SessionOpened, SessionResumed
+from whisper_tui.model.event import (
+    LONGEST_SAID,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    SessionSaid,
+)
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.ledger import Ledger
@@ -39,6 +47,7 @@ class Sessions:
             pid=hello.pid,
             trust=hello.trust,
             key=hello.key,
+            hears=hello.hears,
             opened_at=self._clock(),
         )
         self._environments.keep(session.id, hello.environment)
@@ -50,6 +59,17 @@ class Sessions:
         """Record which program the agent is, where that is news."""
         if self.living(session_id).client != client:
             self._ledger.record(SessionDescribed(at=self._clock(), session_id=session_id, client=client))
+
+    def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Record what was said. Agents say what they were told at their own start, too."""
+        session = self.living(session_id)
+        if not 0 < len(text) <= LONGEST_SAID:
+            raise InvalidRequest(f"what is said must have 1 to {LONGEST_SAID:,} characters, not {len(text):,}")
+        if by.surface not in {"agent", "command line"} and not session.hears:
+            raise Refused(
+                f"the agent of session {session_id} does not listen", hint="Deny one of its calls with a reason instead"
+            )
+        self._ledger.record(SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by))
 
     def close(self, session_id: str, why: str) -> None:
         """End a session; its remembered approvals end with it."""

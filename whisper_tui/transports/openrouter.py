@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,10 @@ class _Reply:
         return message
 
 
+async def _nobody(_text: str) -> None:
+    """Is told every answer of the model, and makes nothing of it."""
+
+
 class Conversation:
     """What was said so far between a user and a model, and the tools that the model may ask for."""
 
@@ -61,8 +65,12 @@ class Conversation:
         steps: int = 50,
         say: Callable[[str], None],
         note: Callable[[str], None] = lambda _sentence: None,
+        said: Callable[[str], Awaitable[None]] = _nobody,
     ) -> None:
-        """`steps`: the model's answers to one question; `say` gets its text as it streams, `note` what it asks for."""
+        """`steps`: the model's answers to one question; `say` gets its text as it streams, `note` what it asks for.
+
+        `said` gets the text of each answer once it is whole.
+        """
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
         self._client = client
         self._model = model
@@ -70,6 +78,7 @@ class Conversation:
         self._steps = steps
         self._say = say
         self._note = note
+        self._said = said
 
     async def ask(self, text: str) -> str:
         """Put something to the model and work until it wants no more tools. Returns its last words.
@@ -80,6 +89,8 @@ class Conversation:
         for _ in range(self._steps):
             reply = await self._reply()
             self.messages.append(reply.as_message())
+            if reply.text.strip():
+                await self._said(reply.text)
             if not reply.wanted:
                 return reply.text
             wanted = list(reply.wanted.values())

@@ -19,6 +19,7 @@ class Guard:
         self._record: CallRecord | None = None
         self._sight: Sight | None = None
         self._covered: Sight | None = None
+        self._choice = 0
         self._since = float("-inf")
 
     @property
@@ -26,20 +27,25 @@ class Guard:
         """Whether what is on the screen came there by itself, just now."""
         return self._clock() - self._since < GUARD_S
 
-    def shows(self, record: CallRecord | None, *, by_hand: bool) -> None:
-        """This is on the screen from now on; `by_hand` if a person chose that call."""
-        if record is self._record:
-            return
-        before, self._sight = self._sight, _sight(record)
-        self._record = record
-        if self._sight == before:
-            return
-        chosen = by_hand and (before is None or self._sight is None or self._sight[0] != before[0])
-        self._since = float("-inf") if chosen else self._clock()
+    def shows(self, record: CallRecord | None, *, choice: int | None) -> None:
+        """This is on the screen from now on.
 
-    def chosen(self) -> None:
-        """A person has chosen what is on the screen."""
-        self._since = float("-inf")
+        `choice` counts what a person has chosen; None: what is selected now was not chosen by anybody.
+        """
+        chosen = choice is not None and choice != self._choice
+        self._choice = self._choice if choice is None else choice
+        before = self._sight
+        if record is not self._record:
+            self._record, self._sight = record, _sight(record)
+        another = before is None or self._sight is None or self._sight[0] != before[0]
+        if chosen and (another or self._sight == before):
+            self._since = float("-inf")
+        elif self._sight != before:
+            self._since = self._clock()
+
+    def lost_sight(self) -> None:
+        """Nobody could be sure of what was on the screen for a while."""
+        self._since = self._clock()
 
     def covered(self) -> None:
         """Something lies over the call."""

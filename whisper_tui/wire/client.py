@@ -64,6 +64,10 @@ class RemoteSupervision:
         session: Session = await self._ask("session", session_id=session_id)
         return session
 
+    async def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Add to the conversation of a session."""
+        await self._ask("say", session_id=session_id, text=text, by=by)
+
     async def close_session(self, session_id: str, why: str) -> None:
         """End a session."""
         await self._ask("close_session", session_id=session_id, why=why)

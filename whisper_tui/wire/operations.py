@@ -98,6 +98,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.open_session, "own resume"),
             _operation(Supervision.session),
             _operation(Supervision.describe_session, "own session"),
+            _operation(Supervision.say, "own session"),
             _operation(Supervision.close_session, "own session"),
             _operation(Supervision.submit, "own session"),
             _operation(Supervision.decided, patient=True),

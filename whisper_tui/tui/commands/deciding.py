@@ -55,4 +55,5 @@ DECIDE: tuple[Command, ...] = (
         "waiting",
     ),
     Command("review", "R", "Decide marked", "See all that is marked in full, and decide about it at once.", "Decide"),
+    Command("talk", "P", "Conversation", "Read what the agent says, and type what it shall do next.", "Decide"),
 )

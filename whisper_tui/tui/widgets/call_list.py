@@ -39,8 +39,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.clock = clock
         self.roster = Roster(Board())
         self.selected: str | None = None
-        self.by_hand = False
-        """Whether a person chose the selected call. False: it was selected by itself."""
+        self.choice: int | None = None
+        """The number of the choice that selected the call. None: nobody chose it."""
+        self._choices = 0
         self._marked: Collection[str] = ()
         self._layout_now = ListLayout(self.roster)
         self._line: int | None = None
@@ -51,7 +52,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         """List other calls; `selected` stays selected if it is among them, without a word."""
         self.roster = roster
         self.selected = selected
-        self.by_hand = False
+        self.choice = None
         self._line = None
         self.scroll_to(y=0, animate=False, immediate=True)
         self.changed()
@@ -88,7 +89,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return
         before = self._rows_of_selected()
         self.selected = call_id
-        self.by_hand = by_hand
+        self._choices += by_hand
+        self.choice = self._choices if by_hand else None
         self._line = self._line_of_selected()
         self._bring_into_view()
         self.refresh(*before, *self._rows_of_selected())
@@ -180,7 +182,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         session = self.roster.board.sessions.get(record.call.session_id)
         whole = self._layout_now.row_lines(place.section) == 1
         line = row_line(record, session, part, width - 1, self.clock(), whole=whole)
-        mark = Span("✓", "strong") if call_id in self._marked else None
+        mark = Span("✓", "strong") if part == 0 and call_id in self._marked else None
         if call_id == self.selected:
             return drawn(self, (mark or Span("▌"), *line), width, self._selected_style())
         return drawn(self, self._plain(line, mark), width)

@@ -1,0 +1,113 @@
+"""Never in this session: what begins as a person said is denied by the cockpit, visibly, as long as it is open."""
+
+import pytest
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import ROOT, Play
+from tests.tui.test_deciding import three_waiting
+from whisper_tui.model.call import CallRequest, Session
+from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
+from whisper_tui.model.decision import Decider, Deny
+from whisper_tui.model.state import Ended, Waiting
+from whisper_tui.model.verdict import Meaning, Resolved, Verdict
+from whisper_tui.tui.refusals import Refusal, Refusals
+
+
+def ask(play: Play, command: Command, session_id: str = "s1", *meanings: Meaning) -> str:
+    request = CallRequest(session_id=session_id, tool="t", arguments={}, spec=CommandSpec(command=command, cwd=ROOT))
+    verdict = Verdict(kind="ask", reason="no rule is about it")
+    return play.stage.ask(request, verdict, Resolved(cwd=ROOT, commands=meanings))
+
+
+async def never(seat: Cockpit, call_id: str, words: str, reason: str = "") -> None:
+    await seat.select(call_id)
+    await seat.press("N")
+    await seat.sees("Never in the session")
+    await seat.press("home", "shift+end", "backspace", *words, "tab", *reason, "enter")
+
+
+@pytest.mark.parametrize(
+    ("command", "meanings", "refused"),
+    [
+        (Argv(program="npm", args=("publish", "--tag", "x")), (), True),
+        (Argv(program="npm", args=("pack",)), (), False),
+        (Shell(text="npm publish"), (), True),
+        (Shell(text="npm   publish --dry-run"), (), True),
+        (Shell(text="npm publisher"), (), False),
+        (Shell(text="cd x && npm publish"), (), False),
+        (Shell(text="cd x && npm publish"), (Meaning(words=("cd", "x")), Meaning(words=("npm", "publish"))), True),
+        (Shell(text="$X"), (Meaning(words=(None, "publish")),), False),
+    ],
+)
+def test_what_begins_so_is_refused(command: Command, meanings: tuple[Meaning, ...], refused: bool) -> None:
+    play = Play.begin()
+    record = play.stage.board.calls[ask(play, command, "s1", *meanings)]
+    session = play.stage.board.sessions["s1"]
+    refusals = Refusals()
+    refusals.add(Refusal("s1", session.opened_at, ("npm", "publish"), "no"))
+    assert (refusals.about(record, session) is not None) is refused
+    later = Session(**{**dict(session), "opened_at": session.opened_at + 1})
+    assert refusals.about(record, later) is None
+
+
+async def test_capital_n_denies_this_call_those_that_wait_and_those_that_come() -> None:
+    play = three_waiting()
+    again = ask(play, Argv(program="./build.sh", args=("twice",)))
+    other = ask(play, Argv(program="./build.sh"), "s2")
+    async with cockpit(play) as seat:
+        await never(seat, "1", "./build.sh", "not today")
+        await seat.until(lambda: all(isinstance(seat.record(id_).state, Ended) for id_ in ("1", again)))
+        assert seat.record("1").decision == Deny(reason="not today")
+        assert seat.record("1").decided_by == Decider(surface="cockpit", who="me")
+        await seat.sees("1 beginning denied without asking you")
+        late = ask(play, Shell(text="./build.sh --late"))
+        await seat.until(lambda: isinstance(seat.record(late).state, Ended))
+        await seat.sees(f"Call {late} is denied: never './build.sh' in this session, you said.")
+        assert isinstance(seat.record("2").state, Waiting)
+        assert isinstance(seat.record(other).state, Waiting)
+
+
+async def test_it_is_lifted_where_it_was_said() -> None:
+    async with cockpit(three_waiting()) as seat:
+        await never(seat, "1", "./build.sh")
+        await seat.until(lambda: isinstance(seat.record("1").state, Ended))
+        assert seat.record("1").decision == Deny(reason="Not in this session.")
+        await seat.select("1")
+        await seat.press("N")
+        await seat.sees("Denied already: './build.sh'.")
+        await seat.press("ctrl+x")
+        await seat.sees("Everything of this session is asked again.")
+        call = ask(seat.play, Argv(program="./build.sh"))
+        await seat.until(lambda: call in seat.screen.board.waiting)
+        assert "without asking you" not in seat.text()
+        assert isinstance(seat.record(call).state, Waiting)
+
+
+async def test_another_cockpit_denies_nothing() -> None:
+    play = three_waiting()
+    async with cockpit(play) as seat:
+        await never(seat, "1", "./build.sh")
+        await seat.until(lambda: isinstance(seat.record("1").state, Ended))
+    call = ask(play, Argv(program="./build.sh"))
+    async with cockpit(play) as seat:
+        assert isinstance(seat.record(call).state, Waiting)
+
+
+async def test_no_words_deny_nothing() -> None:
+    async with cockpit(three_waiting()) as seat:
+        await never(seat, "1", "")
+        await seat.sees("Type the words, with every quote closed.")
+        await seat.press("escape")
+        await seat.until(lambda: len(seat.app.screen_stack) == 1)
+        assert isinstance(seat.record("1").state, Waiting)
+
+
+async def test_a_click_and_the_palette_open_it_too() -> None:
+    async with cockpit(three_waiting(), size=(200, 60)) as seat:
+        await seat.select("1")
+        await seat.pilot.click("#do-deny-class")
+        await seat.sees("Never in the session", "as long as it is open")
+        await seat.press("escape")
+        await seat.until(lambda: len(seat.app.screen_stack) == 1)
+        await seat.press("ctrl+p", *"Never", "enter")
+        await seat.sees("Never in the session")

@@ -1,0 +1,81 @@
+"""The conversation of a session: read in the cockpit, and answered there."""
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import Play
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import SessionClosed, SessionOpened, SessionSaid
+
+MODEL = Decider(surface="agent", who="some/model")
+
+
+def talkative(*, hears: bool = True) -> Play:
+    """Session s1 has a model that said two things; a call of it waits."""
+    play = Play.begin()
+    opened = play.stage.events[0]
+    assert isinstance(opened, SessionOpened)
+    session = opened.session.model_copy(update={"hears": hears})
+    play.stage.events[0] = opened.model_copy(update={"session": session})
+    play.stage.board.sessions["s1"] = session
+    play.ask("build")
+    for text in ("I look at the files.\nThere are three.", "Now I build \x1b[31m[bold]them."):
+        play.stage.happen(SessionSaid(at=play.clock(), session_id="s1", text=text, by=MODEL))
+    return play
+
+
+async def test_capital_p_shows_what_the_model_says_as_data_and_goes_on_live() -> None:
+    async with cockpit(talkative()) as seat:
+        await seat.press("P")
+        await seat.sees("The session site builder", "some/model", "There are three.", "Now I build ␛[31m[bold]them.")
+        more = SessionSaid(at=seat.play.clock(), session_id="s1", text="All is built.", by=MODEL)
+        seat.play.stage.happen(more)
+        await seat.sees("All is built.")
+
+
+async def test_what_is_typed_is_said_to_the_agent() -> None:
+    async with cockpit(talkative()) as seat:
+        await seat.press("P")
+        await seat.sees("What shall it do next?")
+        await seat.press(*"test it", "enter")
+        await seat.until(lambda: len(seat.play.stage.board.said["s1"]) == 3)
+        said = seat.play.stage.board.said["s1"][-1]
+        assert (said.text, said.by) == ("test it", Decider(surface="cockpit", who="me"))
+        await seat.sees("test it", "What shall it do next?")
+        await seat.press(*"again")
+        await seat.pilot.click("#choose-say")
+        await seat.until(lambda: seat.play.stage.board.said["s1"][-1].text == "again")
+
+
+async def test_an_agent_that_does_not_listen_can_only_be_read() -> None:
+    async with cockpit(talkative(hears=False)) as seat:
+        await seat.press("P")
+        await seat.sees("Now I build", "does not read what is said to it")
+        assert "What shall it do next?" not in seat.text()
+
+
+async def test_a_session_that_closes_takes_nothing_any_more() -> None:
+    async with cockpit(talkative()) as seat:
+        await seat.press("P")
+        await seat.sees("What shall it do next?")
+        seat.play.stage.happen(SessionClosed(at=seat.play.clock(), session_id="s1", why="it left"))
+        await seat.sees("nothing can be said to its agent any more")
+
+
+async def test_what_could_not_be_said_stays_in_the_field() -> None:
+    async with cockpit(talkative()) as seat:
+        await seat.press("P", *"test it")
+        seat.play.stage.broken = Refused("the line is dead")
+        await seat.press("enter")
+        await seat.sees("The line is dead.", "test it")
+
+
+async def test_without_a_conversation_it_says_how_to_have_one() -> None:
+    async with cockpit(Play.begin()) as seat:
+        await seat.press("P")
+        await seat.sees("No agent says anything here.")
+
+
+async def test_the_palette_opens_the_conversation_of_an_agent_that_has_not_asked_for_anything() -> None:
+    async with cockpit(talkative()) as seat:
+        await seat.press("ctrl+p", *"Conversation", "enter")
+        await seat.sees("The session site builder")
