@@ -50,7 +50,7 @@ PICTURES = (
     Picture("light", workday, "6", shows="redirects twice", theme="whisper-light"),
     Picture("narrow", workday, "7", size=(80, 24)),
     Picture("wide", workday, "6", shows="redirects twice", size=(200, 60)),
-    Picture("groups", crowd, "2", ("ctrl+g",), shows="by session", screens=1),
+    Picture("groups", crowd, "2", ("ctrl+g",), shows="┌ release agent", screens=1),
     Picture("alike", crowd, "2", ("ctrl+g", "ctrl+g"), shows=", alike", screens=1, theme="dusk-dark"),
     Picture("long", long_script, "1", ("ctrl+d",), shows="not seen yet", screens=1),
     Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-dark", calling=QUIET),

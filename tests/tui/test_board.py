@@ -87,7 +87,7 @@ async def test_what_was_not_on_the_screen_is_counted_until_it_was() -> None:
         await seat.select("1")
         panel = seat.screen.query_one(CallPanel)
         await seat.until(lambda: 0 < panel.unseen < 100)
-        await seat.sees(f"▼ {panel.unseen} lines of the command not seen yet")
+        await seat.sees(f"▼ {panel.unseen} lines not seen yet (Ctrl+D)")
         for _ in range(4):
             await seat.press("ctrl+d")
         await seat.until(lambda: panel.unseen == 0)

@@ -12,7 +12,7 @@ from whisper_tui.tui.app import CockpitApp
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 SCENES = [
-    Picture("groups", crowd, "2", ("ctrl+g",), shows="by session", screens=1),
+    Picture("groups", crowd, "2", ("ctrl+g",), shows="┌ release agent", screens=1),
     Picture("long", long_script, "1", ("ctrl+d",), shows="Call 1", screens=1),
     Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-light", calling=QUIET),
     Picture("themes", crowd, "6", ("ctrl+t",), shows="Keep it", theme="high-contrast-light"),

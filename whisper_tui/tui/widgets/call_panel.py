@@ -9,7 +9,9 @@ from textual.containers import Vertical
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.tui.commands import BY_ID
 from whisper_tui.tui.describe import describe, heading
+from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.spans import Line, Span
 from whisper_tui.tui.widgets.action_bar import ActionBar
 from whisper_tui.tui.widgets.line_view import LineView
@@ -67,7 +69,8 @@ class CallPanel(Vertical):
         parts += [f"▼ {count(message.below, 'more line')}"] if message.below else []
         self._hidden = (Span("  ".join(parts) + " ", "running"),) if parts else ()
         if message.unseen and self.record is not None and isinstance(self.record.state, Waiting):
-            words = f"▼ {count(message.unseen, 'line')} of the command not seen yet "
+            key = in_force(self.app).command(BY_ID["page-call-down"]).key_name
+            words = f"▼ {count(message.unseen, 'line')} not seen yet{f' ({key})' if key else ''} "
             self._hidden = (Span(words, "risk"),)
         self._rows = message.rows
         self._draw_heading()
