@@ -24,6 +24,9 @@ ASKED = "tools/test_asked_tool.py::test_"
 FILE = "tools/test_read_file.py::test_"
 START = "tools/exec_command/test_starting.py::test_"
 ANSWER = "tools/exec_command/test_answering.py::test_"
+STATES = "tools/exec_command/test_states.py::test_"
+ROOM = "tools/test_room.py::test_"
+WAITING = "transports/test_mcp_waiting.py::test_"
 TASKS = "tools/exec_command/test_tasks.py::test_"
 CONTROL = "tools/exec_command/test_control.py::test_"
 REAL = "tools/test_real_commands.py::test_"
@@ -169,9 +172,16 @@ _EXEC_COMMAND = (
      TASKS + "tasks_of_other_sessions_and_other_calls_are_not_found"),
     ("ExecCommand.error.tool_execution_failed", "anything else", ANSWER + "every_other_error_is_told_by_its_kind",
      ANSWER + "a_withdrawn_call_has_failed"),
-    *((f"task.{state}", "a state of tasks", TASKS + "every_ending_is_one_state",
-     TASKS + "a_task_goes_from_queued_over_running_and_cancelling_to_its_end")
-      for state in ("queued", "running", "cancelling", "completed", "failed", "cancelled", "interrupted", "lost")),
+    *((f"task.{state}", demand, STATES + test) for state, demand, test in (
+        ("queued", "waits for a human or for a worker", "a_task_that_waits_or_is_about_to_start_is_queued"),
+        ("running", "has a process", "a_task_with_a_process_is_running"),
+        ("cancelling", "is being ended, since its agent wanted that",
+         "a_task_that_its_agent_ends_is_cancelling_while_its_process_lives"),
+        ("completed", "exited with 0", "a_task_that_exited_with_0_is_completed_even_if_it_was_being_ended"),
+        ("failed", "any other end of its own", "a_task_that_ended_badly_by_itself_has_failed"),
+        ("cancelled", "ended by its agent, or never let run", "a_task_that_was_not_to_run_on_is_cancelled"),
+        ("interrupted", "ended by the user", "a_task_that_the_user_ended_is_interrupted"),
+        ("lost", "its end cannot be known", "a_task_whose_end_cannot_be_known_is_lost"))),
     ("TaskList.active", "active tasks, newest first", TASKS + "the_list_holds_what_is_active_newest_first"),
     ("TaskStatus.task_id", "one task", TASKS + "a_task_goes_from_queued_over_running_and_cancelling_to_its_end"),
     ("TaskOutput.task_id", "one task", TASKS + "tasks_of_other_sessions_and_other_calls_are_not_found"),
@@ -243,6 +253,16 @@ _ALL = (
      REAL + "a_nul_byte_stays_and_what_is_no_utf_8_is_shown_as_such", REAL + "a_line_of_ten_megabytes_is_one_line"),
     ("all.shell", "every tool can be called from a shell",
      SHOWN + "any_tool_can_be_called_from_a_shell_and_waits_for_a_human"),
+    ("all.whole", "the library and the shell are given all output; over MCP what the client shows",
+     ROOM + "without_a_room_an_answer_is_whole_however_long",
+     ROOM + "whatever_is_printed_the_answer_fits_as_text_and_as_data_and_is_not_half_empty"),
+    ("all.exit_code", "from a shell a call that failed does not end with 0",
+     "cli/test_commands.py::test_a_call_that_failed_does_not_end_with_0_whatever_shape_its_answer_has"),
+    ("wait.ticket", "the result of a call that took long, in the shape of its own tool",
+     WAITING + "a_call_that_nobody_decides_about_is_answered_with_a_ticket_and_its_result_fetched_with_it",
+     WAITING + "the_ticket_of_another_session_is_unknown_here"),
+    ("wait.wait_s", "no longer than this",
+     WAITING + "waiting_for_a_ticket_is_answered_as_soon_as_the_result_is_there"),
     ("all.mcp", "every tool is offered over MCP", DOOR + "the_tools_are_listed_truthfully_and_at_once",
      "transports/test_mcp_tools.py::test_a_task_can_be_led_over_mcp"),
 )

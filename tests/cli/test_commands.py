@@ -162,6 +162,30 @@ def test_a_call_outlives_the_death_of_the_supervisor(instance):
     assert json.loads(out)["stdout"] == "still here\n"
 
 
+def test_a_call_of_exec_command_outlives_the_death_of_the_supervisor(instance):
+    process = instance.call("ExecCommand", cmd="echo done")
+    instance.kill_supervisor(signal.SIGKILL)
+    (row,) = instance.rows("list")
+    instance.run("approve", row["id"])
+    out, err = process.communicate(timeout=90)
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["result"]["stdout_preview"] == "done\n"
+
+
+def test_a_call_that_failed_does_not_end_with_0_whatever_shape_its_answer_has(instance):
+    process = instance.call("ExecCommand", cmd="echo done")
+    (row,) = instance.rows("list")
+    instance.run("deny", row["id"], "--reason", "not now")
+    out, err = process.communicate(timeout=90)
+    assert process.returncode == 1
+    assert json.loads(out)["error"]["kind"] == "approval_denied"
+    assert "not now" in err
+    unknown = instance.run("call", "TaskStatus", '{"task_id": "99"}')
+    assert (unknown.returncode, json.loads(unknown.stdout)["error"]["kind"]) == (1, "task_not_found")
+    missing = instance.run("call", "read_file", '{"path": "no-such-file"}')
+    assert (missing.returncode, missing.stderr) == (1, "whisper-tui: Error: File not found: no-such-file\n")
+
+
 def test_a_caller_is_told_when_the_supervisor_is_stopped_and_does_not_bring_it_back(instance):
     call = instance.call("execute_command", command="true")
     instance.run("stop")

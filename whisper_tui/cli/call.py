@@ -5,11 +5,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.model.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from whisper_tui.model.home import Home
+    from whisper_tui.tools import Answer
 
 
 def add(verbs: Verbs) -> None:
@@ -35,14 +37,16 @@ def _call(options: Options) -> int:
     home = home_of(options)
     import asyncio
 
-    result, told = asyncio.run(_result(home, options, arguments))
-    if told:
-        sys.stderr.write(f"whisper-tui: {told}\n")
-    sys.stdout.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
-    return 0
+    answer = asyncio.run(_answer(home, options, arguments))
+    if answer.told:
+        sys.stderr.write(f"whisper-tui: {answer.told}\n")
+    sys.stdout.write(json.dumps(answer.result, ensure_ascii=False, indent=2) + "\n")
+    if answer.failed:
+        sys.stderr.write(f"whisper-tui: {answer.text.rstrip()}\n")
+    return REFUSED if answer.failed else DONE
 
 
-async def _result(home: "Home", options: Options, arguments: Any) -> tuple[Any, str | None]:
+async def _answer(home: "Home", options: Options, arguments: Any) -> "Answer":
     from whisper_tui.cli.caller import Caller
 
     async with Caller(home, options.session, os.environ) as caller:

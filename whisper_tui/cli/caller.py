@@ -5,15 +5,14 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import Self
 
 from whisper_tui.config import load
 from whisper_tui.config.offered import offered
-from whisper_tui.model.call import SessionHello
+from whisper_tui.model.call import CallRequest, SessionHello
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.home import Home
-from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import AITool, CommandTool, SupervisedTool, ToolContext
+from whisper_tui.tools import AITool, Answer, CommandTool, ExecCommandTool, SupervisedTool, ToolContext
 from whisper_tui.wire.client import RemoteSupervision
 from whisper_tui.wire.rendezvous import was_stopped
 
@@ -46,32 +45,30 @@ class Caller:
                 await self._supervision.close_session(self._session.id, "the command ended")
         await self._supervision.close()
 
-    async def call(self, tool_name: str, arguments: object) -> tuple[Any, str | None]:
-        """The tool's result, and what is to be told beyond it. Given up, it withdraws a call that still waits."""
+    async def call(self, tool_name: str, arguments: object) -> Answer:
+        """What the tool answers. Given up, it withdraws a call that still waits."""
         registry = offered(load(self._home).tools, ToolContext(self._supervision, self._session))
         tool: AITool = registry.get_tool_by_name(tool_name)
         if not isinstance(tool, SupervisedTool) or not await tool.is_asked(arguments):
-            return await registry.call(tool_name, arguments), None
+            result = await registry.call(tool_name, arguments)
+            return Answer(result, tool.text(result), None, failed=tool.is_error(result))
         request = tool.request(arguments)
         call_id = await self._supervision.submit(request)
         try:
-            if isinstance(tool, CommandTool):
-                answer = await tool.answer(await self._outcome(call_id))
-            else:
-                await self._say_that_it_waits(call_id)
-                answer = await tool.follow(request, call_id)
+            await self._say_that_it_waits(call_id)
+            # A tool of the caller's own is carried out here, and never twice.
+            returns = RETURNS if isinstance(tool, CommandTool | ExecCommandTool) else 0
+            return await self._answer(tool, request, call_id, returns)
         except asyncio.CancelledError:
             with suppress(WhisperError):
                 await self._supervision.withdraw(call_id, "the caller gave up")
             raise
-        return answer.result, answer.told
 
-    async def _outcome(self, call_id: str) -> CallRecord:
-        """Wait for the ending, also of a supervisor that had to be started again."""
-        await self._say_that_it_waits(call_id)
-        for _ in range(RETURNS):
+    async def _answer(self, tool: SupervisedTool, request: CallRequest, call_id: str, returns: int) -> Answer:
+        """Wait for the answer, also of a supervisor that had to be started again."""
+        for _ in range(returns):
             try:
-                return await self._supervision.outcome(call_id)
+                return await tool.follow(request, call_id)
             except Unavailable as error:
                 if was_stopped(self._home):
                     raise Unavailable(
@@ -80,7 +77,7 @@ class Caller:
                     ) from error
                 await asyncio.sleep(PAUSE_S)
                 await self._supervision.open_session(self._hello.model_copy(update={"resume": self._session.id}))
-        return await self._supervision.outcome(call_id)
+        return await tool.follow(request, call_id)
 
     async def _say_that_it_waits(self, call_id: str) -> None:
         record = await self._supervision.record(call_id)
