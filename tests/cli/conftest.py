@@ -29,6 +29,7 @@ class Instance:
         self.workspace = root / "workspace"
         self.workspace.mkdir()
         (root / "config").mkdir(mode=0o700)
+        (root / "config" / "rules.toml").write_text("read_only = false\n")
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.conftest import Instance
+from tests.outside import outside_only
 
 
 def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Instance) -> None:
@@ -70,3 +71,35 @@ def test_imported_rules_are_shown_or_written_and_what_is_left_behind_is_said(
     assert instance.rows("rules", "list") == []
     assert instance.run("rules", "import", "--write", str(file)).returncode == 0
     assert len(instance.rows("rules", "list")) == 1
+
+
+def test_the_rules_of_a_project_are_shown_before_they_are_trusted(instance: Instance) -> None:
+    place = instance.workspace / ".whisper-tui"
+    place.mkdir()
+    (place / "rules.toml").write_text(
+        '[[allow]]\nname = "tests"\nprefix = ["npm", "test"]\n[[deny]]\nname = "d"\nprefix = ["git", "push"]\n'
+    )
+    assert instance.rows("check", "git push")["rule"] == "project: d"
+    assert instance.rows("check", "npm test")["verdict"] == "ask"
+    listed = instance.run("rules", "list")
+    assert "1 of the project's rules allow, and do not hold" in listed.stderr and "project: d" in listed.stdout
+    shown = instance.run("rules", "trust", ".")
+    assert shown.returncode == 1 and 'prefix = ["npm", "test"]' in shown.stdout
+    assert "1 deny, 0 ask, 1 allow" in shown.stdout
+    assert instance.rows("check", "npm test")["verdict"] == "ask"
+    assert instance.run("rules", "trust", ".", "--yes").returncode == 0
+    assert instance.rows("check", "npm test")["rule"] == "project: tests"
+    (place / "rules.toml").write_text('[[allow]]\nname = "t"\nprefix = ["npm", "run"]\n')
+    assert instance.rows("check", "npm run x")["verdict"] == "ask"
+    assert instance.run("rules", "untrust", ".").returncode == 0
+    assert instance.run("rules", "untrust", ".").returncode == 1
+    assert instance.run("rules", "trust", "/").returncode == 5
+
+
+@outside_only
+def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
+    instance.run("rules", "add", "deny", "--", "git", "push")
+    instance.run("rules", "add", "deny", "--", "git", "pull")
+    for _ in range(2):
+        assert instance.run("call", "execute_command", '{"command": "git", "args": ["push"]}').returncode == 1
+    assert {row["name"]: row["hits"] for row in instance.rows("rules", "list")} == {"git push": 2, "git pull": 0}

@@ -17,6 +17,7 @@ MISSES = {
     "safe-0041-0fa83c": "program names end in .EXE on another system",
     "safe-0045-042d1c": _NO_REPOSITORY,
     "safe-0046-3f6f68": _NO_REPOSITORY,
+    "safe-0060-c24c97": "what is started in the background stays after its answer",
     "safe-0061-78eb61": "lines joined by a backslash are not plain",
     "safe-0231-2a41e9": _NO_REPOSITORY,
     "safe-0429-27068e": "text for zsh is not judged by the grammar of bash",

@@ -4,6 +4,7 @@ import pytest
 
 from tests.policy.build import FOUND, a_question
 from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.verdict import Meaning
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules import Rules
 
@@ -89,3 +90,59 @@ def test_git_only_looks_where_its_configuration_is_known() -> None:
 def test_words_that_no_shell_reads_are_judged_alike() -> None:
     spec = CommandSpec(command=Argv(program="ls", args=("-l", "a b;c")), cwd=CWD)
     assert evaluate(a_question(spec, session_root=CWD), LOOKING, ()).kind == "allow"
+
+
+@pytest.mark.parametrize("text", ["ls & cat file", "sleep 60 &", "bash -c 'ls &'", "nohup ls &", "timeout 5 ls & true"])
+def test_nothing_that_stays_after_its_answer_is_on_the_list(text: str) -> None:
+    assert kind(text) == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tmux ls -F '#(touch x)'",
+        "tmux display-message '#(touch x)'",
+        "hg status",
+        "hg --version",
+        "composer show",
+        "vagrant status",
+        "pnpm ls",
+        "pnpm --version",
+        "uv pip list",
+        "dotnet --version",
+        "npm view x",
+        "docker search x",
+        "helm show chart oci://h/x",
+        "svn cat svn+ssh://h/x",
+        "tar tf host:archive.tar",
+        "tar -t --file=host:archive.tar",
+    ],
+)
+def test_what_the_project_or_another_machine_could_decide_is_not_on_the_list(text: str) -> None:
+    assert kind(text) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("/usr/bin/ls", "allow"),
+        (None, "allow"),
+        ("/opt/tools/bin/ls", "allow"),
+        (f"{CWD}/bin/ls", "ask"),
+        (f"{CWD}/.venv/bin/ls", "ask"),
+    ],
+)
+def test_a_program_that_the_agent_could_have_put_there_is_not_on_the_list(program: str | None, expected: str) -> None:
+    found = FOUND.model_copy(
+        update={"cwd": CWD, "shell": "bash", "commands": (Meaning(words=("ls",), program=program),)}
+    )
+    question = a_question(CommandSpec(command=Shell(text="ls"), cwd=CWD), resolved=found, session_root=CWD)
+    assert evaluate(question, LOOKING, ()).kind == expected
+
+
+def test_programs_that_were_not_looked_up_are_not_taken_on_trust() -> None:
+    found = FOUND.model_copy(
+        update={"cwd": CWD, "shell": "bash", "commands": (Meaning(words=("ls",), program="/usr/bin/ls"),)}
+    )
+    question = a_question(CommandSpec(command=Shell(text="ls; pwd"), cwd=CWD), resolved=found, session_root=CWD)
+    assert evaluate(question, LOOKING, ()).kind == "ask"

@@ -107,6 +107,8 @@ def test_rules_are_written_so_that_they_read_back_the_same() -> None:
     assert read(rules_text(rules)) == rules
 
 
-def test_commands_that_only_look_are_asked_until_the_setting_says_otherwise() -> None:
-    assert read("").read_only is False
-    assert read("read_only = true\n").read_only is True
+@pytest.mark.parametrize("setting", [True, False, None])
+def test_the_setting_about_commands_that_only_look_is_written_as_it_was_read(setting: bool | None) -> None:
+    text = "" if setting is None else f"read_only = {str(setting).lower()}\n"
+    assert read(text).read_only is setting
+    assert rules_text(read(text)) == text

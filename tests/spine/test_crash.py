@@ -23,7 +23,7 @@ from whisper_tui.wire.client import RemoteSupervision
 
 RUNS = 20
 HUMAN = Decider(surface="library", who="tester")
-CONFIG = f"[supervisor]\nworkers = {RUNS}\n"
+CONFIG = f"[supervisor]\nworkers = {RUNS}\n[rules]\nread_only = false\n"
 COMMAND = """
 import os, sys, time
 number, directory = int(sys.argv[1]), sys.argv[2]

@@ -100,7 +100,7 @@ async def test_an_approval_can_be_saved_as_a_rule_of_the_project(programs: Bench
     kept: list[Rule] = []
     await programs.supervisor.close()
     programs.supervisor = Supervisor(
-        programs.home, programs.executor, rules=lambda: Rules(allow=tuple(kept)), keep_rule=kept.append
+        programs.home, programs.executor, rules=lambda root: Rules(allow=tuple(kept)), keep_rule=kept.append
     )
     await programs.supervisor.open()
     session = await programs.session()

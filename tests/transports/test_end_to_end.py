@@ -27,6 +27,8 @@ class Place:
         self.home = directory / "home"
         self.workspace = directory / "workspace"
         self.workspace.mkdir()
+        (self.home / "config").mkdir(parents=True, mode=0o700)
+        (self.home / "config" / "rules.toml").write_text("read_only = false\n")
 
     async def run(self, verb: str, *arguments: str) -> str:
         """Run a subcommand. Returns what it printed."""

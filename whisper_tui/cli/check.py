@@ -83,7 +83,7 @@ def rules_of(options: Options) -> "Rules":
     if options.rules is not None:
         return rules_in(Path(options.rules))
     home = home_of(options)
-    return RuleFiles(home, load(home).rules).current()
+    return RuleFiles(home, load(home).rules).current(os.path.realpath(Path.cwd()))
 
 
 def _lines(row: dict[str, Any]) -> list[str]:

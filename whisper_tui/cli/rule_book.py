@@ -42,11 +42,11 @@ class InstanceRules:
             )
             for effect, rule in by_effect(rules)
         )
-        return RuleList(rules=shown, looking_runs=rules.read_only, broken=rules.broken)
+        return RuleList(rules=shown, looking_runs=bool(rules.read_only), broken=rules.broken)
 
     def judge(self, text: str, directory: str) -> Judgement:
         """What would be said to a line for a shell."""
-        rules: Rules = self._files().current()
+        rules: Rules = self._files().current(directory)
         spec = CommandSpec(command=Shell(text=text), cwd=directory)
         verdict, resolved = judge_alone(spec, rules, os.environ, root=directory, now=time.time())
         return Judgement(verdict, resolved)

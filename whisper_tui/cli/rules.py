@@ -2,14 +2,19 @@
 
 import argparse
 import json
+import os
+import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.parsing import Options, Run, Verbs, add_places, home_of
 from whisper_tui.cli.table import print_table
+from whisper_tui.cli.trusting import describe_trust, trust, untrust
 from whisper_tui.cli.words import masked_line
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.masking import masked_json
 from whisper_tui.model.text import visible
 
@@ -26,7 +31,7 @@ def add(verbs: Verbs) -> None:
     parser = verbs.add("rules", "show and change the rules that decide without a human", _list)
     parser.set_defaults(json=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = _action(actions, "list", "show all rules that hold", _list)
+    listing = _action(actions, "list", "show all rules that hold for the current directory", _list)
     listing.add_argument("--json", action="store_true", help="print one array of objects")
     adding = _action(actions, "add", "add a rule; it holds at once", _add)
     _describe_rule(adding)
@@ -40,6 +45,10 @@ def add(verbs: Verbs) -> None:
     carrying.add_argument("file", metavar="FILE", help="a settings.json, a .rules file or a policy .toml")
     carrying.add_argument("--from", dest="kind", choices=("claude", "codex", "gemini"), help="whose rules they are")
     carrying.add_argument("--write", action="store_true", help="add them to the rules file instead of showing them")
+    trusting = _action(actions, "trust", "show the rules of a project, and let those that allow hold there", trust)
+    describe_trust(trusting)
+    doubting = _action(actions, "untrust", "take back the trust in a project's rules", untrust)
+    doubting.add_argument("directory", metavar="DIR", help="the workspace")
     _action(actions, "export", "print all rules that hold as TOML", _export)
 
 
@@ -74,8 +83,13 @@ def _list(options: Options) -> int:
     from whisper_tui.policy.banned import is_banned
     from whisper_tui.policy.examples import by_effect
 
-    rules = _files(options).current()
-    rows = [{"effect": effect, **masked_json(rule.model_dump(mode="json"))} for effect, rule in by_effect(rules)]
+    files, here = _files(options), os.path.realpath(os.curdir)
+    rules = files.current(here)
+    hits = _hits(options)
+    rows = [
+        {"effect": effect, **masked_json(rule.model_dump(mode="json")), "hits": _times(hits, rule.name)}
+        for effect, rule in by_effect(rules)
+    ]
     if options.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
     else:
@@ -83,14 +97,39 @@ def _list(options: Options) -> int:
         for effect, rule in by_effect(rules):
             wide = effect == "allow" and rule.prefix is not None and is_banned(rule.prefix)
             note = "allows nearly anything" if wide else rule.justification
-            lines.append((effect, masked_line(rule.name), masked_line(rule.subject()), _where(rule), masked_line(note)))
-        print_table(("EFFECT", "NAME", "COMMANDS", "WHERE", "BECAUSE"), lines)
-        looking = "run" if rules.read_only else "are asked like all others"
+            times = str(_times(hits, rule.name))
+            name, subject = masked_line(rule.name), masked_line(rule.subject())
+            lines.append((effect, times, name, subject, _where(rule), masked_line(note)))
+        print_table(("EFFECT", "HITS", "NAME", "COMMANDS", "WHERE", "BECAUSE"), lines)
+        looking = "run without being asked" if rules.read_only else "are asked like all others"
         sys.stdout.write(f"Commands that only look {looking}\n")
+    unheard = files.project.unheard(here)
+    if unheard:
+        sys.stderr.write(
+            f"whisper-tui: {unheard} of the project's rules allow, and do not hold: "
+            f"whisper-tui rules trust {shlex.quote(here)} shows them\n"
+        )
     if rules.broken:
         sys.stderr.write(f"whisper-tui: everything is asked: {visible(rules.broken)}\n")
         return REFUSED
     return DONE
+
+
+def _hits(options: Options) -> Counter[str]:
+    """How many of the newest calls each rule has decided. Nothing where no supervisor runs."""
+    from whisper_tui.wire.asking import asking
+
+    try:
+        with asking(home_of(options), start=False) as supervisor:
+            rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT)
+    except Unavailable:
+        return Counter()
+    return Counter(row["rule"] for row in rows if row.get("rule"))
+
+
+def _times(hits: Counter[str], name: str) -> int:
+    """Several rules that decided together are told with commas between."""
+    return sum(count for said, count in hits.items() if said == name or name in said.split(", "))
 
 
 def _where(rule: "Rule") -> str:

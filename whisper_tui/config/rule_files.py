@@ -1,10 +1,12 @@
 """The user's rules on the disk: read again when a file changes, added to and taken away from."""
 
-import os
 import tomllib
 from pathlib import Path
 
 from whisper_tui.config.private_text import private_text
+from whisper_tui.config.private_write import write_private
+from whisper_tui.config.project_rules import ProjectRules
+from whisper_tui.config.trusted_content import TrustedContent
 from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.model.home import Home
 from whisper_tui.policy.examples import EFFECTS, Effect, failed_examples
@@ -16,21 +18,23 @@ FILE_NAME = "rules.toml"
 
 
 class RuleFiles:
-    """The rules of one instance: those of the configuration file, and those of the rules file."""
+    """The rules of one instance: those of the configuration file, of the rules file, and of each workspace."""
 
     def __init__(self, home: Home, configured: Rules) -> None:
         self._configured = configured
         self.path = Path(home.config) / FILE_NAME
         self._seen: tuple[int, int, int] | None = None
         self._saved = Rules()
+        self.trusted = TrustedContent(home)
+        self.project = ProjectRules(self.trusted)
 
-    def current(self) -> Rules:
-        """All rules that hold now. A file that cannot be read makes everything be asked."""
+    def current(self, root: str = "") -> Rules:
+        """All rules that hold now for sessions with this workspace. A file that cannot be read makes all be asked."""
         stamp = self._stamp()
         if stamp != self._seen or stamp is None:
             self._saved = self.saved()
             self._seen = stamp
-        return joined(self._configured, self._saved)
+        return looking(joined(joined(self._configured, self._saved), self.project.of(root)))
 
     def saved(self) -> Rules:
         """The rules of the rules file alone."""
@@ -71,14 +75,7 @@ class RuleFiles:
         return rules
 
     def _write(self, rules: Rules) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f"{FILE_NAME}.{os.getpid()}")
-        try:
-            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(rules_text(rules))
-            unfinished.replace(self.path)
-        except OSError as error:
-            raise Refused(f"{self.path} cannot be written: {error.strerror}", hint="Check its directory") from error
+        write_private(self.path, rules_text(rules))
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
@@ -89,7 +86,7 @@ class RuleFiles:
 
 
 def rules_in(path: Path) -> Rules:
-    """The rules of any one file: a rules file, or the table `rules` of a configuration file.
+    """The rules of any one file, as if it were the only one: a rules file, or the table `rules` of a configuration.
 
     Raises `BadConfiguration` if there is none or it is no TOML.
     """
@@ -100,18 +97,23 @@ def rules_in(path: Path) -> Rules:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration(f"{path} is not valid TOML: {error}", hint="Correct it, then try again") from error
-    return (
-        read_rules(document["rules"], str(path)) if "rules" in document else read_rules(document, str(path), table="")
-    )
+    inside = "rules" in document
+    return looking(read_rules(document["rules"] if inside else document, str(path), table="rules" if inside else ""))
+
+
+def looking(rules: Rules) -> Rules:
+    """The rules with the list of commands that only look switched on, where no file has said anything about it."""
+    return rules if rules.read_only is not None else rules.model_copy(update={"read_only": True})
 
 
 def joined(first: Rules, second: Rules) -> Rules:
-    """Two sets of rules as one; what either switches on is on."""
+    """Two sets of rules as one. What only looks is asked as soon as either wants that."""
+    wishes = {first.read_only, second.read_only}
     return Rules(
         deny=(*first.deny, *second.deny),
         ask=(*first.ask, *second.ask),
         allow=(*first.allow, *second.allow),
-        read_only=first.read_only or second.read_only,
+        read_only=False if False in wishes else True if True in wishes else None,
         strict=(*first.strict, *second.strict),
         broken="; ".join(filter(None, (first.broken, second.broken))) or None,
     )

@@ -1,7 +1,7 @@
 """What allows a certain command: a rule, the list of commands that only look, or a remembered approval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from whisper_tui.policy.dangers.finding import Danger
 from whisper_tui.policy.dangers.of_inner import EVALUATING, dangers_of
@@ -55,7 +55,7 @@ class Allowing:
             return (rule,)
         if opens or command.assignments or depth >= DEEPEST:
             return None
-        if self.read_only and only_looks(command.argv, git_is_neutral=self.git_is_neutral):
+        if self.read_only and not command.background and only_looks(command.argv, git_is_neutral=self.git_is_neutral):
             return (LOOKS,)
         return self._behind(command, depth)
 
@@ -81,12 +81,12 @@ class Allowing:
         inside: list[PlainCommand] = []
         for argv in peeled.commands:
             words = tuple(word for word in argv if word is not None)
-            inside.append(PlainCommand(argv=words, start=command.start, end=command.end))
+            inside.append(PlainCommand(argv=words, start=command.start, end=command.end, background=command.background))
         for text in peeled.texts:
             plain, _ = agreed(text, read_script(text))
             if plain is None:
                 return None
-            inside.extend(plain)
+            inside.extend(replace(each, background=each.background or command.background) for each in plain)
         found = [self._one(each, depth + 1) for each in inside]
         if not found or any(rules is None for rules in found) or _moves_before_git(inside):
             return None

@@ -7,9 +7,10 @@ from whisper_tui.model.decision import Grant
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
-from whisper_tui.policy.matching import reaches
+from whisper_tui.policy.matching import applies, reaches
 from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
 from whisper_tui.policy.question import Question
+from whisper_tui.policy.read_only.judged import SYSTEM_DIRECTORIES
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.suggest import suggested_prefixes
@@ -25,7 +26,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     seen = view(command)
     risks = risks_of(question)
     for rule in rules.deny:
-        if _applies(rule, question) and reaches(rule, command, seen):
+        if applies(rule, question) and reaches(rule, command, seen):
             reason = rule.justification or f"the rule {rule.name!r} denies this command"
             return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
     if question.tool in REFUSES_SUBSTITUTION and seen.expands:
@@ -54,7 +55,7 @@ def _asked(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]
     if doubt:
         return Verdict(kind="ask", reason=doubt, risks=risks)
     for rule in rules.ask:
-        if _applies(rule, question) and reaches(rule, question.spec.command, seen):
+        if applies(rule, question) and reaches(rule, question.spec.command, seen):
             reason = rule.justification or f"the rule {rule.name!r} wants this command to be asked"
             return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks)
     return None
@@ -74,7 +75,7 @@ def _allowed(
 ) -> Verdict | None:
     """What a rule, the list of commands that only look, or a remembered approval says to this call."""
     additions = any(not is_mark(name) for name in question.spec.environment)
-    holding = () if additions else tuple(rule for rule in rules.allow if _applies(rule, question))
+    holding = () if additions else tuple(rule for rule in rules.allow if applies(rule, question))
     for rule in holding:
         if rule.matches(question.spec.command):
             return _by_rules((rule,), (), risks)
@@ -84,10 +85,10 @@ def _allowed(
     if seen.plain is None or additions or not _is_bash(question):
         return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
-    prefixes = tuple(rule for grant in remembered.values() if _applies(rule := rule_of(grant), question))
+    prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of(grant), question))
     allowing = Allowing(
         rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
-        read_only=rules.read_only,
+        read_only=bool(rules.read_only) and not _may_come_from_workspace(question, seen),
         git_is_neutral=question.resolved.git_is_neutral,
     )
     found = allowing.allows(seen.plain)
@@ -103,6 +104,15 @@ def _is_bash(question: Question) -> bool:
     if not isinstance(command, Shell):
         return True
     return shell == "bash" or (shell is None and command.shell.rsplit("/", 1)[-1] == "bash")
+
+
+def _may_come_from_workspace(question: Question, seen: View) -> bool:
+    """Whether the agent could have put a program there itself, so that its name says nothing."""
+    root, known = question.session_root.rstrip("/") + "/", question.resolved.commands
+    if known and len(known) < len(seen.commands):
+        return True
+    programs = [meaning.program for meaning in known if meaning.program is not None]
+    return any(program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES) for program in programs)
 
 
 _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")
@@ -124,20 +134,6 @@ def _by_rules(found: tuple[Rule, ...], used: tuple[Grant, ...], risks: tuple[Ris
 def _by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
     reason = f"approved for this session with call {grant.from_call}"
     return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
-
-
-def _applies(rule: Rule, question: Question) -> bool:
-    """Whether a rule is for this session, tool and directory at all."""
-    if rule.tool is not None and rule.tool != question.tool:
-        return False
-    if rule.trust and question.trust not in rule.trust:
-        return False
-    if rule.until is not None and question.now >= rule.until:
-        return False
-    if rule.directory is None:
-        return True
-    cwd = question.resolved.cwd or question.spec.cwd
-    return (cwd.rstrip("/") + "/").startswith(rule.directory.rstrip("/") + "/")
 
 
 def _nothing_known(seen: View) -> str:

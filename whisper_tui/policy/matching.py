@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from whisper_tui.model.command import Command
 from whisper_tui.policy.dangers.finding import Danger, letters, operands
 from whisper_tui.policy.inner import Inner
+from whisper_tui.policy.question import Question
 from whisper_tui.policy.reading.plain import PlainCommand
 from whisper_tui.policy.rules import Rule
 from whisper_tui.policy.view import View
@@ -15,6 +16,20 @@ from whisper_tui.policy.wrappers.peeled import program_name
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})
+
+
+def applies(rule: Rule, question: Question) -> bool:
+    """Whether a rule is for this session, tool and directory at all."""
+    if rule.tool is not None and rule.tool != question.tool:
+        return False
+    if rule.trust and question.trust not in rule.trust:
+        return False
+    if rule.until is not None and question.now >= rule.until:
+        return False
+    if rule.directory is None:
+        return True
+    cwd = question.resolved.cwd or question.spec.cwd
+    return (cwd.rstrip("/") + "/").startswith(rule.directory.rstrip("/") + "/")
 
 
 def reaches(rule: Rule, command: Command, seen: View) -> bool:

@@ -77,8 +77,11 @@ class Rules(Value):
     deny: tuple[Rule, ...] = ()
     ask: tuple[Rule, ...] = ()
     allow: tuple[Rule, ...] = ()
-    read_only: bool = False
-    """Whether commands that certainly only look run without being asked."""
+    read_only: bool | None = None
+    """Whether commands that certainly only look run without being asked. None: nothing is said, which means no here.
+
+    What the files of an instance leave unsaid is switched on where they are read.
+    """
     strict: tuple[str, ...] = ()
     """Tools of which a call that no rule allows is refused instead of asked."""
     otherwise: Literal["ask", "allow"] = "ask"

@@ -35,10 +35,10 @@ def read_rules(tables: object, where: str, *, table: str = "rules") -> Rules:
 
 
 def _settings(tables: Mapping[str, Any], dotted: str, problems: list[str]) -> dict[str, Any]:
-    read_only = tables.get("read_only", False)
-    if not isinstance(read_only, bool):
+    read_only = tables.get("read_only")
+    if read_only is not None and not isinstance(read_only, bool):
         problems.append(f"{dotted}read_only must be true or false")
-        read_only = False
+        read_only = None
     return {"read_only": read_only, "strict": _names(tables, "strict", dotted, problems)}
 
 
@@ -110,8 +110,8 @@ def _first_problem(where: str, error: ValidationError) -> str:
 
 def rules_text(rules: Rules, *, table: str = "") -> str:
     """The rules as TOML that `read_rules` reads back to the same."""
-    setting = f"[{table}]\nread_only = true\n" if table else "read_only = true\n"
-    blocks = [setting] if rules.read_only else []
+    setting = f"read_only = {_toml(rules.read_only)}\n"
+    blocks = [] if rules.read_only is None else [f"[{table}]\n{setting}" if table else setting]
     blocks += [rule_text(effect, rule, table=table) for effect, rule in by_effect(rules)]
     return "\n".join(blocks)
 

@@ -22,7 +22,7 @@ class Judge:
     """Evaluates calls against the rules of the user and the memory of the session."""
 
     def __init__(
-        self, board: Board, environments: Environments, rules: Callable[[], Rules], clock: Callable[[], float]
+        self, board: Board, environments: Environments, rules: Callable[[str], Rules], clock: Callable[[], float]
     ) -> None:
         self._board = board
         self._environments = environments
@@ -58,10 +58,11 @@ class Judge:
             now=self._clock(),
         )
         memory = self._memory(call.session_id, spec, used)
+        rules = self._rules(question.session_root)
         if isinstance(spec.command, Function):
-            verdict = evaluate_function(question, spec.command, self._rules(), memory)
+            verdict = evaluate_function(question, spec.command, rules, memory)
         else:
-            verdict = evaluate(question, self._rules(), memory)
+            verdict = evaluate(question, rules, memory)
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
 
     def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:

@@ -79,13 +79,15 @@ def sysctl(words: Sequence[str]) -> bool:
 
 
 def tar(words: Sequence[str]) -> bool:
-    """Listing what an archive holds."""
+    """Listing what an archive holds. One with a colon in its name would be fetched from another machine."""
     if words and not words[0].startswith("-"):
         words = ["-" + words[0], *words[1:]]
     given = take_apart(
         words, form("tvzjJaf:", "list verbose gzip bzip2 xz zstd auto-compress file= exclude= wildcards")
     )
-    return given is not None and any(name in {"-t", "--list"} for name, _ in given.options)
+    if given is None or any(":" in (value or "").partition("/")[0] for _, value in given.options):
+        return False
+    return any(name in {"-t", "--list"} for name, _ in given.options)
 
 
 _IP_OBJECTS = re.compile(
@@ -179,7 +181,7 @@ VERSIONS = frozenset(
     "bash python python2 python3 node java javac ruby perl php lua gcc g++ clang clang++ cc make cmake ninja docker podman "
     "kubectl helm terraform pip pip3 uv gh aws az gcloud psql mysql sqlite3 redis-cli nginx curl wget ssh openssl tar gzip "
     "rm cp mv mkdir touch chmod ln dd sed awk find xargs vim nvim emacs nano tmux screen systemctl brew apt apt-get dpkg rpm "
-    "dotnet swift ghc kotlin scala R Rscript julia erl elixir zig nim crystal deno bun ffmpeg convert magick pandoc latex "
-    "xelatex make shellcheck shfmt ruff mypy black rsync git hg svn jq yq fzf bat fd rg ag tree htop uname".split()
+    "swift ghc kotlin scala R Rscript julia elixir zig nim crystal deno bun ffmpeg convert magick pandoc latex "
+    "xelatex make shellcheck shfmt ruff mypy black rsync git svn jq yq fzf bat fd rg ag tree htop uname".split()
 )
 """Programs that are only asked for their version or their help, and read no project before they answer."""

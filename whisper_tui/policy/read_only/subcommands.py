@@ -1,10 +1,12 @@
 """Programs of many subcommands: those that only show something, with their options.
 
 `program: subcommands | letters | names | notes`; subcommands are patterns for the first words, separated by commas.
+What reads a project's own programs, plug-ins or settings before it answers is not here (hg, composer, vagrant, pnpm, `uv pip`), and neither is
+what sends its words to a server that the project names (`npm view`), or runs what a format says (`tmux display-message`).
 """
 
 SUBCOMMANDS = """
-docker podman nerdctl: ps, images, version, info, search *, image ls, image list, container ls, container list,
+docker podman nerdctl: ps, images, version, info, image ls, image list, container ls, container list,
     volume ls, network ls, system df, context ls, context show, compose ls, compose version, buildx ls
     | aqlsf:n: | all quiet no-trunc latest size filter= format= last= digests limit= verbose
 docker podman nerdctl: inspect *, history *, top *, port *, diff *, image inspect *, image history *,
@@ -20,21 +22,18 @@ kubectl oc: get *, describe *, api-resources, api-versions, cluster-info, versio
     show-events? show-kind ignore-not-found
 kubectl oc: logs * | fpc:n:l: | follow previous container= namespace= tail= since= since-time= timestamps all-containers
     selector= prefix max-log-requests= context=
-helm: list, ls, status *, history *, version, search *, show *, get *, repo list, env, template
+helm: list, ls, status *, history *, version, search repo *, get *, repo list, env
     | an:o: | all all-namespaces namespace= output= revision= max= short date filter= | most=3
-npm pnpm: ls, ls *, list, list *, ll, la, root, prefix, bin, outdated, why *, explain *, config list, config get *,
+npm: ls, ls *, list, list *, ll, la, root, prefix, bin, why *, explain *, config list, config get *,
     help, help *
     | ag | all global json long parseable depth= prod dev omit= link
-npm: view *, info *, show *, search *, whoami | g | json long
 pip pip3: list, show *, freeze, check, config list, config get *, cache dir, cache info, help, help *
     | luoifv | local user outdated uptodate format= exclude= not-required include-editable files all verbose
     disable-pip-version-check
-uv: help, help *, version, pip list, pip show *, pip freeze, pip tree, pip check, python list, cache dir, tool list
-    | q | format= outdated exclude= quiet depth= system only-installed all-versions | most=3
+uv: help, help *, version, cache dir, tool list | q | quiet
 conda mamba: list, info, env list, config --show, search * | e | envs json name= export no-pip
 go: version, env, env *, doc *, help, help * | m | json
-gem: list, list *, search *, info *, environment, which *, contents *, dependency * | aldrv | local remote all versions
-composer: show, show *, outdated, licenses, validate, why * | iatl | installed all tree latest format= direct
+gem: list, list *, info *, environment, which *, contents *, dependency * | aldv | local all versions
 brew: list, list *, info *, search *, deps *, uses *, leaves, config, desc *, outdated, cat *
     | 1v | formula cask versions json? tree installed full-name pinned
 apt: list, list *, show *, search *, policy, policy *, depends *, rdepends * | a | installed upgradable all-versions
@@ -51,7 +50,7 @@ loginctl: list-sessions, list-users, session-status *, user-status *, show-sessi
 hostnamectl timedatectl localectl: status, show
 terraform tofu: version, workspace list, workspace show, state list, state list *, output, output *, help, help *
     | | -json -raw -no-color
-pulumi: version, stack ls, about, whoami | | json
+pulumi: version, stack ls, whoami | | json
 gh: pr list, pr view, pr view *, pr status, pr diff, pr diff *, pr checks, pr checks *, issue list, issue view *,
     issue status, repo view, repo view *, repo list, repo list *, release list, release view, release view *, run list,
     run view *, workflow list, workflow view *, search *, status, auth status, label list, gist list, gist view *,
@@ -74,18 +73,15 @@ az: * list, * * list, * * * list, * show, * * show, * * * show, version, account
 doctl: * list, * * list, * get *, * * get * | | format= no-header output=
 heroku: apps, ps, releases, addons, config, domains, status, logs | a:n: | app= num= json
 vercel: ls, list, inspect *, whoami, domains ls, dns ls, env ls, teams ls
-svn: status, log, diff, info, list, cat *, blame * | vul:r: | verbose limit= revision= show-updates quiet xml
-hg: status, log, diff, branches, tags, heads, parents, summary, identify, annotate *, cat *, paths
-    | l:r:pv | limit= rev= verbose quiet
+svn: status, log, diff, info, list | vul:r: | verbose limit= revision= show-updates quiet xml
 ollama: list, ps, show *
-vagrant: status, global-status, version, box list
 virsh: list, dominfo *, domstate *, net-list, pool-list, vol-list *, version | | all
-rustup: show, toolchain list, target list, component list | v | installed verbose
+rustup: toolchain list, target list, component list | v | installed verbose
 nvm: ls, list, current, version
 pyenv: versions, version, which *, root
 rbenv: versions, version, which *
 asdf: list, current, plugin list
-tmux: ls, list-sessions, list-windows, list-panes, display-message * | apF:t: |
+tmux: ls, list-sessions, list-windows, list-panes | ast: |
 screen: -ls
 rabbitmqctl: status, list_queues, list_exchanges, list_bindings, list_users, list_vhosts, cluster_status | qp: |
 redis-cli: info, dbsize, ping

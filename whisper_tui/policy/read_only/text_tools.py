@@ -83,7 +83,7 @@ basename | azs: | multiple suffix= zero
 dirname | z | zero
 tree | adlfxiqNQpughsDFCrvtcUXJAnSL:P:I: | gitignore noreport charset= filelimit= si du prune dirsfirst filesfirst sort=
     matchdirs ignore-case inodes device timefmt= noindent nolinks
-jq | acCeijMnrRsS | arg= argjson= args jsonargs compact-output color-output exit-status indent= join-output
+jq | acCejMnrRsS | arg= argjson= args jsonargs compact-output color-output exit-status indent= join-output
     monochrome-output null-input raw-input raw-output slurp sort-keys tab slurpfile= rawfile= ascii-output stream seq
 pygmentize | l:f:
 bat | AnpfHr:l: | plain number show-all language= line-range= highlight-line= style= color= theme= decorations=
