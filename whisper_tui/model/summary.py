@@ -40,6 +40,7 @@ def call_row(record: CallRecord, session: Session | None) -> Row:
         "session": session.name if session else record.call.session_id,
         "session_id": record.call.session_id,
         "submitted_at": record.call.submitted_at,
+        "rule": record.verdict.rule if record.verdict else None,
         "pid": process.leader.pid if process else None,
         **_ending_row(record),
         "background": [
