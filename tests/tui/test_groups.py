@@ -176,6 +176,13 @@ async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> N
         await seat.until(lambda: seat.selected == "2")
 
 
+async def test_a_click_on_the_heading_of_what_waits_groups_it() -> None:
+    async with cockpit(mixed()) as seat:
+        await seat.pilot.click("#calls", offset=(6, 0))
+        await seat.sees("by session", "┌ release agent")
+        assert seat.selected == "1"
+
+
 async def test_a_decided_call_leaves_its_group_and_the_next_one_of_it_is_selected() -> None:
     async with cockpit(mixed()) as seat:
         await seat.press("ctrl+g")

@@ -55,8 +55,8 @@ PANE_KEYS = [
     "",
     "## Mouse",
     "",
-    "Click a call to select it, a button to decide, a key in the footer to press it."
-    " The wheel scrolls what is under it; with Shift, sideways.",
+    "Click a call to select it, the heading of what waits to group it, a button to decide, a key in the footer to"
+    " press it. The wheel scrolls what is under it; with Shift, sideways.",
     "",
     "## In dialogs",
     "",

@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from whisper_tui.model.board import Board
 from whisper_tui.tui.list_row import empty_line, group_line, heading_line, row_line
-from whisper_tui.tui.messages import CallSelected
+from whisper_tui.tui.messages import CallSelected, CommandWanted
 from whisper_tui.tui.roster import Place, Roster
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span
 from whisper_tui.tui.widgets.drawn import base_style, drawn
@@ -154,8 +154,10 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._bring_into_view()
 
     def on_click(self, event: events.Click) -> None:
-        """Select what is clicked."""
+        """Select what is clicked; the heading of what waits groups it in another way."""
         found = self._layout_now.at(event.y + self.scroll_offset.y)
+        if found is not None and found.heading and found.section == "waiting":
+            self.post_message(CommandWanted("group"))
         if found is not None and found.place is not None:
             self.select(self.roster.id_at(found.place), by_hand=True)
 
