@@ -61,6 +61,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         rules=rules.current,
         keep_rule=rules.keep,
         settings=configuration.supervisor,
+        limits=configuration.limits,
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

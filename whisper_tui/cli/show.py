@@ -54,7 +54,8 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["asked"]:
         yield "asked for", _command(row["asked"]["command"])
         yield "in", row["asked"]["cwd"]
-    yield from _limits(row["spec"])
+    yield from _conditions(row["spec"])
+    yield from _limits(row["limits"])
     yield from _judgement(row)
     yield from _run(row)
 
@@ -64,7 +65,13 @@ def _command(command: list[str] | str) -> str:
     return command if isinstance(command, str) else command_line(command)
 
 
-def _limits(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _limits(limits: dict[str, int]) -> Iterator[tuple[str, str]]:
+    words = {"cpu_s": "{:,} s of processor time", "memory_bytes": "{:,} bytes of memory", "processes": "{:,} processes"}
+    if limits:
+        yield "limits", ", ".join(words[name].format(limit) for name, limit in limits.items())
+
+
+def _conditions(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in sorted(spec["environment"].items()):
         yield "variable", f"{name}={value}"
     if spec["timeout_s"] is not None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from whisper_tui.config.private_text import private_text
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.home import Home
+from whisper_tui.model.run import NO_LIMITS, Limits
 from whisper_tui.model.value import Value
 from whisper_tui.policy.rules import Rules
 from whisper_tui.policy.rules_file import read_rules
@@ -63,6 +64,8 @@ class Configuration(Value):
     """All that the user has set."""
 
     supervisor: SupervisorSettings = SupervisorSettings()
+    limits: Limits = NO_LIMITS
+    """What each run may use."""
     cockpit: CockpitSettings = CockpitSettings()
     calling: CallingSettings = CallingSettings()
     keys: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
@@ -87,6 +90,7 @@ def read(home: Home) -> Configuration:
     tools = _table(path, "tools", document, ToolSettings)
     return Configuration(
         supervisor=_table(path, "supervisor", document, SupervisorSettings),
+        limits=_table(path, "limits", document, Limits),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
         calling=_table(path, "calling", document, CallingSettings),
         keys=_keys(path, document),

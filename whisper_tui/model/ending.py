@@ -25,6 +25,8 @@ class Signalled(Value):
     by_us: bool
     """Whether it was sent through whisper_tui."""
     core_dumped: bool = False
+    limit: Literal["cpu", "processes"] | None = None
+    """The limit that it went beyond, if that is why."""
 
 
 class TimedOut(Value):

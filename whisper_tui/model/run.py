@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from whisper_tui.model.value import Value
 
@@ -53,6 +53,20 @@ class Usage(Value):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kib: int = 0
+
+
+class Limits(Value):
+    """What a run may use. None: as much as there is."""
+
+    cpu_s: int | None = Field(default=None, ge=1)
+    """Seconds of processor time of each of its processes."""
+    memory_bytes: int | None = Field(default=None, ge=64 * 1024 * 1024)
+    """Bytes that each of its processes can write to and shares with nobody."""
+    processes: int | None = Field(default=None, ge=1)
+    """Processes of all of it at once."""
+
+
+NO_LIMITS = Limits()
 
 
 class OutputChunk(Value):

@@ -8,7 +8,7 @@ from whisper_tui.model.call import ToolCall
 from whisper_tui.model.command import CommandSpec, Function, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.run import BackgroundProcess, OutputSizes, RunProcess, Usage
+from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, Usage
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -112,6 +112,8 @@ class CallRecord(Value):
     """Whether the agent has asked for the run to be ended."""
     claim: Claim | None = None
     """Who showed its ticket. None: nobody yet, or it has none."""
+    limits: Limits = NO_LIMITS
+    """What its run may use; none while it has not started."""
 
     @property
     def id(self) -> str:

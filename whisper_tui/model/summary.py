@@ -75,6 +75,7 @@ def call_details(record: CallRecord, session: Session | None) -> Row:
         "signals": list(record.signals),
         "agent_gave_up": record.agent_gave_up,
         "output": ended.output.model_dump(mode="json") if ended else None,
+        "limits": {name: limit for name, limit in record.limits.model_dump().items() if limit is not None},
         "usage": ended.usage.model_dump(mode="json") if ended and ended.usage else None,
         "settled": not record.is_open,
     }
@@ -137,7 +138,7 @@ def _ending_row(record: CallRecord) -> Row:
         return row
     ending = record.state.ending
     row["ending"] = ending.kind
-    row["reason"] = _reason(ending)
+    row["reason"] = _reason(record, ending)
     if isinstance(ending, Exited):
         row["exit_code"] = ending.code
     elif isinstance(ending, Signalled):
@@ -145,11 +146,15 @@ def _ending_row(record: CallRecord) -> Row:
     return row
 
 
-def _reason(ending: Ending) -> str | None:
+def _reason(record: CallRecord, ending: Ending) -> str | None:
     """What there is to say about an ending beyond its kind."""
     match ending:
         case Exited():
             return None
+        case Signalled(limit="cpu"):
+            return f"its processor time of {record.limits.cpu_s} s was used up"
+        case Signalled(limit="processes"):
+            return f"it had more than {record.limits.processes} processes"
         case Signalled():
             return "sent through whisper_tui" if ending.by_us else None
         case TimedOut():

@@ -111,5 +111,8 @@ def _spec(order: StartOrder, boot: str) -> dict[str, Any]:
         "grace": spec.grace_s,
         "max_bytes": order.max_output_bytes,
         "min_free": order.min_free_bytes,
+        "cpu": order.limits.cpu_s,
+        "memory": order.limits.memory_bytes,
+        "processes": order.limits.processes,
         "boot": boot,
     }

@@ -7,7 +7,9 @@ from typing import NamedTuple, Protocol
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import (
+    NO_LIMITS,
     BackgroundProcess,
+    Limits,
     OutputChunk,
     OutputSizes,
     OutputSpan,
@@ -39,6 +41,7 @@ class StartOrder:
     """Bytes kept of each stream, half from its head and half from its tail. None: all."""
     min_free_bytes: int = 0
     """Below this much free disk only the tail of what follows is kept."""
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True)

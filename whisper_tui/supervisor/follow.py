@@ -127,7 +127,7 @@ def _ending(told: dict[str, Any]) -> Ending:
     if told["timed_out"] is not None:
         return TimedOut(after_s=told["timed_out"])
     if "signal" in told:
-        return Signalled(number=told["signal"], by_us=told["by_us"], core_dumped=told["core"])
+        return Signalled(number=told["signal"], by_us=told["by_us"], core_dumped=told["core"], limit=told.get("limit"))
     return Exited(code=told["code"])
 
 

@@ -16,6 +16,7 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
 )
+from whisper_tui.model.run import Limits
 from whisper_tui.model.state import CallRecord, Claim, Ended, Queued, Running, Starting
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import (
@@ -50,6 +51,7 @@ class Pool:
         judge: Judge,
         environments: Environments,
         settings: SupervisorSettings,
+        limits: Limits,
         clock: Callable[[], float],
         turn_back: Callable[[CallRecord, Judged], None],
     ) -> None:
@@ -58,6 +60,7 @@ class Pool:
         self._judge = judge
         self._environments = environments
         self._settings = settings
+        self._limits = limits
         self._clock = clock
         self._turn_back = turn_back
         self._line = FairQueue()
@@ -140,9 +143,8 @@ class Pool:
     async def _start(self, record: CallRecord, attempt: int) -> None:
         """Journal the order, flushed to the disk, and only then give it."""
         key = RunKey(record.id, attempt)
-        self._ledger.record(
-            Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec), durable=True
-        )
+        started = Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec, limits=self._limits)
+        self._ledger.record(started, durable=True)
         spec, program = what_starts(record)
         if record.claim is not None and record.claim.stdin:
             spec = spec.model_copy(update={"accepts_input": True})
@@ -153,6 +155,7 @@ class Pool:
             environment=self._environment(record),
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
+            limits=self._limits,
         )
         try:
             await self._executor.start(order)

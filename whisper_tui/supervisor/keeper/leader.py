@@ -1,6 +1,7 @@
 """The command itself, the first of its processes: signalled only while its pid cannot be anybody else's."""
 
 import os
+import signal
 import time
 from typing import Any, NamedTuple
 
@@ -53,6 +54,13 @@ class Leader:
         if self.death is None or not os.WIFSIGNALED(self.death.status):
             return False
         return os.WTERMSIG(self.death.status) in self._sent
+
+    def used_up(self, cpu_s: int) -> bool:
+        """Whether the system ended it for its processor time."""
+        if self.death is None or not os.WIFSIGNALED(self.death.status) or self.ended_by_us:
+            return False
+        number, used = os.WTERMSIG(self.death.status), self.death.usage.ru_utime + self.death.usage.ru_stime
+        return number == signal.SIGXCPU or (number == signal.SIGKILL and used >= cpu_s)
 
     def start_time(self) -> int:
         """Its start as the kernel counts it; 0: it does not tell. In the middle of its exec a process answers late."""

@@ -16,6 +16,7 @@ from whisper_tui.supervisor.keeper.ending import Ender
 from whisper_tui.supervisor.keeper.job import Hints, Job
 from whisper_tui.supervisor.keeper.leader import Death, Leader
 from whisper_tui.supervisor.keeper.processes import Descendants
+from whisper_tui.supervisor.keeper.quota import Quota
 from whisper_tui.supervisor.keeper.record import Records
 
 INTRODUCED_AFTER_S = 0.002
@@ -62,6 +63,7 @@ class Keeper:
         self._leader = Leader(self._descendants)
         self._background = Background(job.directory, standing.boot, self._descendants)
         self._ender = Ender(self._descendants, self._alarms, self._leader.reap)
+        self._quota = Quota(job.spec, self._descendants, self._alarms, self._leader, self._ender)
         self._orders: Orders | None = None
         self._input: InputPump | None = None
         self._input_watched = -1
@@ -107,6 +109,7 @@ class Keeper:
             self._arrange_input(self._input)
         if self._spec["timeout"] is not None:
             self._alarms.ring_in(self._spec["timeout"], "timeout", self._time_is_over)
+        self._quota.watch()
         self._alarms.ring_in(INTRODUCED_AFTER_S, "introduce", self._introduce)
         self._alarms.ring_in(self._look_pause, "look", self._look)
 
@@ -220,6 +223,7 @@ class Keeper:
             "dropped_err": dropped[1],
             "timed_out": self._spec["timeout"] if self._timed_out else None,
             "by_us": self._leader.ended_by_us,
+            "limit": self._quota.broken(),
             "background": self._background.picture(),
         }
 

@@ -62,6 +62,9 @@ def _spec() -> dict[str, object]:
         "grace": 0,
         "max_bytes": None,
         "min_free": 1,
+        "cpu": None,
+        "memory": None,
+        "processes": None,
         "boot": "",
     }
 

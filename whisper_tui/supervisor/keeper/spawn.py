@@ -5,6 +5,8 @@ import os
 import signal
 from typing import Any
 
+from whisper_tui.supervisor.keeper import limited
+
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _STANDARD = (0, 1, 2)
 
@@ -40,7 +42,10 @@ def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[
     program: str | None = order["program"]
     if program is None:
         raise _not_found(argv[0])
+    limits = limited.of(order)
     try:
+        if limits is not None:
+            return limited.spawn(program, argv, environment, files, limits)
         return os.posix_spawn(
             program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=_ALL_SIGNALS
         )
