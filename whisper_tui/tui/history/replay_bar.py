@@ -47,7 +47,7 @@ class ReplayBar(Widget):
         if y > 0 or self.player is None:
             return Strip.blank(width, base_style(self))
         if not self.player.recording.rows:
-            return drawn(self, (Span("   When the output came was not kept, or there was none.", "muted"),), width)
+            return drawn(self, (Span("   There is nothing to play in time.", "muted"),), width)
         return drawn(self, self._line(self.player, width), width)
 
     def _line(self, player: Player, width: int) -> Line:

@@ -168,7 +168,7 @@ class RulesScreen(CommandScreen):
             Span("  rules and memory ", "running"),
             Span(f" {count(len(self._grants), 'approval')}, {count(len(rules.rules), 'rule')}"),
         )
-        looking = "run unasked" if rules.looking_runs else "are asked like all others"
+        looking = "run unasked" if rules.looking_runs else "are asked"
         right: Line = (Span(f"commands that only look {looking} ", "muted"),)
         if rules.broken is not None:
             right = (*said(f"everything is asked: {rules.broken} ", "bad"),)
