@@ -171,7 +171,7 @@ class CockpitScreen(KeyedScreen):
 
     def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """Say something in passing."""
-        self.notify(visible(text), severity=severity, markup=False, timeout=4)
+        self.notify(visible(text), severity=severity, markup=False, timeout=4 if severity == "information" else 10)
 
     def leave(self, call_id: str) -> None:
         """This call is decided: go on to the next one that waits."""
