@@ -42,6 +42,7 @@ WORST = {
     "1,200 shells in shells": "bash -c " * 1200 + "ls",
     "900 nested cases": "case x in " * 900,
     "text that is no text": "\x00\x1b\u202e" * 3000,
+    "830 secrets in options": "a --token b " * 830,
     "a million characters": "rm -rf x; " * 100_000,
 }
 

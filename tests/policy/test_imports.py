@@ -70,3 +70,24 @@ def test_a_carried_rule_does_not_reach_further_than_its_words() -> None:
     assert is_about("allow", rule, "git commit -m x")
     assert not is_about("allow", rule, "git commit-tree")
     assert not is_about("allow", rule, "git commit -m x && rm y")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """{"coreTools": ["run_shell_command(git status)", "run_shell_command(python)", "read_file", "x("],
+            "excludeTools": ["ShellTool(git push)", "web_fetch"]}""",
+        """{"tools": {"core": ["run_shell_command(git status)", "run_shell_command(python)", "read_file", "x("],
+            "exclude": ["ShellTool(git push)", "web_fetch"]}}""",
+    ],
+)
+def test_the_lists_of_tools_are_carried_over(text: str) -> None:
+    carried = import_rules("settings.json", text)
+    assert [(rule.prefix, rule.tool) for rule in carried.of("allow")] == [(("git", "status"), "run_shell_command")]
+    assert [(rule.prefix, rule.anything, rule.tool) for rule in carried.of("deny")] == [
+        (("git", "push"), False, "run_shell_command"),
+        (None, True, "web_fetch"),
+    ]
+    assert len(carried.left) == 3
+    with pytest.raises(ValueError, match="neither"):
+        import_rules("settings.json", "{}", "lists")

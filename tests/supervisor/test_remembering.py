@@ -74,6 +74,8 @@ async def test_an_approval_ends_with_its_time(programs: Bench) -> None:
     ("text", "scope"),
     [
         ("npm test x", PrefixScope(words=("npm",))),
+        ("npm", PrefixScope(words=("npm",))),
+        ("tool", PrefixScope(words=("tool",))),
         ("npm run x", PrefixScope(words=("npm", "run"))),
         ("npm test x", PrefixScope(words=("git", "push"))),
         ("git push --force", PrefixScope(words=("git", "push"))),

@@ -84,7 +84,7 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
     meant = [command for command in seen.plain if begins(command, scope.words)]
     if not meant:
         return f"no command of this call begins with {shown!r}"
-    if len(scope.words) < 2 and any(len(command.argv) > 1 for command in meant):
+    if len(scope.words) < 2:
         return f"{shown!r} is too short: name what it shall do, too"
     if is_banned(scope.words):
         return f"{shown!r} could run nearly anything"

@@ -68,5 +68,5 @@ def _prefix(argv: tuple[str, ...]) -> tuple[str, ...] | None:
     elif known is not None and argv[1:2] and argv[1] in known[1]:
         length = known[0]
     if len(argv) < length or "/" in argv[0]:
-        return None if len(argv) > 1 else argv
+        return None
     return argv[:length] if all(_VERB.match(word) for word in argv[1:length]) else None
