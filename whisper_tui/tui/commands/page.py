@@ -61,6 +61,7 @@ PANE_KEYS = [
     "## In dialogs",
     "",
     "`Esc` leaves a dialog and changes nothing. `Enter` sends a reason or a signal. While editing, `Ctrl+S` approves"
-    " what will run and `Ctrl+R` approves it for the session.",
+    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches. `Ctrl+S` also approves"
+    " what a table of several calls shows.",
     "",
 ]

@@ -44,7 +44,7 @@ class DenyScreen(Dialog[Deny]):
                 text = f"{others} of the session {self._session} will be denied with it."
                 yield Static(Content(text), classes="dialog-problem")
             yield Static(Content("The agent is given your reason word for word."), classes="dialog-note")
-            yield Input(placeholder="What should it do instead?", id="reason")
+            yield Input(placeholder="What should it do instead?", id="reason", select_on_focus=False)
             yield Static("", classes="dialog-problem", id="warning")
             if self._recent:
                 yield Static(Content("↓ Reasons that you gave before"), classes="dialog-note")

@@ -40,7 +40,7 @@ class EditScreen(Dialog[Approve]):
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Ctrl+S", "Approve this", "approve"),
         ("Ctrl+R", "For session", "approve_session"),
-        ("Ctrl+O", "And more", "approve_scope"),
+        ("Ctrl+O", "More", "approve_scope"),
     )
 
     def __init__(self, cockpit: "CockpitScreen", record: CallRecord) -> None:

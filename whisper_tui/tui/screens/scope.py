@@ -103,7 +103,11 @@ class ScopeScreen(Dialog[Approve]):
         for name in ("#uses", "#uses-label"):
             self.query_one(name).disabled = not draft.has_uses
         if (scope := self._scope()) is not None:
-            self.run_worker(self._look(scope, PAUSE_S), name="cover", group="cover", exclusive=True)
+
+            async def look() -> None:
+                await self._look(scope, PAUSE_S)
+
+            self.run_worker(look, name="cover", group="cover", exclusive=True)
 
     def _scope(self) -> Scope | None:
         """What the fields mean. None: it is said why they mean nothing."""
@@ -148,12 +152,14 @@ class ScopeScreen(Dialog[Approve]):
         return self._records or {}
 
     def _show(self, paragraphs: tuple[Paragraph, ...]) -> None:
+        """Draw what is approved, and this below it; an answer may come when the dialog is left already."""
         command = self._spec.command
         title = Paragraph(
             (Span("Approves", "label"), Span(f"  {command_title(command)}", "muted")), margin=(Span(" "),)
         )
         shown = (title, *command_paragraphs(command, ()), BLANK, *paragraphs)
-        self.query_one(ParagraphsView).show(shown, from_top=False)
+        for view in self.query(ParagraphsView):
+            view.show(shown, from_top=False)
 
     @on(OptionList.OptionSelected)
     def _reach_chosen(self) -> None:
@@ -169,6 +175,7 @@ class ScopeScreen(Dialog[Approve]):
     async def action_approve(self) -> None:
         """Approve and remember, unless that may not be."""
         scope = self._scope()
+        self.workers.cancel_group(self, "cover")
         if scope is None or not await self._look(scope, 0.0):
             self.app.bell()
             return

@@ -1,0 +1,144 @@
+"""The editor: colours, words of an argv one a line, every change in view, nothing approved unseen."""
+
+import pytest
+from textual.widgets import TextArea
+
+from tests.tui.cockpit import cockpit
+from tests.tui.scenes import Play
+from tests.tui.test_deciding import three_waiting
+from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.state import Running, Waiting
+from whisper_tui.tui.changes_text import MINUS, change_paragraphs
+from whisper_tui.tui.drafts import checked, draft_of
+from whisper_tui.tui.themes import load_themes
+
+ARGV = CommandSpec(command=Argv(program="git", args=("commit", "-m", "two words\nand a line")), cwd="/srv")
+
+
+def shell(text: str) -> CommandSpec:
+    return CommandSpec(command=Shell(text=text), cwd="/srv")
+
+
+def shown(asked: CommandSpec, runs: CommandSpec) -> list[str]:
+    """The rows of changes: the sign and the text, with what differs in brackets."""
+    rows = []
+    for paragraph in change_paragraphs(asked, runs):
+        text = "".join(f"[{span.text}]" if span.role == "marked" else span.text for span in paragraph.spans)
+        rows.append(f"{paragraph.margin[0].text.strip() or '='} {text}")
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs", "rows"),
+    [
+        (shell("make -j8 all"), shell("make -j2 all"), [f"{MINUS} make -[j8] all", "+ make -[j2] all"]),
+        (shell("a\nb\nc"), shell("a\nc"), ["= a", f"{MINUS} [b]", "= c"]),
+        (shell("a"), shell("a\nb"), ["= a", "+ [b]"]),
+        (
+            ARGV,
+            ARGV.model_copy(update={"command": Argv(program="git", args=("commit",)), "timeout_s": 5.0}),
+            [
+                "= git",
+                "= commit",
+                f"{MINUS} [-m]",
+                f"{MINUS} ['two words]␊[and a line']",
+                f"{MINUS} Timeout  [none]",
+                "+ Timeout  [5 s]",
+            ],
+        ),
+        (
+            shell("a"),
+            shell("a").model_copy(update={"cwd": "/srv/x"}),
+            ["= a", f"{MINUS} Directory  /srv", "+ Directory  /srv[/x]"],
+        ),
+    ],
+)
+def test_changes_are_shown_row_by_row_and_piece_by_piece(
+    asked: CommandSpec, runs: CommandSpec, rows: list[str]
+) -> None:
+    assert shown(asked, runs) == rows
+
+
+def test_arguments_stand_one_a_line_and_mean_the_same() -> None:
+    draft = draft_of(ARGV)
+    assert draft.text.split("\n")[:2] == ["commit", "-m"]
+    assert checked(draft, ARGV).spec == ARGV
+
+
+async def test_the_parts_of_a_shell_text_have_colours_of_the_theme() -> None:
+    async with cockpit(three_waiting()) as seat:
+        await seat.select("3")
+        await seat.press("e")
+        await seat.sees("Edit call 3")
+        area = seat.app.screen.query_one(TextArea)
+        assert area.language == "bash"
+        area.text = 'if true; then echo "x"; fi # why'
+        await seat.sees("# why")
+        colours = load_themes().good["whisper-dark"].theme
+        drawn = {
+            segment.text.strip(): segment.style.color.triplet.hex
+            for strip in (area.render_line(y) for y in range(1))
+            for segment in strip
+            if segment.style is not None and segment.style.color is not None and segment.style.color.triplet
+        }
+        assert drawn["echo"] == colours.primary
+        assert drawn["# why"] == colours.variables["muted"]
+
+
+async def test_every_change_is_in_view_before_it_is_approved() -> None:
+    async with cockpit(three_waiting(), size=(200, 60)) as seat:
+        await seat.select("3")
+        await seat.press("e")
+        await seat.sees("Will run: as asked")
+        assert "what you changed" not in seat.text()
+        seat.app.screen.query_one(TextArea).text = "echo 'rate = 30' > tax.conf"
+        await seat.sees("Asked, and what you changed", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
+
+
+async def test_what_will_run_and_was_not_seen_wants_a_second_key() -> None:
+    async with cockpit(three_waiting(), size=(100, 30)) as seat:
+        await seat.select("3")
+        await seat.press("e")
+        await seat.sees("Edit call 3")
+        seat.app.screen.query_one(TextArea).text = "\n".join(f"echo {number}" for number in range(200))
+        await seat.sees("Will run: edited")
+        await seat.press("ctrl+s")
+        await seat.sees("of what will run not seen yet")
+        assert isinstance(seat.record("3").state, Waiting)
+        await seat.press("ctrl+s")
+        await seat.until(lambda: isinstance(seat.record("3").state, Running))
+
+
+async def test_a_reason_that_was_given_before_is_at_hand() -> None:
+    async with cockpit(three_waiting()) as seat:
+        await seat.select("1")
+        await seat.press("d")
+        await seat.sees("Deny call 1")
+        assert "Reasons that you gave before" not in seat.text()
+        await seat.press(*"use make", "enter")
+        await seat.until(lambda: seat.selected == "2")
+        seat.play.clock.advance(1)
+        await seat.press("d")
+        await seat.sees("Deny call 2", "Reasons that you gave before", "use make")
+        await seat.press("down", "enter")
+        await seat.press(*" first", "enter")
+        await seat.until(lambda: not isinstance(seat.record("2").state, Waiting))
+        assert seat.record("2").decision.reason == "use make first"
+        await seat.until(lambda: seat.selected == "3")
+        seat.play.clock.advance(1)
+        await seat.press("d")
+        await seat.sees("Deny call 3", "use make first")
+        await seat.pilot.click("#recent", offset=(2, 1))
+        await seat.press("enter")
+        await seat.until(lambda: not isinstance(seat.record("3").state, Waiting))
+        assert seat.record("3").decision.reason == "use make"
+
+
+async def test_words_of_an_argv_are_numbered() -> None:
+    play = Play.begin()
+    play.ask("release")
+    async with cockpit(play) as seat:
+        await seat.select("1")
+        await seat.press("e")
+        await seat.sees("Arguments, one a line")
+        assert seat.app.screen.query_one(TextArea).show_line_numbers
