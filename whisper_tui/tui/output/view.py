@@ -328,4 +328,5 @@ class OutputView:
         return lines < self.height or shown[-1].row.end >= self.window.end
 
     def _trim(self) -> None:
-        self._reader.trim(self.top, self.extent[1] or self.window.end)
+        if len(self.window.data) > KEPT:
+            self._reader.trim(self.top, self.extent[1] or self.window.end)

@@ -36,9 +36,9 @@ def _found(finder: Finder | None, problem: str) -> Line:
     return (Span(f" {rank}{finder.total:,} “{name}”{counting} ·", "edited"),)
 
 
-def bar(view: View | None, bottom: int, rows: int) -> range | None:
-    """The rows of the thumb. `bottom`: bytes before the end of the screen. None: everything is on the screen."""
-    top = view.extent[0] if view is not None else 0
+def bar(view: View | None, extent: tuple[int, int], rows: int) -> range | None:
+    """The rows of the thumb. `extent`: as the view gives it. None: everything is on the screen."""
+    top, bottom = extent
     if view is None or not view.size or (top == 0 and not view.skip and bottom >= view.size):
         return None
     start = int(top / view.size * rows)

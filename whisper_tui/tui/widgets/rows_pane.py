@@ -50,7 +50,7 @@ class RowsPane(Scrolled):
         self._strips: list[Strip] = []
         self._margins: list[Line] = []
         self._drawn_rows: list[Shown] = []
-        self._bottom = 0
+        self._extent = (0, 0)
         self._busy = False
 
     def show(self, reads: dict[Stream, ReadOutput], index: TimeIndex | None = None) -> None:
@@ -186,7 +186,7 @@ class RowsPane(Scrolled):
             self._strips = [strip for strip, _ in lines]
             self._margins = [margin for _, margin in lines]
             self._drawn_rows = rows
-            self._bottom = view.extent[1]
+            self._extent = view.extent
         self.refresh()
 
     def _margin(self, shown: Shown) -> Line:
@@ -232,7 +232,7 @@ class RowsPane(Scrolled):
 
     def _bar(self, y: int, hidden_right: bool) -> Strip:
         rows = max(1, self.size.height - 1)
-        thumb = bar(self.view, self._bottom, rows)
+        thumb = bar(self.view, self._extent, rows)
         if thumb is None:
             return drawn(self, (Span("▸" if hidden_right else " ", "muted"),), 1)
         style = self.get_component_rich_style("role--thumb")
