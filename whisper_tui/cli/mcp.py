@@ -1,10 +1,14 @@
-"""`mcp`: what an agent launches; it relays MCP between the agent and the supervisor."""
+"""`mcp`: what an agent launches, or comes to over HTTP; it relays MCP between the agent and the supervisor."""
 
 import os
+import sys
 from functools import partial
 
+from whisper_tui.cli.exit_codes import DONE
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.wire.rendezvous import connect, reach
+
+PORT = 8718
 
 
 def add(verbs: Verbs) -> None:
@@ -24,6 +28,13 @@ def add(verbs: Verbs) -> None:
         "to wait; name more where its own limit was raised)",
     )
     parser.add_argument("--session", metavar="NAME", help="how the agent is called in the queue")
+    parser.add_argument(
+        "--http", action="store_true", help="serve agents over HTTP on 127.0.0.1, until Ctrl-C, behind a token"
+    )
+    parser.add_argument(
+        "--port", type=int, default=PORT, metavar="N", help=f"the port for --http; 0: any (default: {PORT})"
+    )
+    parser.add_argument("--show-token", action="store_true", help="print the token that --http wants, and end")
 
 
 def seconds(word: str) -> float:
@@ -35,8 +46,23 @@ def seconds(word: str) -> float:
 
 
 def _relay(options: Options) -> int:
+    if options.http or options.show_token:
+        return _http(options)
     from whisper_tui.transports.relay import run_relay, workspace
 
     home = home_of(options)
     root = workspace(options.root, os.environ)
     return run_relay(partial(reach, home), partial(connect, home), root=root, name=options.session, wait_s=options.wait)
+
+
+def _http(options: Options) -> int:
+    from whisper_tui.cli.mcp_http import serve_http, token_of
+    from whisper_tui.transports.relay import workspace
+
+    home = home_of(options)
+    if options.show_token:
+        sys.stdout.write(token_of(home) + "\n")
+        return DONE
+    root = workspace(options.root, {})
+    serve_http(home, port=options.port, root=root, name=options.session, wait_s=options.wait)
+    return DONE

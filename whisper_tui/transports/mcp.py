@@ -57,7 +57,8 @@ class McpDoor:
         """Serve one connection. Cancelled, it says goodbye, and the session stays open for the agent's return."""
         try:
             session = await self._supervision.open_session(_checked(hello))
-            agent = await self._agent(ToolContext(self._supervision, session), _wait_s(hello))
+            context = ToolContext(self._supervision, session)
+            agent = await self._agent(context, _wait_s(hello), over_http=hello.get("over_http") is True)
         except WhisperError as error:
             await _say(writer, {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})
             return
@@ -82,7 +83,7 @@ class McpDoor:
                     await self._supervision.close_session(session.id, GONE)
             await agent.close()
 
-    async def _agent(self, context: ToolContext, wait_s: float | None) -> "McpSession":
+    async def _agent(self, context: ToolContext, wait_s: float | None, *, over_http: bool) -> "McpSession":
         await self.prepare()
         return _session_class()(
             context,
@@ -90,6 +91,7 @@ class McpDoor:
             self._overview,
             self._progress_interval_s,
             wait_s=self._wait_s if wait_s is None else wait_s,
+            over_http=over_http,
         )
 
 

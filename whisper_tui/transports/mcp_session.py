@@ -42,6 +42,7 @@ class McpSession:
         progress_interval_s: float,
         *,
         wait_s: float | None = None,
+        over_http: bool = False,
     ) -> None:
         """`wait_s`: seconds in which every call is answered. None: what is known of the agent's program decides."""
         self._supervision = context.supervision
@@ -49,6 +50,7 @@ class McpSession:
         self._overview = overview
         self._progress_interval_s = progress_interval_s
         self._wait_s = wait_s
+        self._over_http = over_http
         self._client: ClientInfo | None = context.session.client
         context = replace(context, room=self._room)
         self._registry = registry(context)
@@ -149,7 +151,7 @@ class McpSession:
         """Seconds in which this request must be answered."""
         if self._wait_s is not None:
             return self._wait_s
-        return patience(self._client, progress=_wants_progress(ctx))
+        return patience(self._client, progress=_wants_progress(ctx) and not self._over_http)
 
     async def _cancelled(self, _ctx: Context, params: types.CancelledNotificationParams) -> None:
         """Leave the call of a cancelled request; one that was answered, or is unknown, is nobody's business.

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -37,6 +38,8 @@ SERVER_ERROR = -32000
 
 Reach = Callable[[], socket.socket]
 """Connects to the supervisor and starts one if none runs. Raises `WhisperError`."""
+Say = Callable[[bytes], None]
+"""Tells the agent one line. Called by one thread at a time; raises `BrokenPipeError` if the agent is gone."""
 Look = Callable[[], socket.socket | None]
 """Connects to the supervisor that runs; None if none does. Raises `WhisperError`."""
 
@@ -63,7 +66,7 @@ def run_relay(
     """
     for descriptor in (stdin, stdout):
         os.set_blocking(descriptor, True)
-    relay = Relay(reach, look, root=root, name=name, wait_s=wait_s, stdout=stdout)
+    relay = Relay(reach, look, partial(_write, stdout), root=root, name=name, wait_s=wait_s, pid=os.getppid())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -107,17 +110,28 @@ class _Link:
 
 
 class Relay:
-    """The agent's side calls `send`; a thread per connection takes what comes back."""
+    """The agent's side calls `send`; a thread per connection takes what comes back, and says it."""
 
     def __init__(
-        self, reach: Reach, look: Look, *, root: str, name: str | None, stdout: int, wait_s: float | None = None
+        self,
+        reach: Reach,
+        look: Look,
+        say: Say,
+        *,
+        root: str,
+        name: str | None = None,
+        wait_s: float | None = None,
+        pid: int | None = None,
+        over_http: bool = False,
     ) -> None:
         self._reach = reach
         self._look = look
+        self._say = say
         self._root = root
         self._name = name
         self._wait_s = wait_s
-        self._stdout = stdout
+        self._pid = pid
+        self._over_http = over_http
         self._session_id: str | None = None
         self._memory = Memory()
         self._link: _Link | None = None
@@ -190,11 +204,12 @@ class Relay:
         session = {
             "name": self._name or (f"{base} ({client})" if client else base),
             "root": self._root,
-            "pid": os.getppid(),
+            "pid": self._pid,
             "environment": {name: value for name, value in os.environ.items() if _is_text(name + value)},
             "resume": self._session_id,
         }
-        return {"door": "mcp", "version": VERSION, "wait_s": self._wait_s, "session": session}
+        how = {"wait_s": self._wait_s, "over_http": self._over_http}
+        return {"door": "mcp", "version": VERSION, **how, "session": session}
 
     def _take(self, link: _Link) -> None:
         """Pass on what comes from the supervisor until the connection ends; then see that the agent is served."""
@@ -260,9 +275,13 @@ class Relay:
 
     def _write(self, line: bytes) -> None:
         with self._writing:
-            left = memoryview(line + b"\n")
-            while left:
-                left = left[os.write(self._stdout, left) :]
+            self._say(line)
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    left = memoryview(line + b"\n")
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def _refusal(error: object) -> WhisperError | OSError:

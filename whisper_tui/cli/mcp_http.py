@@ -1,0 +1,166 @@
+"""`mcp --http`: agents that come over HTTP, between their requests and the supervisor's doors."""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from whisper_tui.cli.early import launcher
+from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
+from whisper_tui.model.home import Home
+from whisper_tui.supervisor.state_directory import make_private
+from whisper_tui.transports.http_session import HttpSession
+from whisper_tui.transports.http_site import HOST, Site
+from whisper_tui.transports.http_token import token_in
+from whisper_tui.transports.relay import Relay
+from whisper_tui.wire.rendezvous import choice_of, connect, reach
+
+LAST_S = 2
+"""Seconds that requests have which are answered when it stops."""
+
+DENIED = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
+
+
+def token_of(home: Home) -> str:
+    """The token of an instance, which is made if there is none. Raises `WhisperError`."""
+    make_private(home.state)
+    return token_in(Path(home.state))
+
+
+def serve_http(home: Home, *, port: int, root: str, name: str | None, wait_s: float | None) -> None:
+    """Serve until a signal ends it. Raises `WhisperError`."""
+    token = token_of(home)
+    with _bound(port) as listening:
+        # Who starts this wants to see here and now if there can be no supervisor.
+        reach(home).close()
+        asyncio.run(_serve(home, listening, token, partial(_opened, home, root, name, wait_s)))
+
+
+@contextmanager
+def _bound(port: int) -> Iterator[socket.socket]:
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        raise Unavailable(
+            f"port {port} of {HOST} cannot be listened on: {error.strerror}",
+            hint="Choose another with --port; 0 is any that is free",
+        ) from error
+    except OverflowError as error:
+        listening.close()
+        raise InvalidRequest(f"there is no port {port}", hint="Name one from 1 to 65535, or 0 for any") from error
+    with listening:
+        yield listening
+
+
+async def _serve(home: Home, listening: socket.socket, token: str, opened: Callable[[], HttpSession]) -> None:
+    port = listening.getsockname()[1]
+    site = Site(token, port, opened, partial(_ask_hook, home))
+    server = _Server(
+        uvicorn.Config(
+            site, lifespan="off", log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_S, ws="none"
+        )
+    )
+
+    async def stop() -> None:
+        await site.close()
+        server.should_exit = True
+
+    stopping: list[asyncio.Task[None]] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: stopping.append(asyncio.create_task(stop())))
+    sys.stdout.write(f"MCP: http://{HOST}:{port}/mcp\nhook of Claude Code: http://{HOST}:{port}/hook/claude\n")
+    sys.stdout.write(
+        "Both want the header Authorization: Bearer TOKEN; whisper-tui mcp --http --show-token prints it.\n"
+    )
+    sys.stdout.flush()
+    await server.serve(sockets=[listening])
+    await asyncio.gather(*stopping)
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+def _opened(home: Home, root: str, name: str | None, wait_s: float | None) -> HttpSession:
+    session = HttpSession()
+    relay = Relay(
+        partial(reach, home), partial(connect, home), session.hear, root=root, name=name, wait_s=wait_s, over_http=True
+    )
+    return session.joined(relay)
+
+
+async def _ask_hook(home: Home, client: str, asked: str, deadline_s: float) -> dict[str, Any] | None:
+    """Ask at the supervisor's door for hooks. Raises `WhisperError`."""
+    hello = {
+        "door": "hook",
+        "version": 1,
+        "client": client,
+        "input": asked,
+        "nonce": secrets.token_hex(12),
+        "environment": _environment(),
+        "launcher": launcher(),
+        "places": choice_of(home),
+        "deadline_s": deadline_s,
+    }
+    connection = await asyncio.to_thread(reach, home)
+    connection.setblocking(False)
+    reader, writer = await asyncio.open_unix_connection(sock=connection)
+    try:
+        writer.write(json.dumps(hello).encode() + b"\n")
+        head = await reader.readline()
+        if head.startswith(b"{") or not head.strip():
+            raise Unavailable("the supervisor did not answer the hook", hint="Its log says why")
+        code, out, err = map(int, head.split())
+        stdout, stderr = await reader.readexactly(out), await reader.readexactly(err)
+    except (OSError, asyncio.IncompleteReadError) as error:
+        raise Unavailable("the connection with the supervisor was lost", hint="Run the command again") from error
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+    return _answer(code, stdout, stderr)
+
+
+def _answer(code: int, stdout: bytes, stderr: bytes) -> dict[str, Any] | None:
+    """What a hook prints, as the body of an answer; an exit code that refuses is a denial."""
+    if code:
+        reason = stderr.decode("utf-8", "replace").strip() or f"the hook ended with {code}"
+        return {"hookSpecificOutput": {**DENIED, "permissionDecisionReason": reason}}
+    if not stdout.strip():
+        return None
+    try:
+        answer = json.loads(stdout)
+    except ValueError as error:
+        raise WhisperError("the supervisor's answer to the hook is not JSON") from error
+    return answer if isinstance(answer, dict) else None
+
+
+def _environment() -> dict[str, str]:
+    """What commands inherit: this program's variables, but not what they say about an agent that started it."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if _is_text(name + value) and not name.startswith(("CLAUDE_", "CLAUDECODE"))
+    }
+
+
+def _is_text(variable: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in variable)
