@@ -48,20 +48,20 @@ class Scene:
     """One command that the model asks for."""
 
     command: str
-    """Different in every scene of a conversation: the human knows the scene by it."""
+    """Different in every scene of a conversation: the human knows the scene by it. It changes something in the
+    workspace, for commands that only look run without anybody being asked."""
     human: Reaction = Approved()
     ticket: str | None = None
     """Of a call of the conversation that the model goes on waiting for, instead of asking for the command."""
 
 
-AS_IT_IS = Scene("echo approved in $PWD")
-ANOTHER = Scene("echo as asked", Edited("echo as edited"))
+AS_IT_IS = Scene("echo approved in $PWD | tee as-it-is-ran")
+ANOTHER = Scene("echo as asked | tee as-asked-ran", Edited("echo as edited"))
 NO = Scene("touch denied-ran", DeniedFor("No: use `make test` – and ask “Ada” <first> & don't \\n guess."))  # noqa: RUF001
-FAILING = Scene("echo before; echo wrong >&2; exit 7")
-KILLED = Scene("echo begun; sleep 600", ApprovedThenSignalled(signal.SIGTERM))
-LEAVING = Scene("tail -f /dev/null & echo left one behind")
-"""Claude Code refuses a command that begins with `sleep`, before any hook is asked."""
-LONG = Scene("seq 1 20000")
+FAILING = Scene("touch failing-ran; echo before; echo wrong >&2; exit 7")
+KILLED = Scene("touch killed-ran; echo begun; sleep 600", ApprovedThenSignalled(signal.SIGTERM))
+LEAVING = Scene("touch leaving-ran; tail -f /dev/null & echo left one behind")
+LONG = Scene("seq 1 20000 | tee long-ran")
 """Writes 108,894 bytes."""
 LATE = Scene("echo it ran >> late-ran; cat late-ran", ApprovedTooLate())
 STILL_WAITING = Scene(LATE.command, NotDecided(), ticket="1")

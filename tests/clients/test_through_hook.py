@@ -137,9 +137,10 @@ def test_what_was_never_decided_never_ran(program, impatient):
     assert not (impatient.workspace / "unheard-ran").exists()
 
 
-def test_what_waits_when_the_user_interrupts_the_client_never_runs(interrupted):
+def test_what_waits_when_the_user_interrupts_the_client_waits_on_marked_and_its_session_is_over(interrupted):
     record = interrupted.record(UNHEARD)
     assert interrupted.exit_code is not None, interrupted.written
-    assert isinstance(record.state, Waiting | Ended)
-    assert record.attempt is None
+    assert isinstance(record.state, Waiting)
+    assert record.agent_gave_up is not None
+    assert interrupted.session(UNHEARD).closed_because is not None
     assert not (interrupted.workspace / "unheard-ran").exists()
