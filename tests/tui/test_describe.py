@@ -233,7 +233,7 @@ def test_hidden_characters_have_a_role_of_their_own() -> None:
         ),
         (Denied(by=Decider(surface="rule", who="no-rm"), reason="never"), "Denied by the rule no-rm: never", "denied"),
         (Denied(by=ME, reason=""), "Denied by me in the cockpit, without a reason", "denied"),
-        (Withdrawn(why="cancelled"), "Withdrawn by the agent: cancelled", "withdrawn"),
+        (Withdrawn(why="cancelled"), "Withdrawn: cancelled", "withdrawn"),
         (Lost(why="the machine restarted"), "Lost: the machine restarted", "lost"),
     ],
 )

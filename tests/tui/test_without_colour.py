@@ -84,6 +84,18 @@ async def test_the_selected_row_and_the_marked_part_of_a_command_have_signs_of_t
         assert any(s.text == "rm -rf" and s.style is not None and s.style.underline for s in segments)
 
 
+async def test_the_pane_that_has_the_focus_has_a_sign_of_its_own() -> None:
+    async with cockpit(workday(), theme="grey-dark") as seat:
+        await seat.select("6")
+        await seat.sees("▌▶ ./crawl.sh")
+        await seat.press("tab")
+        await seat.sees("▏▶ ./crawl.sh", "▌Call 6")
+        await seat.press("tab")
+        await seat.sees("▏▶ ./crawl.sh", " Call 6")
+        title = [s for strip in seat.strips() for s in strip if "stdout" in s.text]
+        assert title and all(s.style is not None and s.style.reverse for s in title)
+
+
 async def test_what_nobody_can_see_is_spelled_out_not_only_coloured() -> None:
     play = Play.begin()
     spec = CommandSpec(command=Shell(text="echo a\u202eb"), cwd=ROOT)

@@ -186,7 +186,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         line = row_line(record, session, part, width - 1, self.clock(), whole=whole)
         mark = Span("✓", "strong") if part == 0 and call_id in self._marked else None
         if call_id == self.selected:
-            return drawn(self, (mark or Span("▌"), *line), width, self._selected_style())
+            return drawn(self, (mark or Span("▌" if self.has_focus else "▏"), *line), width, self._selected_style())
         return drawn(self, self._plain(line, mark), width)
 
     def _plain(self, line: Line, mark: Span | None) -> Line:

@@ -20,7 +20,7 @@ from whisper_tui.tui.words import count
 
 LEAST_ROWS = 4
 """Rows that a call gets however small the terminal is."""
-NOTHING: Line = (Span(" No call yet", "strong"),)
+NOTHING: Line = (Span("No call yet", "strong"),)
 
 
 class CallPanel(Vertical):
@@ -57,7 +57,7 @@ class CallPanel(Vertical):
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
         paragraphs = describe(record, session, now, recent) if record is not None else ()
-        self._heading = (Span(" "), *heading(record, now)) if record is not None else NOTHING
+        self._heading = heading(record, now) if record is not None else NOTHING
         self.query_one(ParagraphsView).show(paragraphs, from_top=another)
         self.query_one(ActionBar).show(record)
         self._draw_heading()
@@ -83,5 +83,14 @@ class CallPanel(Vertical):
         height = None if room is None else max(LEAST_ROWS, min(self._rows + 1 + buttons, room))
         self.styles.height = "1fr" if height is None else height
 
+    def on_descendant_focus(self) -> None:
+        """A sign says that keys go here."""
+        self._draw_heading()
+
+    def on_descendant_blur(self) -> None:
+        """Keys go elsewhere."""
+        self._draw_heading()
+
     def _draw_heading(self) -> None:
-        self.query_one("#call-heading", LineView).show(self._heading, self._hidden)
+        sign = Span("▌", "running") if self.query_one(ParagraphsView).has_focus else Span(" ")
+        self.query_one("#call-heading", LineView).show((sign, *self._heading), self._hidden)
