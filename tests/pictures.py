@@ -11,8 +11,12 @@ from pathlib import Path
 from textual.widgets import TextArea
 
 from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.past import a_month
 from tests.tui.scenes import Play, building, crowd, long_script, workday
+from tests.tui.test_rules_screen import Book, a_day
 from whisper_tui.tui.calling.settings import NEVER, CallingSettings
+from whisper_tui.tui.rule_book import RuleBook
+from whisper_tui.tui.screens.command_screen import CommandScreen
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
 
@@ -34,6 +38,7 @@ class Picture:
     screens: int | None = None
     """How many screens lie over each other then. None: a dialog, if keys are pressed."""
     calling: CallingSettings = NEVER
+    rule_book: RuleBook | None = None
 
 
 QUIET = NEVER.model_copy(update={"quiet": "22:00-07:00"})
@@ -56,6 +61,8 @@ PICTURES = (
     Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-dark", calling=QUIET),
     Picture("themes", crowd, "6", ("ctrl+t",), shows="high-contrast-light", theme="colour-blind-light"),
     Picture("high-contrast", crowd, "6", shows="deletes files", theme="high-contrast-dark"),
+    Picture("history", a_month, "6", ("H", "down", "0", *["right_square_bracket"] * 5), shows="step 2 of 5"),
+    Picture("rules", a_day, "6", ("L", "slash", *"rm -r x", "enter"), shows="You would be asked", rule_book=Book()),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 
@@ -88,12 +95,13 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
         area.move_cursor(area.document.end)
     await seat.sees(picture.shows)
     seat.app.screen.refresh()
-    await seat.sees("whisper_tui", "connected")
+    await seat.sees("whisper_tui", *(() if isinstance(seat.app.screen, CommandScreen) else ("connected",)))
     await seat.pilot.pause()
 
 
 async def _drawn(picture: Picture) -> str:
-    async with cockpit(picture.play(), size=picture.size, theme=picture.theme, calling=picture.calling) as seat:
+    settings = {"theme": picture.theme, "calling": picture.calling, "rule_book": picture.rule_book}
+    async with cockpit(picture.play(), size=picture.size, **settings) as seat:
         await pose(picture, seat)
         return seat.app.export_screenshot(title="whisper_tui")
 
