@@ -146,3 +146,52 @@ def test_programs_that_were_not_looked_up_are_not_taken_on_trust() -> None:
     )
     question = a_question(CommandSpec(command=Shell(text="ls; pwd"), cwd=CWD), resolved=found, session_root=CWD)
     assert evaluate(question, LOOKING, ()).kind == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grep -r token /home/me",
+        "rg --hidden . /home/other/project",
+        "cat ../notes/x",
+        "cat /root/x",
+        "head -5 /Users/me/x",
+        "grep -r . /",
+        "grep --file=/home/me/x y",
+        "grep -f/home/me/x y",
+        "cat /proc/1/cmdline",
+        "grep -r . /proc",
+        "cd .. && cat x",
+        "cd /home/me; rg x",
+        "bash -c 'cat /home/me/x'",
+        "timeout 5 cat /home/me/x",
+    ],
+)
+def test_what_is_inside_of_peoples_files_elsewhere_is_asked(text: str) -> None:
+    assert kind(text) == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat /etc/hosts",
+        f"cat {CWD}/x",
+        "cat sub/../x",
+        "ls /home/me",
+        "find / -name x",
+        "cd .. && ls",
+        "cat /proc/cpuinfo",
+        "sed -n '/needle/p' x",
+        "tail -5 /var/log/messages",
+    ],
+)
+def test_names_everywhere_and_files_of_the_system_may_be_looked_at(text: str) -> None:
+    assert kind(text) == "allow"
+
+
+@pytest.mark.parametrize("root", ["/", "/home", "/home/me", "/root"])
+def test_a_workspace_that_holds_a_home_is_read_with_a_question(root: str) -> None:
+    found = FOUND.model_copy(update={"cwd": root, "shell": "bash"})
+    for text, expected in (("rg x", "ask"), ("cat x", "ask"), ("ls", "allow")):
+        question = a_question(CommandSpec(command=Shell(text=text), cwd=root), resolved=found, session_root=root)
+        assert evaluate(question, LOOKING, ()).kind == expected

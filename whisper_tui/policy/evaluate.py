@@ -11,6 +11,7 @@ from whisper_tui.policy.matching import applies, reaches
 from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.read_only.judged import SYSTEM_DIRECTORIES
+from whisper_tui.policy.read_only.private import shows_private
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.suggest import suggested_prefixes
@@ -88,7 +89,7 @@ def _allowed(
     prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of(grant), question))
     allowing = Allowing(
         rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
-        read_only=bool(rules.read_only) and not _may_come_from_workspace(question, seen),
+        read_only=bool(rules.read_only) and not _looks_too_far(question, seen),
         git_is_neutral=question.resolved.git_is_neutral,
     )
     found = allowing.allows(seen.plain)
@@ -104,6 +105,13 @@ def _is_bash(question: Question) -> bool:
     if not isinstance(command, Shell):
         return True
     return shell == "bash" or (shell is None and command.shell.rsplit("/", 1)[-1] == "bash")
+
+
+def _looks_too_far(question: Question, seen: View) -> bool:
+    """Why the list of commands that only look says nothing about this call."""
+    cwd = question.resolved.cwd or question.spec.cwd
+    private = shows_private([inner.argv for inner in seen.commands], cwd, question.session_root)
+    return private or _may_come_from_workspace(question, seen)
 
 
 def _may_come_from_workspace(question: Question, seen: View) -> bool:

@@ -31,9 +31,7 @@ def listed_rules(text: str) -> Carried:
         rules = allowances((entry,), problems)
         carried.left += problems
         if not rules and not problems:
-            carried.left.append(
-                f"coreTools: {entry}: it only offers the tool, and allows nothing"
-            )
+            carried.left.append(f"coreTools: {entry}: it only offers the tool, and allows nothing")
         for rule in rules:
             carried.take("allow", rule, rule.name)
     return carried

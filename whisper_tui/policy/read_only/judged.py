@@ -21,6 +21,7 @@ SECRETS = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?|shadow-?|gshadow-?|sudoers|master\.passwd|credentials(?:\.json)?|"
     r"\.htpasswd|\.vault-token|authorized_keys|[\w.-]*(?:private|secret)[\w.-]*\.(?:pem|key|json)|[\w.-]+\.(?:key|p12|pfx|kdbx|jks|keystore))\Z"
     r"|(?:^|/)(?:\.ssh|\.gnupg|\.aws|\.kube|\.docker|\.azure|gcloud|\.password-store)/"
+    r"|(?:^|/)whisper[_-]tui/(?:.*/)?(?:run|state|environments|journal[\w.-]*|[\w.-]*token[\w.-]*)(?:/|\Z)"
     r"|(?:^|/)proc/(?:\d+|self)/environ\Z|(?:^|/)environ\Z",
     re.IGNORECASE,
 )
