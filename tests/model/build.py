@@ -27,6 +27,8 @@ from whisper_tui.model.event import (
     GrantRevoked,
     GrantUsed,
     Judged,
+    Paused,
+    Resumed,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
@@ -202,6 +204,8 @@ def one_of_each() -> tuple[Event, ...]:
         settled(),
         GrantUsed(at=7.1, session_id="s1", grant_id="g1", call_id="1"),
         GrantRevoked(at=7.2, session_id="s1", grant_id="g1", by=HUMAN),
+        Paused(at=7.25, by=HUMAN),
+        Resumed(at=7.26, by=HUMAN),
         *(
             event
             for call_id, ending in enumerate(ENDINGS, start=2)

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from tests.model.build import a_shell, numbered, one_of_each, submitted
 from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.event import EVENT, EVENTS, CallEvent, Event, GrantEvent, SessionEvent
+from whisper_tui.model.event import EVENT, EVENTS, CallEvent, Event, GrantEvent, PauseEvent, SessionEvent
 
 JOURNALS = Path(__file__).parent.parent / "journals"
-KINDS = {arm.model_fields["kind"].default for union in (CallEvent, SessionEvent, GrantEvent) for arm in get_args(union)}
+UNIONS = (CallEvent, SessionEvent, GrantEvent, PauseEvent)
+KINDS = {arm.model_fields["kind"].default for union in UNIONS for arm in get_args(union)}
 
 ENDINGS = {arm.model_fields["kind"].default for arm in get_args(get_args(Ending)[0])}
 

@@ -35,6 +35,7 @@ class HandExecutor:
         self.attached: list[RunKey] = []
         self.signals: list[tuple[RunKey, int, SignalTarget]] = []
         self.ended: list[RunKey] = []
+        self.held: list[tuple[RunKey, bool]] = []
         self.refuse_starts = False
         self.written: dict[tuple[RunKey, Stream], bytes] = {}
         self.files: dict[tuple[RunKey, Stream], str] = {}
@@ -63,6 +64,9 @@ class HandExecutor:
 
     async def end(self, key: RunKey, grace_s: float) -> None:
         self.ended.append(key)
+
+    async def hold(self, key: RunKey, *, still: bool) -> None:
+        self.held.append((key, still))
 
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         self.typed.append((key, data, eof))

@@ -10,6 +10,7 @@ from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.home import Home
+from whisper_tui.model.text import visible
 from whisper_tui.supervisor.state_directory import is_occupied
 from whisper_tui.wire.asking import asking
 from whisper_tui.wire.rendezvous import connect, peer_process
@@ -43,6 +44,9 @@ def _status(options: Options) -> int:
         f"{status['waiting']} waiting, {status['queued']} queued, {status['running']} running, "
         f"{status['workers']} workers\n"
     )
+    if status["paused_since"] is not None:
+        since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
+        sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume lets it go on\n")
     return 0
 
 

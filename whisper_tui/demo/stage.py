@@ -17,6 +17,8 @@ from whisper_tui.model.event import (
     Finished,
     Granted,
     GrantRevoked,
+    Paused,
+    Resumed,
     SessionClosed,
     SessionDescribed,
     SessionResumed,
@@ -241,6 +243,18 @@ class Stage(Cast, Supervision):
         session_id = self.board.grants[grant_id].session_id
         self.happen(GrantRevoked(at=self.clock(), session_id=session_id, grant_id=grant_id, by=by))
 
+    async def pause(self, by: Decider) -> None:
+        """Note that everything stands still."""
+        self._check()
+        if self.board.paused is None:
+            self.happen(Paused(at=self.clock(), by=by))
+
+    async def resume(self, by: Decider) -> None:
+        """Note that everything goes on."""
+        self._check()
+        if self.board.paused is not None:
+            self.happen(Resumed(at=self.clock(), by=by))
+
     async def status(self) -> SupervisorStatus:
         """How many calls there are of each kind."""
         self._check()
@@ -254,6 +268,8 @@ class Stage(Cast, Supervision):
             queued=len(board.queued),
             running=len(board.running),
             home="stage",
+            paused_since=board.paused.at if board.paused else None,
+            paused_by=board.paused.by if board.paused else None,
         )
 
     async def shutdown(self, *, end_runs: bool = False) -> None:

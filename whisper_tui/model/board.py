@@ -21,6 +21,8 @@ from whisper_tui.model.event import (
     GrantRevoked,
     GrantUsed,
     Judged,
+    Paused,
+    Resumed,
     SessionClosed,
     SessionDescribed,
     SessionEvent,
@@ -52,6 +54,8 @@ class Board:
         """What was said in each session, oldest first. Sessions in which nothing was said are not here."""
         self.calls: dict[str, CallRecord] = {}
         self.grants: dict[str, Grant] = {}
+        self.paused: Paused | None = None
+        """Since when, and through whom, every run is held still. None: everything goes on."""
         self.waiting: dict[str, None] = {}
         """Ids of the calls that a human has to decide, oldest first."""
         self.held: dict[str, None] = {}
@@ -76,6 +80,8 @@ class Board:
                 self._apply_to_session(event)
             case Granted() | GrantUsed() | GrantRevoked():
                 self._apply_to_grant(event)
+            case Paused() | Resumed():
+                self.paused = event if isinstance(event, Paused) else None
             case Submitted():
                 self._place(CallRecord(call=event.call, state=Unjudged()))
             case _:

@@ -198,6 +198,20 @@ class GrantRevoked(Fact):
     by: Decider
 
 
+class Paused(Fact):
+    """Every run is about to be held still, and nothing starts."""
+
+    kind: Literal["paused"] = "paused"
+    by: Decider
+
+
+class Resumed(Fact):
+    """Everything goes on."""
+
+    kind: Literal["resumed"] = "resumed"
+    by: Decider
+
+
 CallEvent = (
     Submitted
     | Judged
@@ -214,10 +228,11 @@ CallEvent = (
 )
 SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed
 GrantEvent = Granted | GrantUsed | GrantRevoked
+PauseEvent = Paused | Resumed
 
-Event = Annotated[CallEvent | SessionEvent | GrantEvent, Field(discriminator="kind")]
+Event = Annotated[CallEvent | SessionEvent | GrantEvent | PauseEvent, Field(discriminator="kind")]
 
-EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent] = TypeAdapter(Event)
+EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent | PauseEvent] = TypeAdapter(Event)
 """Reads and writes one event as JSON."""
-EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent]] = TypeAdapter(list[Event])
+EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent | PauseEvent]] = TypeAdapter(list[Event])
 """Reads and writes a batch of events as JSON."""

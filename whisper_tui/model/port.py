@@ -37,6 +37,9 @@ class SupervisorStatus(Value):
     queued: int
     running: int
     home: str
+    paused_since: float | None = None
+    """Seconds since the epoch. None: nothing is held still."""
+    paused_by: Decider | None = None
 
 
 class Supervision(Protocol):
@@ -121,6 +124,14 @@ class Supervision(Protocol):
 
     async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
         """Send a signal to a run, or to what it left behind."""
+        ...
+
+    async def pause(self, by: Decider) -> None:
+        """Hold every process of every run still and start nothing, until `resume`, whatever restarts meanwhile."""
+        ...
+
+    async def resume(self, by: Decider) -> None:
+        """Let everything go on."""
         ...
 
     async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:

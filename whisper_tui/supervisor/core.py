@@ -12,7 +12,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHell
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
-from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, SignalSent, Spawned
+from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, Resumed, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import NO_LIMITS, Limits, OutputChunk, OutputSpan, SignalTarget, Stream
@@ -27,6 +27,7 @@ from whisper_tui.supervisor.functions import Functions
 from whisper_tui.supervisor.journal import Journal
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.pausing import Pausing
 from whisper_tui.supervisor.pool import Pool
 from whisper_tui.supervisor.sessions import Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings
@@ -85,6 +86,7 @@ class Supervisor:
             clock=clock,
             turn_back=self._desk.turn_back,
         )
+        self._pausing = Pausing(self._ledger, executor, clock)
         self._waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._absence: asyncio.TimerHandle | None = None
         self._presence: asyncio.Task[None] | None = None
@@ -101,6 +103,7 @@ class Supervisor:
         self._claims.open()
         await self._executor.open()
         await self._pool.open()
+        self._pausing.open()
         self._absence = asyncio.get_running_loop().call_later(RETURN_S, self._sessions.close_absent)
         self._presence = asyncio.create_task(self._watch_agents())
 
@@ -110,6 +113,7 @@ class Supervisor:
             self._absence.cancel()
         if self._presence is not None:
             self._presence.cancel()
+        await self._pausing.close()
         await self._pool.close()
         await self._executor.close()
         self._ledger.close()
@@ -154,6 +158,8 @@ class Supervisor:
 
     async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
         """Leave an approved call to its agent."""
+        if self._pausing.paused:
+            raise Refused("everything is paused", hint="Run the command again once it goes on")
         return self._claims.hand_over(call_id, ticket)
 
     async def started(self, call_id: str) -> CallRecord:
@@ -164,7 +170,7 @@ class Supervisor:
 
     async def begin_function(self, call_id: str) -> CallRecord:
         """Let the caller carry out its own tool, once that is approved."""
-        while (record := self._functions.begin(call_id)) is None:
+        while self._pausing.paused or (record := self._functions.begin(call_id)) is None:
             await self._progress(call_id)
         return record
 
@@ -212,6 +218,14 @@ class Supervisor:
             raise NotRunning(f"nothing of call {call_id} is alive", hint="whisper-tui ps lists what is")
         self._ledger.record(SignalSent(at=self._clock(), call_id=call_id, number=number, target=target, by=by))
         await self._executor.signal(_key(record), number, target)
+
+    async def pause(self, by: Decider) -> None:
+        """Hold every run still and start nothing."""
+        await self._pausing.pause(by)
+
+    async def resume(self, by: Decider) -> None:
+        """Let everything go on."""
+        await self._pausing.resume(by)
 
     async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
         """Write to the command's standard input or terminal."""
@@ -286,6 +300,8 @@ class Supervisor:
             queued=len(board.queued),
             running=len(board.running),
             home=str(self._home.state),
+            paused_since=board.paused.at if board.paused else None,
+            paused_by=board.paused.by if board.paused else None,
         )
 
     async def shutdown(self, *, end_runs: bool = False) -> None:
@@ -307,12 +323,18 @@ class Supervisor:
         await waiter
 
     def _notice(self, event: Event) -> None:
+        if isinstance(event, Resumed):
+            for call_id in tuple(self._waiters):
+                self._wake(call_id)
         if isinstance(event, Decided | Spawned | Finished):
-            for waiter in self._waiters.pop(event.call_id, ()):
-                if not waiter.done():
-                    waiter.set_result(None)
+            self._wake(event.call_id)
         if isinstance(event, Finished):
             self._sessions.tidy(self._ledger.board.calls[event.call_id].call.session_id)
+
+    def _wake(self, call_id: str) -> None:
+        for waiter in self._waiters.pop(call_id, ()):
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 def _key(record: CallRecord) -> RunKey:

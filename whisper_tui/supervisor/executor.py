@@ -118,6 +118,10 @@ class Executor(Protocol):
         """End the whole tree: TERM, the grace, KILL until nothing is left."""
         ...
 
+    async def hold(self, key: RunKey, *, still: bool) -> None:
+        """Hold every process of a run still, or let them go on. Raises `NotRunning` if nothing of it is alive."""
+        ...
+
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         """Write to its input, waiting while it is full. Raises `NotRunning` if it takes none."""
         ...

@@ -14,6 +14,8 @@ from whisper_tui.model.event import (
     Granted,
     GrantRevoked,
     GrantUsed,
+    Paused,
+    Resumed,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
@@ -129,6 +131,11 @@ class Journal:
         for start in range(0, len(ids), _CHUNK):
             yield tuple(self._events("session_id", ids[start : start + _CHUNK]))
 
+    def pause(self) -> tuple[Event, ...]:
+        """The fact that everything is paused; none while everything goes on."""
+        query = "SELECT body FROM events WHERE seq = (SELECT value FROM counters WHERE name = 'paused')"
+        return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query))
+
     def call_ids_for_board(self) -> tuple[list[str], set[str]]:
         """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
         query = (
@@ -173,6 +180,9 @@ class Journal:
             self._db.execute("UPDATE calls SET open = 0 WHERE id = ?", (int(event.call_id),))
         elif isinstance(event, SessionOpened):
             self._count("session", event.session.id)
+        elif isinstance(event, Paused | Resumed):
+            held_since = event.seq if isinstance(event, Paused) else 0
+            self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('paused', ?)", (held_since,))
         elif isinstance(event, Granted):
             self._count("grant", event.grant.id)
         row = (event.seq, _call_of(event), _session_of(event), body, end)

@@ -111,7 +111,8 @@ class Ledger:
         limit = self.journal.last_seq if up_to is None else up_to
         calls, sessions = self.journal.call_ids_for_board()
         sessions |= self.journal.session_ids(SESSIONS_SHOWN)
-        for source in (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls)):
+        shown = (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls))
+        for source in ((self.journal.pause(),), *shown):
             for batch in source:
                 past = tuple(event for event in batch if event.seq <= limit)
                 if past:

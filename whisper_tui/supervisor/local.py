@@ -7,7 +7,7 @@ import signal
 import stat
 import time
 from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,17 +105,13 @@ class LocalExecutor:
         except OSError as error:
             raise self._unprepared(order.key, error) from None
         run = self._follow(attempt, asked=True)
-        asked = False
-        try:
-            await self._keepers.send(attempt.directory, order.environment)
-            asked = True
-        except OSError as error:
-            raise self._unprepared(order.key, error) from None
-        finally:
-            if not asked:
-                del self._runs[order.key]
-                run.reachable.set()
-                attempt.discard()
+        with ExitStack() as undone:
+            undone.callback(self._discard, run)
+            try:
+                await self._keepers.send(attempt.directory, order.environment)
+            except OSError as error:
+                raise self._unprepared(order.key, error) from None
+            undone.pop_all()
 
     async def attach(self, key: RunKey) -> None:
         """Follow a start that an earlier supervisor asked for: everything about it is reported (again)."""
@@ -145,6 +141,10 @@ class LocalExecutor:
         """End the whole tree: TERM, the grace, KILL until nothing is left. Raises `NotRunning`."""
         await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
 
+    async def hold(self, key: RunKey, *, still: bool) -> None:
+        """Hold every process of it still, or let them go on. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "freeze" if still else "thaw"})
+
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         """Write to its input, waiting while it is full. Raises `NotRunning` if it takes none."""
         run = await self._reachable(key)
@@ -157,8 +157,7 @@ class LocalExecutor:
     async def resize(self, key: RunKey, rows: int, columns: int) -> None:
         """Set the size of its terminal, in character cells. Nothing happens where it has none."""
         with suppress(NotRunning):
-            run = await self._reachable(key)
-            await self._order(run, {"do": "resize", "rows": rows, "columns": columns})
+            await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
 
     def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
         """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
@@ -171,6 +170,11 @@ class LocalExecutor:
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)
+
+    def _discard(self, run: _Run) -> None:
+        del self._runs[run.follower.attempt.key]
+        run.reachable.set()
+        run.follower.attempt.discard()
 
     def _unprepared(self, key: RunKey, error: OSError) -> Unavailable:
         message = f"the run of call {key.call_id} cannot be prepared in {self._directory}: {error.strerror}"

@@ -12,6 +12,7 @@ from whisper_tui.model.event import (
     Event,
     Finished,
     Judged,
+    Resumed,
     Settled,
     Spawned,
     Started,
@@ -67,6 +68,8 @@ class Pool:
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
+        self._postponed: list[NeverRan] = []
+        """Attempts that never ran, to be replaced once everything goes on."""
 
     async def open(self) -> None:
         """Take back what an earlier supervisor started, and begin to work."""
@@ -98,6 +101,9 @@ class Pool:
                 if record is not None and isinstance(record.state, Queued) and record.function is None:
                     self._line.add(record.call.session_id, record.id)
                     self._wake.set()
+            case Resumed():
+                self._start_postponed()
+                self._wake.set()
             case Finished() | Settled():
                 self._wake.set()
             case _:
@@ -115,7 +121,7 @@ class Pool:
 
     async def _fill(self) -> None:
         board = self._ledger.board
-        while self._starting and self._busy() < self._settings.workers:
+        while self._starting and board.paused is None and self._busy() < self._settings.workers:
             call_id = self._line.take()
             if call_id is None:
                 return
@@ -196,6 +202,9 @@ class Pool:
                 Settled(at=self._clock(), call_id=record.id),
             )
             return
+        if self._ledger.board.paused is not None:
+            self._postponed.append(report)
+            return
         while True:
             try:
                 await self._start(record, attempt=report.key.attempt + 1)
@@ -203,6 +212,12 @@ class Pool:
                 await asyncio.sleep(RETRY_S)
             else:
                 return
+
+    def _start_postponed(self) -> None:
+        postponed, self._postponed = self._postponed, []
+        for report in postponed:
+            record = self._ledger.call(report.key.call_id)
+            self._keep(asyncio.create_task(self._start_anew(record, report)))
 
     def _fact(self, record: CallRecord, report: Report) -> Event | None:
         """The news in a report: what was reported before, by an earlier supervisor's account, is none."""

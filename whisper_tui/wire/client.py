@@ -133,6 +133,14 @@ class RemoteSupervision:
         """Send a signal to a run."""
         await self._ask("signal", call_id=call_id, number=number, target=target, by=by)
 
+    async def pause(self, by: Decider) -> None:
+        """Hold every run still."""
+        await self._ask("pause", by=by)
+
+    async def resume(self, by: Decider) -> None:
+        """Let everything go on."""
+        await self._ask("resume", by=by)
+
     async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
         """Write to the command's input."""
         await self._ask("write_stdin", call_id=call_id, data=data, eof=eof)

@@ -113,6 +113,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.watch),
             _operation(Supervision.decide, "decides"),
             _operation(Supervision.signal, "decides"),
+            _operation(Supervision.pause, "decides"),
+            _operation(Supervision.resume, "decides"),
             _operation(Supervision.write_stdin, "decides", patient=True),
             _operation(Supervision.resize, "decides"),
             _operation(Supervision.read_output),

@@ -9,6 +9,7 @@ class Alarms:
 
     def __init__(self) -> None:
         self._set: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._suspended: dict[str, tuple[float, Callable[[], None]]] = {}
 
     def ring_in(self, seconds: float, name: str, action: Callable[[], None]) -> None:
         """Do this once, so many seconds from now, in place of what the name stood for."""
@@ -21,7 +22,20 @@ class Alarms:
 
     def cancel(self, name: str) -> bool:
         """Forget it. Returns whether it was set."""
+        self._suspended.pop(name, None)
         return self._set.pop(name, None) is not None
+
+    def suspend(self, name: str) -> None:
+        """Let its time stand still."""
+        if name in self._set:
+            when, action = self._set.pop(name)
+            self._suspended[name] = (max(0.0, when - time.monotonic()), action)
+
+    def resume(self, name: str) -> None:
+        """Let the time go on that was left of it, if it stands still."""
+        if name in self._suspended:
+            seconds, action = self._suspended.pop(name)
+            self.ring_in(seconds, name, action)
 
     def milliseconds_left(self) -> int | None:
         """Until the first one is due, rounded up; None: there is none."""

@@ -4,7 +4,6 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, layout, spawn
@@ -13,6 +12,7 @@ from whisper_tui.supervisor.keeper.background import Background
 from whisper_tui.supervisor.keeper.capture import Capture
 from whisper_tui.supervisor.keeper.control import InputPump, Orders
 from whisper_tui.supervisor.keeper.ending import Ender
+from whisper_tui.supervisor.keeper.freezer import Freezer
 from whisper_tui.supervisor.keeper.job import Hints, Job
 from whisper_tui.supervisor.keeper.leader import Death, Leader
 from whisper_tui.supervisor.keeper.processes import Descendants
@@ -64,6 +64,7 @@ class Keeper:
         self._background = Background(job.directory, standing.boot, self._descendants)
         self._ender = Ender(self._descendants, self._alarms, self._leader.reap)
         self._quota = Quota(job.spec, self._descendants, self._alarms, self._leader, self._ender)
+        self._freezer = Freezer(self._descendants, self._alarms, self._ender)
         self._orders: Orders | None = None
         self._input: InputPump | None = None
         self._input_watched = -1
@@ -126,19 +127,9 @@ class Keeper:
 
     def _give_up(self, failure: spawn.StartFailed) -> None:
         """Record why nothing was started, if need be when the disk has room again."""
-        while not self._is_written(lambda: self._records.failed(failure)):
+        while not self._records.written(lambda: self._records.failed(failure)):
             time.sleep(DISK_RETRY_S)
         self._finish()
-
-    def _is_written(self, write: Callable[[], None]) -> bool:
-        """Whether a record is written, or can never be: where the directory was removed, nobody waits for it."""
-        try:
-            write()
-        except FileNotFoundError:
-            return not os.path.isdir(self._job.directory)
-        except OSError:
-            return False
-        return True
 
     def _introduce(self) -> None:
         """Say who runs, and listen to orders."""
@@ -202,7 +193,7 @@ class Keeper:
         elif self._background.look(None):
             self._background.save()
         facts = self._facts()
-        if not self._is_written(lambda: self._records.ended(self._leader, death, facts)):
+        if not self._records.written(lambda: self._records.ended(self._leader, death, facts)):
             time.sleep(DISK_RETRY_S)
             return
         self._answered = True
@@ -280,6 +271,8 @@ class Keeper:
                 self._leader.signal(number, target)
             case {"do": "end", "grace": int() | float() as grace}:
                 self._end(grace)
+            case {"do": "freeze" | "thaw" as what}:
+                self._freezer.obey(what)
             case {"do": "eof"} if self._input is not None:
                 self._input.finish()
             case {"do": "resize", "rows": int(rows), "columns": int(columns)} if self._terminal >= 0:

@@ -39,6 +39,14 @@ def look_at(pid: int, *, dead_too: bool = False) -> Seen | None:
     return Seen(pid, int(after_name[1]), int(after_name[2]), int(after_name[19]))
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal or a debugger has stopped it."""
+    if not LINUX:
+        return _output("ps", "-p", str(pid), "-o", "stat=").strip()[:1] == "T"
+    text = _read(f"/proc/{pid}/stat")
+    return text[text.rfind(b")") + 2 :][:1] in {b"T", b"t"}
+
+
 def command_of(pid: int) -> str:
     """Its command line as the system shows it, words joined by spaces."""
     if not LINUX:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from whisper_tui.supervisor.keeper import layout
@@ -61,6 +62,16 @@ class Records:
             "max_rss_kib": usage.ru_maxrss // 1024 if sys.platform == "darwin" else usage.ru_maxrss,
         }
         self._write_exit(facts)
+
+    def written(self, write: Callable[[], None]) -> bool:
+        """Whether a record is written, or can never be: where the directory was removed, nobody waits for it."""
+        try:
+            write()
+        except FileNotFoundError:
+            return not os.path.isdir(self._directory)
+        except OSError:
+            return False
+        return True
 
     def done(self, totals: tuple[int, int] | None) -> None:
         """All is over. `totals`: the sizes of the streams, where their files do not show them."""

@@ -1,0 +1,102 @@
+"""A run is held still with all its processes, and goes on as if nothing had been."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+from tests.supervisor.engine.conftest import Engine, until
+from whisper_tui.model.ending import Exited, Signalled
+from whisper_tui.supervisor.executor import HasBackground, RunKey
+from whisper_tui.supervisor.keeper.processes import is_stopped
+
+COUNTING = "i=0; while :; do i=$((i+1)); echo $i > {}; done"
+
+
+def pids(engine: Engine, *names: str) -> list[int]:
+    return [int((engine.workspace / name).read_text()) for name in names]
+
+
+async def written(engine: Engine, *names: str) -> None:
+    paths = [engine.workspace / name for name in names]
+    await until(lambda: all(path.exists() and path.read_text().strip() for path in paths))
+
+
+async def frozen(engine: Engine, key: RunKey, of: list[int]) -> None:
+    await engine.executor.hold(key, still=True)
+    await until(lambda: all(is_stopped(pid) for pid in of))
+
+
+async def test_every_process_of_a_run_stands_still_those_of_other_sessions_too_and_goes_on(engine: Engine) -> None:
+    counter, stranger = f"echo $BASHPID > b; {COUNTING.format('n')}", "echo $$ > c; exec sleep 1000"
+    line = f"echo $$ > a; ({counter}) & setsid bash -c '{stranger}' & wait"
+    key = await engine.start(line)
+    await written(engine, "a", "b", "c", "n")
+    family = pids(engine, "a", "b", "c")
+    await frozen(engine, key, family)
+    before = (engine.workspace / "n").read_bytes()
+    await asyncio.sleep(0.2)
+    assert (engine.workspace / "n").read_bytes() == before
+    await engine.executor.hold(key, still=False)
+    await until(lambda: not any(map(is_stopped, family)))
+    await until(lambda: (engine.workspace / "n").read_bytes() not in {before, b""})
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+
+
+async def test_what_a_human_had_stopped_before_stays_stopped_after(engine: Engine) -> None:
+    key = await engine.start("echo $$ > a; sleep 1000 & echo $! > b; kill -STOP $!; wait")
+    await written(engine, "a", "b")
+    (leader, child) = pids(engine, "a", "b")
+    await until(lambda: is_stopped(child))
+    await frozen(engine, key, [leader])
+    await engine.executor.hold(key, still=False)
+    await until(lambda: not is_stopped(leader))
+    assert is_stopped(child)
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+
+
+async def test_a_run_that_stands_still_is_not_ended_for_being_slow(engine: Engine) -> None:
+    key = await engine.start("echo $$ > a; sleep 1; exit 5", timeout_s=2.0)
+    await written(engine, "a")
+    await frozen(engine, key, pids(engine, "a"))
+    await asyncio.sleep(2.5)
+    assert not Path(engine.runs / f"{key.call_id}.1" / "exit").exists()
+    await engine.executor.hold(key, still=False)
+    assert await engine.ended(key) == Exited(code=5)
+
+
+async def test_a_run_that_stands_still_can_be_ended(engine: Engine) -> None:
+    key = await engine.start("echo $$ > a; sleep 1000")
+    await written(engine, "a")
+    await frozen(engine, key, pids(engine, "a"))
+    await engine.executor.end(key, 30.0)
+    assert await engine.ended(key) == Signalled(number=signal.SIGTERM, by_us=True)
+    await engine.settled(key)
+
+
+async def test_a_run_stands_still_across_a_restart_of_the_supervisor(engine: Engine) -> None:
+    key = await engine.start("echo $$ > a; while :; do sleep 0.01; done")
+    await written(engine, "a")
+    (leader,) = pids(engine, "a")
+    await frozen(engine, key, [leader])
+    await engine.reopen()
+    await engine.executor.attach(key)
+    await engine.spawned(key)
+    assert is_stopped(leader)
+    await engine.executor.hold(key, still=False)
+    await until(lambda: not is_stopped(leader))
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+
+
+async def test_what_was_left_in_the_background_stands_still_too(engine: Engine) -> None:
+    key = await engine.start("sleep 1000 > /dev/null 2>&1 &")
+    found = await engine.background(key, lambda told: any(process.alive for process in told.processes))
+    (process,) = found.processes
+    await frozen(engine, key, [process.identity.pid])
+    await engine.executor.hold(key, still=False)
+    await until(lambda: not is_stopped(process.identity.pid))
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.seen(key, HasBackground, lambda told: not any(each.alive for each in told.processes))
+    await engine.settled(key)
