@@ -7,6 +7,9 @@ from textual.widgets import Button, Input
 
 from tests.tui.cockpit import cockpit
 from tests.tui.past import DAY_S, a_month, ask, begin, counting, history, ran
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.errors import NotRunning, Unavailable
 from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.state import Waiting
@@ -14,6 +17,7 @@ from whisper_tui.tui.commands.history import HISTORY
 from whisper_tui.tui.history.filters import Filters
 from whisper_tui.tui.history.past_calls import PastCalls, first_at_or_after
 from whisper_tui.tui.history.past_list import PastList
+from whisper_tui.tui.history.playing import played
 from whisper_tui.tui.history.replay_area import ReplayArea
 from whisper_tui.tui.history.replay_bar import ReplayBar
 from whisper_tui.tui.keymap import keymap
@@ -315,18 +319,15 @@ async def test_text_of_agents_is_shown_as_text():
 
 
 async def test_what_cannot_be_asked_is_said_in_the_list():
-    async with cockpit(a_month()) as seat:
-        from whisper_tui.model.errors import Unavailable
+    async with cockpit(a_month()) as seat, history(seat) as screen:
 
-        async with history(seat) as screen:
+        async def fails(query: HistoryQuery):
+            raise Unavailable("the journal is gone")
 
-            async def fails(query: HistoryQuery):
-                raise Unavailable("the journal is gone")
-
-            seat.play.stage.history = fails
-            await seat.press("n")
-            await seat.sees("The journal is gone.")
-            assert not screen._looking
+        seat.play.stage.history = fails
+        await seat.press("n")
+        await seat.sees("The journal is gone.")
+        assert not screen._looking
 
 
 async def test_the_played_port_hides_what_came_later():
@@ -336,8 +337,6 @@ async def test_the_played_port_hides_what_came_later():
         area = screen.query_one(ReplayArea)
         await seat.sees("step 5 of 5")
         area.to(25)
-        from whisper_tui.tui.history.playing import played
-
         port = played(play.stage, area.player)
         whole = b"\x1b[32mstep 1\x1b[0m of 5\n\x1b[32mstep 2\x1b[0m of 5\n"
         chunk = await port.read_output("1", "out", 0, 1000)
@@ -356,3 +355,37 @@ async def test_keys_that_the_user_has_changed_are_those_of_the_buttons_too():
         assert screen.filters == Filters()
         await seat.press("f5")
         await seat.sees("F5 verdict: allowed")
+
+
+async def test_a_terminal_is_played_as_it_was_and_left_as_it_is():
+    play = begin()
+    request = CallRequest(
+        session_id="s1",
+        tool="run_in_terminal",
+        arguments={},
+        spec=CommandSpec(command=Argv(program="dialog"), cwd="/home/me", tty=True, accepts_input=True),
+    )
+    call_id = play.stage.ask(request)
+    play.approve(call_id)
+    play.clock.advance(10)
+    play.stage.write(call_id, b"first\x1b[2;5Hsecond")
+    play.clock.advance(10)
+    play.stage.write(call_id, b"\x1b[2J\x1b[3;3Hthird")
+    sizes: list[tuple[int, int]] = []
+
+    async def resize(id_: str, rows: int, columns: int) -> None:
+        sizes.append((rows, columns))
+
+    async with cockpit(play) as seat, history(seat) as screen:
+        await seat.sees("third")
+        play.stage.resize = resize
+        area = screen.query_one(ReplayArea)
+        area.to(12)
+        await seat.sees("first", "    second")
+        assert "third" not in seat.text()
+        await seat.press("9")
+        await seat.sees("third")
+        assert "second" not in seat.text()
+        with pytest.raises(NotRunning):
+            await played(play.stage, area.player).write_stdin(call_id, b"x")
+    assert sizes == []

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import cast
 
+from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream
 from whisper_tui.model.state import CallRecord, Ended
@@ -107,7 +108,7 @@ class Player:
 
 
 class _Played:
-    """The reading half of the port. Of what a player has not reached, it knows nothing."""
+    """What panes ask of the port. Of what a player has not reached, it knows nothing."""
 
     def __init__(self, supervision: Supervision, player: Player) -> None:
         self._supervision = supervision
@@ -122,6 +123,13 @@ class _Played:
         chunk = await self._supervision.read_output(call_id, stream, start, max(0, min(limit, size - start)))
         data = chunk.data[: max(0, size - chunk.start)]
         return OutputChunk(data=data, start=min(chunk.start, size), size=size, ended=False)
+
+    async def resize(self, call_id: str, rows: int, columns: int) -> None:
+        """Whoever looks back changes nothing of what runs."""
+
+    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
+        """Nobody types into the past. Raises `NotRunning`."""
+        raise NotRunning(f"the output of call {call_id} is only played here", hint="Type to it in the cockpit")
 
     async def output_file(self, call_id: str, stream: Stream) -> str | None:
         """A file holds more than was there at the time."""
