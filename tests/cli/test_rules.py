@@ -98,8 +98,8 @@ def test_the_rules_of_a_project_are_shown_before_they_are_trusted(instance: Inst
 
 @outside_only
 def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
-    instance.run("rules", "add", "deny", "--", "git", "push")
-    instance.run("rules", "add", "deny", "--", "git", "pull")
+    instance.run("rules", "add", "deny", "git", "push")
+    instance.run("rules", "add", "deny", "git", "pull")
     for _ in range(2):
         assert instance.run("call", "execute_command", '{"command": "git", "args": ["push"]}').returncode == 1
     assert {row["name"]: row["hits"] for row in instance.rows("rules", "list")} == {"git push": 2, "git pull": 0}
