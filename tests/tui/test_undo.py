@@ -36,6 +36,7 @@ async def test_u_takes_an_approval_back_before_it_is_sent() -> None:
         await seat.sees("is approved in")
         await seat.press("u")
         await seat.sees(f"Call {RISKY} is not approved")
+        await seat.until(lambda: seat.selected == RISKY)
         seat.play.clock.advance(60)
         await seat.until(lambda: "is approved in" not in seat.text())
         assert isinstance(seat.record(RISKY).state, Waiting)
@@ -104,6 +105,7 @@ async def test_a_cockpit_that_is_closed_in_the_countdown_has_decided_nothing() -
         await seat.sees("is approved in")
         await seat.press("q")
         await seat.until(lambda: seat.app._exit_renderables)
+        assert "1 approval not sent" in str(seat.app._exit_renderables)
     play.clock.advance(60)
     assert isinstance(play.stage.board.calls[RISKY].state, Waiting)
 

@@ -11,6 +11,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Held, Queued
 from whisper_tui.tui.grace import Grace
 from whisper_tui.tui.held_back import HeldBack, Promise, seconds_of
+from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.words import count, told
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ class Undoing:
         return {"undo": self.undo}
 
     @property
-    def unsent(self) -> int:
-        """How many approvals were made and not sent."""
-        return len(self._held_back)
+    def farewell(self) -> str:
+        """What is said on the terminal about approvals that are not sent any more. Empty: there are none."""
+        number = len(self._held_back)
+        return f"{count(number, 'approval')} not sent: what it was about still waits. " if number else ""
 
     def words(self) -> str:
         """What will be sent next, and when. Empty: nothing is held back."""
@@ -91,6 +93,7 @@ class Undoing:
         newest = self._held_back.newest()
         if newest is not None:
             self._held_back.take_back(newest.record.id)
+            self._screen.query_one(CallList).select(newest.record.id, by_hand=False)
             self._screen.tell(f"Call {newest.record.id} is not approved; it waits for you as before.")
             self._changed()
             return

@@ -112,6 +112,6 @@ class Viewing:
         self._calls.focus()
 
     def leave(self) -> None:
-        """Nothing stops because nobody looks."""
+        """Nothing stops because nobody looks; what was approved and is not sent never is."""
         app = self._screen.app
-        app.exit(message=getattr(app, "farewell", None))
+        app.exit(message=self._screen.deciding.undoing.farewell + getattr(app, "farewell", ""))

@@ -89,12 +89,13 @@ class CockpitScreen(KeyedScreen):
         self._connected = True
         self._follower = Follower(supervision, self.post_message, reconnect)
         self._roster = Roster(self._follower.board)
-        self._deciding = Deciding(self, grace)
+        self.deciding = Deciding(self, grace)
+        """Decides about calls, and knows what is not sent yet."""
         self.caller = Caller(self, calling, write)
         """Calls whoever sits here when something waits."""
         self._showing = Showing(self)
         groups = (
-            self._deciding,
+            self.deciding,
             TypingIn(self),
             Talking(self),
             Signalling(self),
@@ -134,11 +135,11 @@ class CockpitScreen(KeyedScreen):
 
     def on_screen_suspend(self) -> None:
         """Something lies over the calls."""
-        self._deciding.guard.covered()
+        self.deciding.guard.covered()
 
     def on_screen_resume(self) -> None:
         """The calls are in view again."""
-        self._deciding.guard.uncovered()
+        self.deciding.guard.uncovered()
 
     def on_unmount(self) -> None:
         """Nobody is called any more."""
@@ -185,7 +186,7 @@ class CockpitScreen(KeyedScreen):
         before = self.shown
         recent = self._roster.beside(record) if record is not None else ()
         self.query_one(CallPanel).show(record, session, self.clock(), recent)
-        self._deciding.guard.shows(record, choice=self.query_one(CallList).choice)
+        self.deciding.guard.shows(record, choice=self.query_one(CallList).choice)
         output = self.query_one(OutputArea)
         output.show(self.supervision, record)
         self._share_height()
@@ -226,7 +227,7 @@ class CockpitScreen(KeyedScreen):
         if calls.selected in changed or self.shown is None:
             self.refresh_call()
         self.caller.changed(changed)
-        self._deciding.changed(changed)
+        self.deciding.changed(changed)
         self.refresh_status()
 
     @on(CallSelected)
@@ -240,20 +241,19 @@ class CockpitScreen(KeyedScreen):
     @on(ConnectionLost)
     def _connection_lost(self, message: ConnectionLost) -> None:
         self._connected = False
-        self._deciding.undoing.drop_all("the connection was lost")
+        self.deciding.undoing.drop_all("the connection was lost")
         self.query_one(Banner).lost(message.error, message.retry_in_s)
         self.refresh_status()
 
     @on(Connected)
     def _connected_again(self) -> None:
         self._connected = True
-        self._deciding.guard.lost_sight()
+        self.deciding.guard.lost_sight()
         self.query_one(Banner).back()
-        selected = self.query_one(CallList).selected
         self._roster = Roster(self._follower.board, self._roster.grouping)
         self._roster.narrow(self.query_one(FilterBar).value)
         self.query_one(OutputArea).forget()
-        self.query_one(CallList).show(self._roster, selected)
+        self.query_one(CallList).show(self._roster, self.query_one(CallList).selected)
         self.refresh_call()
         self.refresh_status()
 

@@ -1,6 +1,5 @@
 """Chooses how far an approval reaches, and shows which calls it would have let through before."""
 
-import asyncio
 import shlex
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -59,6 +59,8 @@ class ScopeScreen(Dialog[Approve]):
         self._suggested = tuple(shlex.join(prefix) for prefix in prefixes)
         self._next = 0
         self._records: dict[str, CallRecord] | None = None
+        self._resting: Timer | None = None
+        """Runs out when typing has rested."""
 
     def compose(self) -> ComposeResult:
         """The reaches, their fields, and what comes of them."""
@@ -102,12 +104,18 @@ class ScopeScreen(Dialog[Approve]):
             self.query_one(name).disabled = not draft.has_words
         for name in ("#uses", "#uses-label"):
             self.query_one(name).disabled = not draft.has_uses
+        self._stop_looking()
         if (scope := self._scope()) is not None:
+            self._resting = self.set_timer(PAUSE_S, lambda: self._begin_to_look(scope))
 
-            async def look() -> None:
-                await self._look(scope, PAUSE_S)
+    def _begin_to_look(self, scope: Scope) -> None:
+        self.run_worker(self._look(scope), name="cover", group="cover", exclusive=True)
 
-            self.run_worker(look, name="cover", group="cover", exclusive=True)
+    def _stop_looking(self) -> None:
+        """What was typed before does not count any more."""
+        if self._resting is not None:
+            self._resting.stop()
+        self.workers.cancel_group(self, "cover")
 
     def _scope(self) -> Scope | None:
         """What the fields mean. None: it is said why they mean nothing."""
@@ -117,7 +125,6 @@ class ScopeScreen(Dialog[Approve]):
         notes = problems or ([self._about_suggestions()] if draft.has_words else [])
         self.query_one("#scope-problems", Static).update(Content(" ".join(notes)))
         if scope is None:
-            self.workers.cancel_group(self, "cover")
             self._show(())
         return scope
 
@@ -128,9 +135,8 @@ class ScopeScreen(Dialog[Approve]):
             return ""
         return f"It holds {count(len(self._suggested), 'command')}, and this is about one of them: see Ctrl+N."
 
-    async def _look(self, scope: Scope, pause: float) -> bool:
+    async def _look(self, scope: Scope) -> bool:
         """Show what a scope would cover. Returns whether it may be given."""
-        await asyncio.sleep(pause)
         supervision = self._cockpit.supervision
         try:
             coverage = await supervision.would_cover(self._record.id, scope, self._edited)
@@ -175,8 +181,8 @@ class ScopeScreen(Dialog[Approve]):
     async def action_approve(self) -> None:
         """Approve and remember, unless that may not be."""
         scope = self._scope()
-        self.workers.cancel_group(self, "cover")
-        if scope is None or not await self._look(scope, 0.0):
+        self._stop_looking()
+        if scope is None or not await self._look(scope):
             self.app.bell()
             return
         self.dismiss(Approve(edited=self._edited, remember=scope))
