@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.install import NotInstalled, install, is_complete, versions
+from tests.clients.install import ROOT, NotInstalled, install, is_complete, versions
+
+PAGES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
+"""The pages about the clients."""
 
 GOOD = """
 mkdir -p node_modules/.bin
@@ -67,3 +70,10 @@ def test_a_program_of_another_version_is_an_error_and_the_installation_stays_inc
     with pytest.raises(NotInstalled, match=r"codex was installed in .* does not say that it is version .*0\.1\.0"):
         install(tmp_path / "place", environ)
     assert not is_complete(tmp_path / "place")
+
+
+@pytest.mark.parametrize("program", PAGES)
+def test_the_page_about_a_client_names_the_version_that_is_tested(program):
+    page = (ROOT / "docs" / "agents" / f"{PAGES[program]}.md").read_text(encoding="utf-8")
+    _, measured = page.split("## What was measured")
+    assert f" {versions()[program]}, by `make test-clients`" in measured
