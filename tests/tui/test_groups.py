@@ -96,7 +96,20 @@ def test_calls_of_a_session_stand_together_in_the_order_in_which_they_came() -> 
     roster = Roster(mixed().stage.board, "session")
     assert ids(roster) == ["1", "3", "5", "7", "9", "2", "4", "6", "8", "10"]
     assert roster.groups is not None
-    assert [roster.group_title(roster.groups.group_at(row).key) for row in (0, 5)] == ["site builder", "release agent"]
+    assert [roster.group_title(roster.groups.group_at(row).key) for row in (0, 5)] == [
+        "site builder · claude-code",
+        "release agent · codex",
+    ]
+
+
+def test_sessions_of_one_name_are_told_apart() -> None:
+    play = Play.begin()
+    for session in (play.stage.open("command line"), play.stage.open("command line")):
+        asked(play, "make", session.id)
+    groups = Roster(play.stage.board, "session")
+    assert groups.groups is not None
+    titles = [groups.group_title(groups.groups.group_at(row).key) for row in (0, 1)]
+    assert titles == ["command line · s3", "command line · s4"]
 
 
 def test_alike_calls_stand_together_whoever_asks() -> None:

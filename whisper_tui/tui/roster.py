@@ -125,7 +125,10 @@ class Roster:
         if self.grouping != "session":
             return key
         session = self.board.sessions.get(key)
-        return session.name if session is not None else key
+        if session is None:
+            return key
+        pid = f"pid {session.pid}" if session.pid is not None else key
+        return f"{session.name} · {session.client.name if session.client else pid}"
 
     def beside(self, record: CallRecord) -> tuple[CallRecord, ...]:
         """The last calls of the same session, without this one, the newest first."""
