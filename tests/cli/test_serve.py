@@ -178,3 +178,13 @@ async def test_a_port_that_is_taken_is_said_in_a_sentence(instance: Instance, se
     assert answer.returncode == 3
     assert answer.stderr.startswith(f"whisper-tui: Port {port} cannot be listened on")
     assert instance.run("serve", "--port", "99999").returncode == 2
+
+
+async def test_a_cockpit_does_not_outlive_the_server_of_its_page(instance: Instance) -> None:
+    served = Served(instance)
+    async with page(served) as seat:
+        await seat.sees("Waiting for you")
+        cockpits = served.cockpits()
+        assert len(cockpits) == 1
+        served.process.kill()
+        await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in cockpits))
