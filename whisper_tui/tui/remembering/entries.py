@@ -11,6 +11,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.tui.command_text import command_paragraphs, one_line
 from whisper_tui.tui.history.times import day_time
 from whisper_tui.tui.meaning_text import meaning_paragraphs
+from whisper_tui.tui.risk_words import risk_role, risk_sign
 from whisper_tui.tui.rule_book import Effect, Judgement, RuleList, ShownRule
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import age, count, decider, limit
@@ -148,7 +149,10 @@ def judgement_paragraphs(text: str, directory: str, found: Judgement) -> tuple[P
         "ask": ("◆ You would be asked.", "waiting"),
         "refuse": ("✘ It would be denied.", "bad"),
     }
-    risks = [Paragraph(said(f"{risk.sentence}.", "risk"), margin=(Span(" ▲ ", "risk"),)) for risk in verdict.risks]
+    risks = [
+        Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (Span(f" {risk_sign(risk):<2} ", risk_role(risk)),))
+        for risk in verdict.risks
+    ]
     return (
         Paragraph((Span(*words[verdict.kind]),), margin=(Span(" "),)),
         BLANK,
