@@ -7,6 +7,7 @@ from whisper_tui.config.file import Configuration
 from whisper_tui.model.command import Argv, Shell
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.home import Home
+from whisper_tui.model.run import Limits
 
 
 @pytest.fixture
@@ -37,6 +38,11 @@ def test_settings_and_rules_are_read(configured):
         [supervisor]
         workers = 3
         when_agent_cancels = "stop"
+        [limits]
+        cpu_s = 60
+        processes = 9
+        [retention]
+        days = 0.5
         [cockpit]
         theme = "light"
         [[rules.deny]]
@@ -49,6 +55,8 @@ def test_settings_and_rules_are_read(configured):
         """
     )
     assert (configuration.supervisor.workers, configuration.supervisor.when_agent_cancels) == (3, "stop")
+    assert configuration.limits == Limits(cpu_s=60, processes=9)
+    assert (configuration.retention.days, configuration.retention.gigabytes) == (0.5, None)
     assert configuration.cockpit.theme == "light"
     assert configuration.rules.broken is None
     assert configuration.rules.deny[0].matches(Shell(text="git push --force"))
@@ -67,6 +75,9 @@ def test_settings_and_rules_are_read(configured):
         ("[supervisor]\nworkers = 'many'", "supervisor.workers: "),
         ("[supervisor]\nworkers = 0", "supervisor.workers: "),
         ("[supervisor]\nwhen_agent_cancels = 'explode'", "supervisor.when_agent_cancels: "),
+        ("[limits]\nmemory_bytes = 1000", "limits.memory_bytes: "),
+        ("[limits]\nmemory = 1", "'memory' in [limits]; did you mean 'memory_bytes'"),
+        ("[retention]\ndays = 0", "retention.days: "),
         ("supervisor = 3", "must be a table"),
         ("[cockpit]\ncolour = 'red'", "'colour' in [cockpit]"),
     ],

@@ -62,6 +62,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         keep_rule=rules.keep,
         settings=configuration.supervisor,
         limits=configuration.limits,
+        retention=configuration.retention,
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,5 +1,6 @@
 """`logs`: what a command has printed, as it came, and as it comes."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from whisper_tui.cli.parsing import Options, Verbs, home_of
@@ -34,10 +35,14 @@ def _logs(options: Options) -> int:
 async def _print(home: "Home", options: Options) -> None:
     from whisper_tui.cli.log_output import Printer
     from whisper_tui.wire.client import RemoteSupervision
+    from whisper_tui.wire.removed import output_was_removed
 
     supervision = await RemoteSupervision.connect(home)
     try:
-        await supervision.record(options.id)
+        record = await supervision.record(options.id)
+        if await output_was_removed(supervision, record):
+            sys.stderr.write(f"whisper-tui: the output of call {record.id} was removed from the disk\n")
+            return
         printer = Printer(supervision, options.id)
         if options.stream == "both":
             await printer.print_both(follow=options.follow)

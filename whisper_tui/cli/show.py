@@ -102,4 +102,5 @@ def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for process in row["background"]:
         yield "left behind", f"pid {process['pid']}{'' if process['alive'] else ' (ended)'}: {process['command']}"
     if row["output"]:
-        yield "output", f"{row['output']['out']:,} bytes, and {row['output']['err']:,} of errors"
+        gone = ", removed from the disk" if row["output_removed"] else ""
+        yield "output", f"{row['output']['out']:,} bytes, and {row['output']['err']:,} of errors{gone}"

@@ -16,7 +16,7 @@ from whisper_tui.model.value import Value
 from whisper_tui.policy.rules import Rules
 from whisper_tui.policy.rules_file import read_rules
 from whisper_tui.policy.tool_lists import allowances, denials
-from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
 from whisper_tui.tui.calling.settings import CallingSettings
 from whisper_tui.tui.grace import GRACE_S, WhichCalls
 
@@ -66,6 +66,7 @@ class Configuration(Value):
     supervisor: SupervisorSettings = SupervisorSettings()
     limits: Limits = NO_LIMITS
     """What each run may use."""
+    retention: RetentionSettings = RetentionSettings()
     cockpit: CockpitSettings = CockpitSettings()
     calling: CallingSettings = CallingSettings()
     keys: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
@@ -91,6 +92,7 @@ def read(home: Home) -> Configuration:
     return Configuration(
         supervisor=_table(path, "supervisor", document, SupervisorSettings),
         limits=_table(path, "limits", document, Limits),
+        retention=_table(path, "retention", document, RetentionSettings),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
         calling=_table(path, "calling", document, CallingSettings),
         keys=_keys(path, document),

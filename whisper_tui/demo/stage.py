@@ -25,7 +25,7 @@ from whisper_tui.model.event import (
     SessionSaid,
     SignalSent,
 )
-from whisper_tui.model.port import HistoryQuery, Supervision, SupervisorStatus
+from whisper_tui.model.port import HistoryQuery, Pruned, Supervision, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
 
@@ -254,6 +254,10 @@ class Stage(Cast, Supervision):
         self._check()
         if self.board.paused is not None:
             self.happen(Resumed(at=self.clock(), by=by))
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """A stage keeps nothing on a disk."""
+        return Pruned(runs=0, bytes=0, kept_runs=len(self.board.calls), kept_bytes=0)
 
     async def status(self) -> SupervisorStatus:
         """How many calls there are of each kind."""

@@ -42,6 +42,15 @@ class SupervisorStatus(Value):
     paused_by: Decider | None = None
 
 
+class Pruned(Value):
+    """What became of recorded output. Bytes are those that it takes of the disk."""
+
+    runs: int
+    bytes: int
+    kept_runs: int
+    kept_bytes: int
+
+
 class Supervision(Protocol):
     """Implemented by the supervisor in process and by the socket client. Errors are `WhisperError`s."""
 
@@ -175,6 +184,10 @@ class Supervision(Protocol):
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
+        ...
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Remove recorded output beyond what the user keeps; never that of a run that is not over."""
         ...
 
     async def status(self) -> SupervisorStatus:

@@ -14,7 +14,7 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
 from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, Resumed, SignalSent, Spawned
 from whisper_tui.model.home import Home
-from whisper_tui.model.port import HistoryQuery, SupervisorStatus
+from whisper_tui.model.port import HistoryQuery, Pruned, SupervisorStatus
 from whisper_tui.model.run import NO_LIMITS, Limits, OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules import NO_RULES, Rule, Rules
@@ -29,8 +29,9 @@ from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.pausing import Pausing
 from whisper_tui.supervisor.pool import Pool
+from whisper_tui.supervisor.retention import Retention
 from whisper_tui.supervisor.sessions import Sessions
-from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
 
 RETURN_S = 60.0
 """Seconds that agents have to come back after the supervisor was restarted."""
@@ -54,6 +55,7 @@ class Supervisor:
         keep_rule: Callable[[Rule], None] | None = None,
         settings: SupervisorSettings | None = None,
         limits: Limits = NO_LIMITS,
+        retention: RetentionSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
@@ -87,6 +89,7 @@ class Supervisor:
             turn_back=self._desk.turn_back,
         )
         self._pausing = Pausing(self._ledger, executor, clock)
+        self._retention = Retention(state / "runs", retention or RetentionSettings(), self._is_open, clock)
         self._waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._absence: asyncio.TimerHandle | None = None
         self._presence: asyncio.Task[None] | None = None
@@ -104,6 +107,7 @@ class Supervisor:
         await self._executor.open()
         await self._pool.open()
         self._pausing.open()
+        self._retention.open()
         self._absence = asyncio.get_running_loop().call_later(RETURN_S, self._sessions.close_absent)
         self._presence = asyncio.create_task(self._watch_agents())
 
@@ -113,6 +117,7 @@ class Supervisor:
             self._absence.cancel()
         if self._presence is not None:
             self._presence.cancel()
+        await self._retention.close()
         await self._pausing.close()
         await self._pool.close()
         await self._executor.close()
@@ -245,7 +250,8 @@ class Supervisor:
         record = self._ledger.call(call_id)
         if record.attempt is None:
             return OutputChunk(data=b"", start=0, size=0, ended=isinstance(record.state, Ended))
-        return self._executor.read_output(_key(record), stream, offset, limit)
+        chunk = self._executor.read_output(_key(record), stream, offset, limit)
+        return chunk.model_copy(update={"ended": False}) if isinstance(record.state, Starting) else chunk
 
     async def output_file(self, call_id: str, stream: Stream) -> str | None:
         """The file that holds all of a stream."""
@@ -287,6 +293,15 @@ class Supervisor:
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
         self._desk.revoke(grant_id, by)
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Remove recorded output beyond what the user keeps."""
+        return await self._retention.prune(dry_run=dry_run)
+
+    def _is_open(self, call_id: str) -> bool:
+        """Every call to which anything can still happen is on the board."""
+        record = self._ledger.board.calls.get(call_id)
+        return record is not None and record.is_open
 
     async def status(self) -> SupervisorStatus:
         """How the supervisor is."""

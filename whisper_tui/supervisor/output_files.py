@@ -103,10 +103,11 @@ class OutputFiles:
 
     def _final_size(self, key: RunKey, stream: Stream) -> int | None:
         """None while the stream can grow; then its size where its files do not show it, else 0."""
-        path = f"{attempt_directory(self._runs, key)}/{layout.DONE}"
+        directory = attempt_directory(self._runs, key)
+        path = f"{directory}/{layout.DONE}"
         version = layout.version_of(path)
         if version is None:
-            return None
+            return None if Path(directory).is_dir() else 0
         try:
             return int(layout.read_json(path)[stream]) if version[2] else 0
         except (OSError, ValueError, KeyError, TypeError):

@@ -24,3 +24,12 @@ class SupervisorSettings(Value):
     """Below this much free disk, only the tail of further output is kept."""
     when_agent_cancels: Literal["keep", "stop"] = "keep"
     """What happens to a running command whose agent no longer waits for it."""
+
+
+class RetentionSettings(Value):
+    """The `[retention]` table of the configuration file: how much recorded output is kept. None: all."""
+
+    days: float | None = Field(default=None, gt=0)
+    """Since a run was over."""
+    gigabytes: float | None = Field(default=None, ge=0)
+    """10^9 bytes that the output of all runs may take of the disk."""

@@ -13,7 +13,7 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import Event
 from whisper_tui.model.home import Home
-from whisper_tui.model.port import HistoryQuery, SupervisorStatus
+from whisper_tui.model.port import HistoryQuery, Pruned, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Claim, Ended, Running
 from whisper_tui.supervisor.executor import RunKey
@@ -193,6 +193,11 @@ class RemoteSupervision:
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
         await self._ask("revoke", grant_id=grant_id, by=by)
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Remove recorded output beyond what the user keeps."""
+        pruned: Pruned = await self._ask("prune", dry_run=dry_run)
+        return pruned
 
     async def status(self) -> SupervisorStatus:
         """How the supervisor is."""

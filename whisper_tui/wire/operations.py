@@ -125,6 +125,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.grants),
             _operation(Supervision.would_cover),
             _operation(Supervision.revoke, "decides"),
+            _operation(Supervision.prune, "decides"),
             _operation(Supervision.status),
             _operation(Supervision.shutdown, "decides"),
             _operation(RowSource.rows),

@@ -9,6 +9,7 @@ from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import Row, call_details, call_row, grant_row
 from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.removed import output_was_removed
 
 RowKind = Literal["list", "ps", "history", "show", "approvals"]
 
@@ -60,7 +61,8 @@ class Rows:
                 return _call_rows(board, shown, (*board.running, *board.unsettled))
             case "show":
                 record = await self._supervision.record(call_id or "")
-                return [call_details(shown(record), board.sessions.get(record.call.session_id))]
+                row = call_details(shown(record), board.sessions.get(record.call.session_id))
+                return [{**row, "output_removed": await output_was_removed(self._supervision, record)}]
             case "approvals":
                 return [
                     grant_row(grant if unmasked else masked_grant(grant), board.sessions.get(grant.session_id))

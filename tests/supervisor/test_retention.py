@@ -1,0 +1,92 @@
+"""Only output goes that is too old or too much, and only of runs that are over; the facts stay."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from whisper_tui.model.run import OutputSizes
+from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.retention import DAY_S, FRESH_S, GIGABYTE, Retention
+from whisper_tui.supervisor.settings import RetentionSettings
+
+NOW = 2_000_000_000.0
+BLOCKS = 64 * 1024
+
+
+def attempt(runs: Path, name: str, *, age_s: float | None) -> Path:
+    """The files of a run that was over so many seconds ago; None: it is not over."""
+    directory = runs / name
+    directory.mkdir(parents=True)
+    (directory / "out").write_bytes(b"x" * BLOCKS)
+    (directory / "spec").write_text("{}")
+    if age_s is not None:
+        (directory / "done").touch()
+        os.utime(directory / "done", (NOW - age_s, NOW - age_s))
+    return directory
+
+
+def retention(runs: Path, *opened: str, days: float | None = None, gigabytes: float | None = None) -> Retention:
+    settings = RetentionSettings(days=days, gigabytes=gigabytes)
+    return Retention(runs, settings, lambda call_id: call_id in opened, lambda: NOW)
+
+
+async def test_what_is_older_than_the_days_goes_and_the_rest_stays(tmp_path: Path) -> None:
+    old, young = attempt(tmp_path, "1.1", age_s=8 * DAY_S), attempt(tmp_path, "2.1", age_s=6 * DAY_S)
+    told = await retention(tmp_path, days=7).prune(dry_run=False)
+    assert (old.exists(), young.exists()) == (False, True)
+    assert (told.runs, told.kept_runs) == (1, 1)
+    assert told.bytes >= BLOCKS and told.kept_bytes >= BLOCKS
+
+
+async def test_of_what_is_too_much_the_oldest_goes_until_it_fits(tmp_path: Path) -> None:
+    kept = [attempt(tmp_path, f"{number}.1", age_s=(10 - number) * DAY_S) for number in range(1, 5)]
+    told = await retention(tmp_path, gigabytes=2.5 * BLOCKS / GIGABYTE).prune(dry_run=False)
+    assert [directory.exists() for directory in kept] == [False, False, True, True]
+    assert (told.runs, told.kept_runs) == (2, 2)
+
+
+@pytest.mark.parametrize("limit", [{"days": 0.001}, {"gigabytes": 0}])
+async def test_what_is_not_over_stays_whatever_its_age_and_size(tmp_path: Path, limit: dict[str, float]) -> None:
+    running = attempt(tmp_path, "1.1", age_s=None)
+    unsettled = attempt(tmp_path, "2.1", age_s=100 * DAY_S)
+    earlier_attempt = attempt(tmp_path, "3.1", age_s=100 * DAY_S)
+    just_over = attempt(tmp_path, "4.1", age_s=FRESH_S / 2)
+    over = attempt(tmp_path, "5.1", age_s=100 * DAY_S)
+    told = await retention(tmp_path, "2", "3", **limit).prune(dry_run=False)
+    assert all(directory.exists() for directory in (running, unsettled, earlier_attempt, just_over))
+    assert (told.runs, over.exists()) == (1, False)
+
+
+async def test_a_dry_run_says_the_same_and_removes_nothing(tmp_path: Path) -> None:
+    old = attempt(tmp_path, "1.1", age_s=8 * DAY_S)
+    said = await retention(tmp_path, days=7).prune(dry_run=True)
+    assert old.exists() and said.runs == 1
+    assert await retention(tmp_path, days=7).prune(dry_run=False) == said
+
+
+async def test_without_settings_everything_is_kept(tmp_path: Path) -> None:
+    old = attempt(tmp_path, "1.1", age_s=10_000 * DAY_S)
+    assert (await retention(tmp_path).prune(dry_run=False)).runs == 0
+    assert old.exists()
+
+
+async def test_what_is_no_run_is_left_alone_and_no_link_is_followed(tmp_path: Path) -> None:
+    runs, elsewhere = tmp_path / "runs", attempt(tmp_path / "elsewhere", "9.1", age_s=100 * DAY_S)
+    attempt(runs, "rehearsal", age_s=100 * DAY_S)
+    (runs / "7.1").symlink_to(elsewhere)
+    inside = attempt(runs, "8.1", age_s=100 * DAY_S)
+    (inside / "link").symlink_to(elsewhere / "out")
+    told = await retention(runs, days=1).prune(dry_run=False)
+    assert told.runs == 1 and not inside.exists()
+    assert (elsewhere / "out").exists() and (runs / "rehearsal" / "out").exists()
+
+
+async def test_output_that_was_removed_is_empty_and_at_its_end(tmp_path: Path) -> None:
+    files, key = OutputFiles(tmp_path), RunKey("1", 1)
+    attempt(tmp_path, "1.1", age_s=8 * DAY_S)
+    assert files.sizes(key) == OutputSizes(out=BLOCKS)
+    await retention(tmp_path, days=7).prune(dry_run=False)
+    chunk = files.read_output(key, "out", 0, 100)
+    assert (chunk.data, chunk.size, chunk.ended) == (b"", 0, True)

@@ -1,0 +1,124 @@
+"""Keeping no more output than the user wants: whole runs are removed from the disk, the oldest first; facts stay."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from whisper_tui.model.port import Pruned
+from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.settings import RetentionSettings
+
+DAY_S = 86_400.0
+GIGABYTE = 1_000_000_000
+EVERY_S = 3600.0
+"""Seconds between two looks at the disk."""
+FRESH_S = 600.0
+"""A run that was over only so many seconds ago is kept, whatever its size: its answer may still be being read."""
+_BLOCK = 512
+
+_log = logging.getLogger(__name__)
+
+
+class _Kept(NamedTuple):
+    """The files of one attempt."""
+
+    settled_at: float
+    """Seconds since the epoch; 0: it is not over."""
+    bytes: int
+    """What they take of the disk."""
+    path: str
+
+
+class Retention:
+    """Removes the files of runs that are over and that are too old or too many."""
+
+    def __init__(
+        self, runs: Path, settings: RetentionSettings, is_open: Callable[[str], bool], clock: Callable[[], float]
+    ) -> None:
+        """`is_open`: whether anything can still happen to the call with an id; it is asked from another thread."""
+        self._runs = runs
+        self._settings = settings
+        self._is_open = is_open
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Look now, and every hour, where something is set."""
+        if self._settings != RetentionSettings():
+            self._task = asyncio.create_task(self._keep_house())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def prune(self, *, dry_run: bool) -> Pruned:
+        """Remove what is too old or too much, and say how much that was; `dry_run`: say it only."""
+        return await asyncio.to_thread(self._prune, dry_run)
+
+    async def _keep_house(self) -> None:
+        while True:
+            pruned = await self.prune(dry_run=False)
+            if pruned.runs:
+                _log.info("removed the output of %d runs, %d bytes", pruned.runs, pruned.bytes)
+            await asyncio.sleep(EVERY_S)
+
+    def _prune(self, dry_run: bool) -> Pruned:
+        attempts = sorted(self._attempts())
+        left, removed, freed = sum(each.bytes for each in attempts), 0, 0
+        for each in attempts:
+            if not self._is_due(each, left) or not (dry_run or _remove(each.path)):
+                continue
+            removed += 1
+            freed += each.bytes
+            left -= each.bytes
+        return Pruned(runs=removed, bytes=freed, kept_runs=len(attempts) - removed, kept_bytes=left)
+
+    def _is_due(self, attempt: _Kept, left: int) -> bool:
+        days, gigabytes, age = self._settings.days, self._settings.gigabytes, self._clock() - attempt.settled_at
+        if not attempt.settled_at or age < FRESH_S:
+            return False
+        return (days is not None and age > days * DAY_S) or (gigabytes is not None and left > gigabytes * GIGABYTE)
+
+    def _attempts(self) -> Iterator[_Kept]:
+        try:
+            entries = list(os.scandir(self._runs))
+        except OSError:
+            return
+        for entry in entries:
+            call_id, _, attempt = entry.name.rpartition(".")
+            if not attempt.isdecimal() or not call_id.isdecimal() or not entry.is_dir(follow_symlinks=False):
+                continue
+            settled_at = 0.0 if self._is_open(call_id) else _settled_at(entry.path)
+            yield _Kept(settled_at, _bytes_of(entry.path), entry.path)
+
+
+def _settled_at(directory: str) -> float:
+    found = layout.version_of(f"{directory}/{layout.DONE}")
+    return 0.0 if found is None else found[1] / 1e9
+
+
+def _bytes_of(directory: str) -> int:
+    total = 0
+    try:
+        for entry in os.scandir(directory):
+            total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+    except OSError:
+        return total
+    return total
+
+
+def _remove(directory: str) -> bool:
+    """What says that it is over goes last, so that what was begun is finished the next time. Returns: is it gone?"""
+    try:
+        for entry in sorted(os.scandir(directory), key=lambda entry: entry.name == layout.DONE):
+            layout.remove(entry.path)
+        Path(directory).rmdir()
+    except OSError as error:
+        _log.warning("the output in %s cannot be removed: %s", directory, error.strerror)
+        return False
+    return True
