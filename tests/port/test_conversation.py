@@ -1,0 +1,49 @@
+"""What is said in a session: kept in order, bounded, and only where somebody listens."""
+
+from contextlib import aclosing
+
+import pytest
+
+from tests.outside import outside_only
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import SessionHello
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.event import LONGEST_SAID
+
+pytestmark = outside_only
+
+MODEL = Decider(surface="agent", who="some/model")
+ADA = Decider(surface="cockpit", who="ada")
+
+
+async def test_a_conversation_is_seen_by_whoever_comes_later(desk):
+    session = await desk.port.open_session(SessionHello(name="talker", root=desk.session.root, hears=True))
+    assert session.hears
+    await desk.port.say(session.id, "I am done.", MODEL)
+    await desk.port.say(session.id, "Now the tests\n⏳", ADA)
+    board = Board()
+    async with aclosing(desk.port.watch()) as events:
+        async for batch in events:
+            board.apply_all(batch)
+            if len(board.said.get(session.id, ())) == 2:
+                break
+    assert [(said.text, said.by) for said in board.said[session.id]] == [
+        ("I am done.", MODEL),
+        ("Now the tests\n⏳", ADA),
+    ]
+
+
+async def test_nothing_is_said_to_an_agent_that_does_not_listen_or_is_gone(desk):
+    await desk.port.say(desk.session.id, "I work.", MODEL)
+    with pytest.raises(Refused, match="does not listen"):
+        await desk.port.say(desk.session.id, "Stop", ADA)
+    await desk.port.close_session(desk.session.id, "done")
+    with pytest.raises(Refused, match="is closed"):
+        await desk.port.say(desk.session.id, "I work.", MODEL)
+
+
+@pytest.mark.parametrize("text", ["", "x" * (LONGEST_SAID + 1)])
+async def test_what_is_said_has_bounds(desk, text):
+    with pytest.raises(InvalidRequest, match="characters"):
+        await desk.port.say(desk.session.id, text, MODEL)
