@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.transports.doorway import ECHO, RESULT
 from whisper_tui.transports.goodbye import METHOD as GOODBYE_METHOD
 
@@ -82,3 +84,17 @@ async def test_a_supervisor_that_stops_says_goodbye_answers_nothing_and_keeps_th
         assert goodbye["params"] == {"heard": 3}, "initialize, initialized, the call"
         assert await agent.reader.read() == b""
     assert bench.supervisor._ledger.board.sessions["s1"].closed_at is None
+
+
+async def test_the_hello_says_how_long_the_agent_waits(doorway, desk):
+    async with doorway.lines(doorway.hello() | {"wait_s": 0.05}) as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        result = (await agent.receive_answer(1))["result"]
+    assert result["structuredContent"]["status"] == "pending_approval"
+
+
+@pytest.mark.parametrize("wait_s", [0, -1, "long", True, 1e9])
+async def test_a_hello_with_an_impossible_wait_is_refused(doorway, wait_s):
+    async with doorway.lines(doorway.hello() | {"wait_s": wait_s}) as agent:
+        assert "no number of seconds to wait" in agent.greeting["error"]["message"]

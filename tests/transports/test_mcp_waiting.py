@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.transports.doorway import ECHO, RESULT, Doorway
-from whisper_tui.model.call import ClientInfo
 from whisper_tui.model.event import AgentReturned, Event
+from whisper_tui.model.state import Held, Queued, Starting, Waiting
 from whisper_tui.supervisor.settings import SupervisorSettings
-from whisper_tui.transports.client_habits import LONG_WAIT_S, UNKNOWN_WAIT_S, patience
+from whisper_tui.tools.pending import pending
 from whisper_tui.transports.mcp import McpDoor
+from whisper_tui.transports.mcp_calls import Calls
 
 
 @pytest.fixture
@@ -32,8 +33,7 @@ def status(result):
 
 
 def only_call(bench):
-    (call_id,) = bench.supervisor._ledger.board.calls
-    return call_id
+    return "".join(bench.supervisor._ledger.board.calls)
 
 
 async def test_a_call_that_nobody_decides_about_is_answered_with_a_ticket_and_its_result_fetched_with_it(
@@ -110,6 +110,40 @@ async def test_a_tool_of_its_own_is_carried_out_while_nobody_listens_and_its_res
         await bench.state("1", "ended")
         final = await client.call_tool("wait", {"ticket": "1"})
     assert final.content[0].text == "from outside"
+
+
+async def test_an_end_in_the_moment_in_which_the_time_is_over_is_told_as_the_end(doorway, desk, bench, monkeypatch):
+    waited = Calls.answer
+
+    async def unlucky(self, call, seconds):
+        if seconds == 0:
+            await bench.deny(call.call_id, "no")
+            return None
+        return await waited(self, call, seconds)
+
+    async with doorway.client() as client:
+        first = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await desk.waiting()
+        monkeypatch.setattr(Calls, "answer", unlucky)
+        result = await client.call_tool("wait", {"ticket": "1", "wait_s": 0})
+        assert "Denied by the human" in result.content[0].text
+        await first
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        (Waiting(since=1), "pending_approval"),
+        (Held(since=1), "approved"),
+        (Queued(since=1), "approved"),
+        (Starting(attempt=1, since=1), "running"),
+    ],
+)
+async def test_where_a_call_stands_is_told_in_one_word_and_a_sentence(bench, state, status):
+    call_id = await bench.submit(await bench.session(), "true")
+    said = pending((await bench.record(call_id)).model_copy(update={"state": state}))
+    assert (said["status"], said["ticket"]) == (status, call_id)
+    assert said["message"].endswith(".") and "wait" in said["next"]
 
 
 async def test_a_task_can_be_waited_for_by_its_number(doorway, desk, bench):
@@ -251,41 +285,3 @@ async def test_where_the_user_wants_it_a_run_is_stopped_when_its_agent_cancels(b
         await bench.state("1", "running")
         agent.cancel(1)
         assert (await desk.left()).stopping is True
-
-
-async def test_the_hello_says_how_long_the_agent_waits(doorway, desk):
-    async with doorway.lines(doorway.hello() | {"wait_s": 0.05}) as agent:
-        await agent.initialize()
-        agent.call(1, "execute_command", ECHO)
-        result = (await agent.receive_answer(1))["result"]
-    assert result["structuredContent"]["status"] == "pending_approval"
-
-
-@pytest.mark.parametrize("wait_s", [0, -1, "long", True, 1e9])
-async def test_a_hello_with_an_impossible_wait_is_refused(doorway, wait_s):
-    async with doorway.lines(doorway.hello() | {"wait_s": wait_s}) as agent:
-        assert "no number of seconds to wait" in agent.greeting["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "progress", "seconds"),
-    [
-        ("opencode", "1.18.33", True, 50),
-        ("codex-mcp-client", "0.169.0", True, 280),
-        ("gemini-cli-mcp-client", "0.61.0", False, 570),
-        ("claude-code", "2.1.329", True, LONG_WAIT_S),
-        ("claude-code", "2.2.0", True, LONG_WAIT_S),
-        ("claude-code", "2.1.329", False, 280),
-        ("claude-code", "2.1.197", True, 280),
-        ("claude-code", "next", True, 280),
-        ("mcp", "0.1.0", False, 280),
-        ("mcp-inspector", "2.12.0", False, UNKNOWN_WAIT_S),
-        ("something else", "1", True, UNKNOWN_WAIT_S),
-    ],
-)
-def test_each_client_is_answered_before_it_gives_up(name, version, progress, seconds):
-    assert patience(ClientInfo(name=name, version=version), progress=progress) == seconds
-
-
-def test_a_client_that_has_not_said_who_it_is_is_taken_for_an_impatient_one():
-    assert patience(None, progress=True) == UNKNOWN_WAIT_S

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.errors import UnknownCall
-from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Held, Queued, Unjudged, Waiting
 from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.failure import ToolFailure
 
@@ -32,10 +32,10 @@ def _standing(record: CallRecord) -> tuple[Standing, str]:
     match record.state:
         case Unjudged() | Waiting():
             return "pending_approval", "Not approved yet, and nothing has run: no human has decided about it so far."
-        case _ if record.process is None and record.function is None:
+        case Held() | Queued():
             return "approved", "It is approved and has not started yet: there is no result so far."
         case _:
-            return "running", "It is running and has not ended: there is no result so far."
+            return "running", "It has started and has not ended: there is no result so far."
 
 
 async def own_call(context: ToolContext, ticket: str) -> CallRecord:

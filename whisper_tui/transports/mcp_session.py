@@ -14,6 +14,7 @@ from whisper_tui import __version__
 from whisper_tui.model.call import ClientInfo
 from whisper_tui.model.command import digest
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import Ended
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
 from whisper_tui.tools.arguments import check_arguments
 from whisper_tui.tools.room import Room
@@ -27,6 +28,9 @@ from whisper_tui.transports.mcp_progress import Overview
 
 LONGEST_NAME = 100
 """Characters of what a client says about itself."""
+
+RENDERED_WITHIN_S = 10.0
+"""Seconds in which the answer to a call that has ended is made."""
 
 Context = ServerRequestContext[Any, Any]
 
@@ -131,10 +135,14 @@ class McpSession:
         bound = self._bound(ctx)
         try:
             answer = await self._follow(ctx, call, bound if wait_s is None else min(wait_s, bound))
+            record = await self._supervision.record(call.call_id)
+            if answer is None and isinstance(record.state, Ended):
+                # It ended in the very moment in which the time was over.
+                answer = await self._calls.answer(call, RENDERED_WITHIN_S)
         except WhisperError as error:
             return failed_by(call.tool, error, call.call_id)
         if answer is None:
-            return still_open(await self._supervision.record(call.call_id))
+            return still_open(record)
         return answered(answer, call.call_id, self._room())
 
     async def _follow(self, ctx: Context, call: Followed, seconds: float) -> Answer | None:

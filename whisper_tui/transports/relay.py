@@ -19,6 +19,7 @@ from types import FrameType
 
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
 from whisper_tui.transports.goodbye import heard_before
+from whisper_tui.transports.relay_lines import lines_of
 from whisper_tui.transports.relay_memory import Memory, Message, client_name, parsed
 
 VERSION = 1
@@ -70,7 +71,7 @@ def run_relay(
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
-        for line in _lines(lambda: os.read(stdin, 1 << 18)):
+        for line in lines_of(lambda: os.read(stdin, 1 << 18)):
             relay.send(line)
     except (_Leave, BrokenPipeError):
         pass
@@ -179,7 +180,7 @@ class Relay:
         """Say hello and repeat what a new supervisor must know. Raises `WhisperError`, `OSError`."""
         try:
             connection.settimeout(HELLO_S)
-            lines = _lines(lambda: connection.recv(1 << 18))
+            lines = lines_of(lambda: connection.recv(1 << 18))
             connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
             answer = parsed(next(lines, b"")) or {}
             if not answer.get("ok"):
@@ -288,19 +289,6 @@ def _refusal(error: object) -> WhisperError | OSError:
     if not isinstance(error, dict):
         return ConnectionResetError("the supervisor did not answer the greeting")
     return error_from(str(error.get("kind", "")), str(error.get("message", "")), str(error.get("hint", "")))
-
-
-def _lines(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Lines without their ends; an unfinished last one and empty ones are left out."""
-    held = bytearray()
-    while data := read():
-        searched = len(held)
-        held += data
-        while (end := held.find(b"\n", searched)) >= 0:
-            line, searched = bytes(held[:end]), 0
-            del held[: end + 1]
-            if line.strip():
-                yield line
 
 
 def _is_text(variable: str) -> bool:
