@@ -7,8 +7,8 @@ from whisper_tui.model.run import Stream
 from whisper_tui.tui.output.reader import ReadOutput, StreamReader
 from whisper_tui.tui.output.rows import CHUNK, Row, Window
 from whisper_tui.tui.output.run_output import STREAMS
+from whisper_tui.tui.output.shown import DRAWN, Measure, Shown, one_line
 from whisper_tui.tui.output.times import TimeIndex
-from whisper_tui.tui.output.view import DRAWN, Measure, Shown, one_line
 
 BLOCKS_AT_ONCE = 2
 """Pieces of the time index that are read before keys and drawing get their turn."""

@@ -12,7 +12,7 @@ from whisper_tui.tui.output.needle import Needle
 from whisper_tui.tui.output.pens import NO_STYLE, Pens
 from whisper_tui.tui.output.rows import HEX_ROW, Row
 from whisper_tui.tui.output.sgr import PLAIN, Pen, Run, read_line
-from whisper_tui.tui.output.view import DRAWN, Shown
+from whisper_tui.tui.output.shown import DRAWN, Shown
 
 KEPT_LINES = 400
 """Drawn rows that are remembered."""

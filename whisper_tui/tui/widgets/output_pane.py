@@ -11,8 +11,9 @@ from whisper_tui.tui.output.painter import looks_binary
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.reader import ReadOutput
 from whisper_tui.tui.output.rows import ByteWindow
+from whisper_tui.tui.output.shown import Shown, View
 from whisper_tui.tui.output.times import TimeIndex
-from whisper_tui.tui.output.view import OutputView, Shown, View
+from whisper_tui.tui.output.view import OutputView
 from whisper_tui.tui.widgets.rows_pane import SIDEWAYS, RowsPane
 from whisper_tui.tui.words import told
 

@@ -1,7 +1,7 @@
 """What stands around output in its pane: the title line, and where the bar on the right has its thumb."""
 
 from whisper_tui.tui.output.finder import Finder
-from whisper_tui.tui.output.view import View
+from whisper_tui.tui.output.shown import View
 from whisper_tui.tui.spans import Line, Role, Span, width_of
 from whisper_tui.tui.words import size
 

@@ -11,8 +11,8 @@ from whisper_tui.tui.output.painter import Painter
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.reader import ReadOutput
 from whisper_tui.tui.output.sgr import pen_after
+from whisper_tui.tui.output.shown import Shown, View
 from whisper_tui.tui.output.times import TimeIndex
-from whisper_tui.tui.output.view import Shown, View
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span, width_of
 from whisper_tui.tui.widgets.drawn import base_style, drawn
 from whisper_tui.tui.widgets.pane_frame import bar, title_line
