@@ -40,8 +40,8 @@ screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 bench: $(DEVELOPS) ## measure every promise and write the table in benchmarks/README.md
 	@$(BIN)/python benchmarks/run_all.py
 
-clean: ## remove the virtual environment, caches and built packages
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist snapshot_report.html
+clean: ## remove the virtual environment, the agent clients, caches and built packages
+	rm -rf $(VENV) .clients .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist snapshot_report.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
