@@ -1,11 +1,12 @@
 """The agents' own shells: a hook asks, a human decides, and exec stands for the command."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,14 @@ import pytest
 
 from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
 from tests.outside import outside_only
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.command import Shell as ShellCommand
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny
+from whisper_tui.wire.client import RemoteSupervision
 
 pytestmark = outside_only
+
+HUMAN = Decider(surface="library", who="tester")
 
 
 class Shell:
@@ -59,15 +66,24 @@ class Shell:
             lambda: next((row["id"] for row in self.instance.rows("list") if row["state"] == "waiting"), None)
         )
 
-    def approved(self, command: str, *options: str) -> list[str]:
+    def approved(self, command: str) -> list[str]:
         """Ask about a command, have it approved, and return what the agent is given to run."""
         asking = self.ask(command)
-        self.decide("approve", self.waiting(), *options)
+        self.approve(self.waiting())
         return rewritten(finished(asking)).split()
 
-    def decide(self, *words: str) -> None:
-        answer = self.instance.run(*words)
-        assert answer.returncode == 0, answer.stderr
+    def approve(self, call_id: str, command: str | None = None) -> None:
+        asyncio.run(self._decide(call_id, lambda spec: Approve(edited=command and _with(spec, command))))
+
+    def deny(self, call_id: str, reason: str) -> None:
+        asyncio.run(self._decide(call_id, lambda _: Deny(reason=reason)))
+
+    async def _decide(self, call_id: str, decision: Callable[[CommandSpec], Decision]) -> None:
+        """From this process itself: whatever it starts descends from the agent that it plays, and may not."""
+        door = await RemoteSupervision.connect(self.instance.home)
+        record = await door.record(call_id)
+        await door.decide(call_id, decision(record.spec), HUMAN, record.seen_digest())
+        await door.close()
 
     def row(self, call_id: str) -> Any:
         return self.instance.rows("show", call_id)
@@ -81,6 +97,10 @@ class Shell:
 @pytest.fixture
 def shell(instance: Instance) -> Iterator[Shell]:
     yield Shell(instance)
+
+
+def _with(spec: CommandSpec, text: str) -> CommandSpec:
+    return spec.model_copy(update={"command": ShellCommand(text=text)})
 
 
 def finished(process: "subprocess.Popen[bytes]") -> Any:
@@ -112,7 +132,7 @@ def test_an_approved_command_runs_where_and_how_the_agent_wanted_it(shell: Shell
 
 def test_an_edited_command_runs_instead_and_the_model_is_told(shell: Shell) -> None:
     asking = shell.ask("echo asked")
-    shell.decide("approve", shell.waiting(), "--command", "echo edited")
+    shell.approve(shell.waiting(), "echo edited")
     answer = finished(asking)
     assert shell.run(rewritten(answer).split()).stdout == b"edited\n"
     assert "What ran: echo edited" in answer["hookSpecificOutput"]["additionalContext"]
@@ -120,7 +140,7 @@ def test_an_edited_command_runs_instead_and_the_model_is_told(shell: Shell) -> N
 
 def test_a_denied_command_never_runs_and_the_reason_is_told_word_for_word(shell: Shell) -> None:
     asking = shell.ask("touch ran")
-    shell.decide("deny", shell.waiting(), "--reason", "use make test instead")
+    shell.deny(shell.waiting(), "use make test instead")
     assert "use make test instead" in reason(finished(asking))
     assert not (shell.instance.workspace / "ran").exists()
 
@@ -131,14 +151,14 @@ def test_at_its_deadline_the_hook_says_no_and_the_same_command_goes_on_waiting(s
     assert (shell.row("1")["state"], shell.row("1")["agent_gave_up"]) == ("waiting", "the hook's time was over")
     asking = shell.ask("echo late")
     shell.instance.until(lambda: shell.row("1")["agent_gave_up"] is None)
-    shell.decide("approve", "1")
+    shell.approve("1")
     assert shell.run(rewritten(finished(asking)).split()).stdout == b"late\n"
     assert len(shell.instance.rows("history")) == 1
 
 
 def test_a_command_that_was_approved_meanwhile_runs_when_the_agent_asks_again(shell: Shell) -> None:
     finished(shell.ask("echo late", "--deadline", "1"))
-    shell.decide("approve", "1")
+    shell.approve("1")
     assert shell.row("1")["state"] == "held"
     assert shell.run(rewritten(finished(shell.ask("echo late"))).split()).stdout == b"late\n"
 
@@ -157,14 +177,14 @@ def test_a_hook_waits_over_the_death_of_the_supervisor(shell: Shell) -> None:
     call_id = shell.waiting()
     shell.instance.kill_supervisor(signal.SIGKILL)
     shell.instance.until(lambda: shell.row(call_id)["state"] == "waiting")
-    shell.decide("approve", call_id)
+    shell.approve(call_id)
     assert shell.run(rewritten(finished(asking)).split()).stdout == b"survived\n"
     assert len(shell.instance.rows("history")) == 1
 
 
 def test_two_hooks_of_one_call_are_one_call(shell: Shell) -> None:
     first, second = shell.ask("echo once", tool_use_id="toolu"), shell.ask("echo once", tool_use_id="toolu")
-    shell.decide("approve", shell.waiting())
+    shell.approve(shell.waiting())
     assert rewritten(finished(first)) == rewritten(finished(second))
     assert len(shell.instance.rows("history")) == 1
 
@@ -204,15 +224,22 @@ def test_wrong_words_are_a_refusal_too(shell: Shell) -> None:
 
 def test_gemini_is_told_behind_the_result_what_its_own_words_about_a_change_mean(shell: Shell) -> None:
     asking = shell.ask("echo asked", client="gemini")
-    shell.decide("approve", shell.waiting(), "--command", "echo edited")
+    shell.approve(shell.waiting(), "echo edited")
     command = finished(asking)["hookSpecificOutput"]["tool_input"]["command"]
     after = shell.ask(command, client="gemini", hook_event_name="AfterTool")
     assert "What ran: echo edited" in finished(after)["hookSpecificOutput"]["additionalContext"]
 
 
+def test_the_shell_of_gemini_may_substitute_though_our_tool_of_that_name_may_not(shell: Shell) -> None:
+    asking = shell.ask("echo $(echo inner)", client="gemini")
+    shell.approve(shell.waiting())
+    command = finished(asking)["hookSpecificOutput"]["tool_input"]["command"]
+    assert shell.run(command.split()).stdout == b"inner\n"
+
+
 def test_an_agent_that_runs_what_is_approved_itself_is_given_the_command(shell: Shell) -> None:
     asking = shell.ask("echo mine", "--agent-runs")
-    shell.decide("approve", shell.waiting())
+    shell.approve(shell.waiting())
     assert rewritten(finished(asking)) == "echo mine"
     assert shell.row("1")["ending"] == "handed_over"
 
@@ -235,7 +262,7 @@ def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
             "tool_input": {"command": "touch ran"},
         }
         asking = shell.hook(json.dumps(content).encode(), "claude", CLAUDE_PID=str(stranger.pid))
-        shell.decide("approve", shell.waiting())
+        shell.approve(shell.waiting())
         ran = shell.run(rewritten(finished(asking)).split())
         assert ran.returncode == 126 and b"another session" in ran.stderr
         assert not (shell.instance.workspace / "ran").exists()
@@ -279,7 +306,7 @@ def test_it_dies_of_the_signal_that_the_command_died_of(shell: Shell) -> None:
 
 def test_for_opencode_it_ends_with_the_code_of_the_signal_because_that_hangs_on_signals(shell: Shell) -> None:
     asking = shell.ask("kill -KILL $$", client="opencode", tool_name="bash")
-    shell.decide("approve", shell.waiting())
+    shell.approve(shell.waiting())
     assert shell.run(finished(asking)["command"].split()).returncode == 137
 
 

@@ -30,7 +30,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         if applies(rule, question) and reaches(rule, command, seen):
             reason = rule.justification or f"the rule {rule.name!r} denies this command"
             return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
-    if question.tool in REFUSES_SUBSTITUTION and seen.expands:
+    if question.tool in REFUSES_SUBSTITUTION and not question.own_shell and seen.expands:
         reason = f"{question.tool} takes no command or process substitution: $(…), `…`, <(…), >(…)"
         return Verdict(kind="refuse", reason=reason, rule="no substitution", risks=risks)
     asked = _asked(question, rules, seen, risks)

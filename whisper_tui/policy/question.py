@@ -17,6 +17,8 @@ class Question:
     description: str
     resolved: Resolved
     tool: str = ""
+    own_shell: bool = False
+    """Whether it is a tool of the agent's own: one of ours that is called like it has a contract of its own."""
     trust: Trust = "untrusted_external"
     now: float = 0.0
     """Seconds since the epoch: whether a remembered approval still holds."""

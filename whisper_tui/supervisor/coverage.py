@@ -54,4 +54,5 @@ def _question(record: CallRecord, root: str) -> Question:
         description=record.call.description,
         resolved=record.resolved or Resolved(),
         tool=record.call.tool,
+        own_shell=record.call.ticket is not None,
     )

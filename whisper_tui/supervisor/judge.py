@@ -54,6 +54,7 @@ class Judge:
             description=call.description,
             resolved=resolved,
             tool=call.tool,
+            own_shell=call.ticket is not None,
             trust=session.trust if session else "untrusted_external",
             now=self._clock(),
         )

@@ -129,7 +129,7 @@ def _hello(
         f'"client":{quoted(client)}',
         f'"input":{quoted(asked.decode("utf-8", "replace"))}',
         f'"nonce":"{os.urandom(12).hex()}"',
-        f'"pid":{agent_pid(os.environ)}',
+        f'"pid":{agent_pid(client, os.environ)}',
         f'"environment":{{{environment}}}',
         f'"launcher":[{",".join(map(quoted, launcher))}]',
         f'"places":[{",".join(map(quoted, places))}]',
@@ -151,9 +151,9 @@ def _variables(environ: "Mapping[str, str]") -> list[tuple[str, str]]:
     return found
 
 
-def agent_pid(environ: "Mapping[str, str]") -> int:
+def agent_pid(client: str, environ: "Mapping[str, str]") -> int:
     """The agent's process: it says so, or is the parent, or the parent of the shell that it put between."""
-    said = environ.get("CLAUDE_PID", "")
+    said = environ.get("CLAUDE_PID", "") if client == "claude" else ""
     if said.isascii() and said.isdigit():
         return int(said)
     parent = os.getppid()
