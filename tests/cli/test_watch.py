@@ -261,3 +261,19 @@ async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:
     assert "Nothing was done: call 7 no longer waits as it was read out." in said
     assert isinstance(play.stage.board.calls["7"].state, Waiting)
     await asyncio.sleep(0)
+
+
+async def test_news_of_an_own_decision_that_come_before_its_answer_leave_nothing_between() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    decide = play.stage.decide
+
+    async def decides_and_tells_first(*decision: object) -> None:
+        await decide(*decision)
+        assert not desk.gone()
+        desk.news()
+
+    play.stage.decide = decides_and_tells_first
+    await answer(desk, clock, "approve")
+    assert "Call 7 is approved." in said
+    assert desk.shown is not None and desk.shown.id == "8" and not desk.between

@@ -45,6 +45,8 @@ class Desk:
         self._edited: CommandSpec | None = None
         self._deny_asked = False
         self._skipped: set[str] = set()
+        self._sending = False
+        """Whether a decision is on its way: its own news may overtake the answer to it."""
         self.shown: CallRecord | None = None
         """The call as it was read out. None: the desk is empty."""
         self.board = Board()
@@ -67,7 +69,7 @@ class Desk:
     def gone(self) -> bool:
         """Whether the call on the desk was decided elsewhere, or is another one by now."""
         shown = self.shown
-        if shown is None:
+        if shown is None or self._sending:
             return False
         now = self.board.calls.get(shown.id)
         return now is None or not isinstance(now.state, Waiting) or now.seen_digest() != shown.seen_digest()
@@ -178,7 +180,11 @@ class Desk:
     async def _send(self, record: CallRecord, decision: Decision) -> None:
         if self.supervision is None:
             raise InvalidRequest("the supervisor cannot be reached now", hint="Nothing is lost; answer again later")
-        await self.supervision.decide(record.id, decision, self._me, record.seen_digest())
+        self._sending = True
+        try:
+            await self.supervision.decide(record.id, decision, self._me, record.seen_digest())
+        finally:
+            self._sending = False
         self._skipped.discard(record.id)
         self._say(f"Call {record.id} is {'approved' if isinstance(decision, Approve) else 'denied'}.")
         self.board.waiting.pop(record.id, None)
