@@ -62,6 +62,12 @@ class Cockpit:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
+    async def choose(self, label: str) -> None:
+        """Choose a command in the palette, by its label and its key."""
+        await self.press("ctrl+p", *label.partition("  (")[0])
+        await self.sees(label)
+        await self.press("enter")
+
     async def until(self, condition: Callable[[], Any]) -> None:
         """Wait for a condition, bounded."""
         for _ in range(PATIENCE):

@@ -167,9 +167,9 @@ async def test_clicks_mark_and_confirm() -> None:
 async def test_the_palette_marks_and_reviews() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
-        await seat.press("ctrl+p", *"Mark alike", "enter")
+        await seat.choose("Mark alike  (r)")
         await seat.sees("1 call marked")
-        await seat.press("ctrl+p", *"Decide marked", "enter")
+        await seat.choose("Decide marked  (R)")
         await seat.sees("Decide about 1 call")
 
 

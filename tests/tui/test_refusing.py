@@ -109,5 +109,5 @@ async def test_a_click_and_the_palette_open_it_too() -> None:
         await seat.sees("Never in the session", "as long as it is open")
         await seat.press("escape")
         await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        await seat.press("ctrl+p", *"Never", "enter")
+        await seat.choose("Never  (N)")
         await seat.sees("Never in the session")

@@ -141,7 +141,7 @@ async def test_a_click_and_the_palette_open_it_too() -> None:
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         await seat.until(lambda: seat.selected == "2")
         seat.play.clock.advance(1)
-        await seat.press("ctrl+p", *"Approve more", "enter")
+        await seat.choose("Approve more  (A)")
         await seat.sees("Approve call 2, and more")
         assert seat.app.screen.query_one(OptionList).highlighted == 0
 

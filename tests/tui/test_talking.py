@@ -77,5 +77,5 @@ async def test_without_a_conversation_it_says_how_to_have_one() -> None:
 
 async def test_the_palette_opens_the_conversation_of_an_agent_that_has_not_asked_for_anything() -> None:
     async with cockpit(talkative()) as seat:
-        await seat.press("ctrl+p", *"Conversation", "enter")
+        await seat.choose("Conversation  (P)")
         await seat.sees("The session site builder")

@@ -57,7 +57,7 @@ async def test_the_palette_takes_an_approval_back() -> None:
         await seat.select(RISKY)
         await seat.press("a")
         await seat.sees("is approved in")
-        await seat.press("ctrl+p", *"take back", "enter")
+        await seat.choose("Take back  (u)")
         await seat.sees(f"Call {RISKY} is not approved")
 
 
