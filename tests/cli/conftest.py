@@ -14,6 +14,7 @@ import pytest
 
 from whisper_tui.model.home import Home
 from whisper_tui.supervisor.state_directory import is_occupied
+from whisper_tui.wire.asking import asking
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
@@ -84,7 +85,10 @@ class Instance:
     def close(self) -> None:
         """End everything."""
         if connect(self.home) is not None:
-            self.run("stop", "--end-runs")
+            # A child of this process may not: this process is the agent whose hooks the tests start.
+            with asking(self.home, start=False) as supervisor:
+                supervisor.ask("shutdown", end_runs=True)
+                supervisor.until_closed()
         self.kill_supervisor(signal.SIGTERM)
         for process in self._started:
             process.kill()

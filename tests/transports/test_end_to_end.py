@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from whisper_tui.config import find_home
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.wire.client import RemoteSupervision
 
 PATIENCE_S = 60
 FOUR_KEYS = ["stdout", "stderr", "return_code", "timed_out"]
@@ -43,6 +48,15 @@ class Place:
         assert process.returncode == 0, err.decode()
         return out.decode()
 
+    async def approve_from_here(self, call_id: str) -> None:
+        """Approve in this very process, for where it is the agent: what it starts may not decide."""
+        supervision = await RemoteSupervision.connect(find_home(str(self.home), {}))
+        try:
+            seen = (await supervision.record(call_id)).seen_digest()
+            await supervision.decide(call_id, Approve(), Decider(surface="library"), seen)
+        finally:
+            await supervision.close()
+
     async def rows(self, verb: str, *arguments: str) -> Any:
         return json.loads(await self.run(verb, "--json", *arguments))
 
@@ -63,7 +77,8 @@ class Place:
     async def agent(self, **settings: Any) -> AsyncIterator[Client]:
         """The official client, which launches the relay as an agent does."""
         arguments = ["-m", "whisper_tui", "mcp", "--home", str(self.home), "--root", str(self.workspace)]
-        relay = StdioServerParameters(command=sys.executable, args=arguments)
+        # What decides here descends from this process, so that another one has to be the agent.
+        relay = StdioServerParameters(command="sh", args=["-c", '"$@"; exit $?', "agent", sys.executable, *arguments])
         async with Client(stdio_client(relay), **settings) as client:
             yield client
 
@@ -72,12 +87,10 @@ class Place:
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     made = Place(tmp_path)
     yield made
-    subprocess.run(
-        [sys.executable, "-m", "whisper_tui", "stop", "--end-runs", "--home", str(made.home)],
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    with suppress(Unavailable):
+        supervision = await RemoteSupervision.connect(find_home(str(made.home), {}), start=False)
+        await supervision.shutdown(end_runs=True)
+        await supervision.close()
 
 
 async def answer(call: asyncio.Task[Any]) -> Any:
@@ -247,6 +260,6 @@ async def test_what_waits_goes_on_waiting_when_the_agent_is_gone(place, end):
     async with asyncio.timeout(PATIENCE_S):
         assert await agent.wait() == (-9 if end == signal.SIGKILL else 0)
     assert (await place.rows("show", call_id))["state"] == "waiting"
-    await place.run("approve", call_id)
+    await place.approve_from_here(call_id)
     row = await place.call(lambda row: row["id"] == call_id and row["state"] == "ended", "history")
     assert row["exit_code"] == 3

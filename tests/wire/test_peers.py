@@ -11,7 +11,9 @@ import pytest
 import whisper_tui
 from tests.outside import outside_only
 from tests.wire.conftest import waiting_call
+from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.wire.agents import Agents
 from whisper_tui.wire.peers import ProcessSeen, ancestry, look, parse_ps, why_supervised
 from whisper_tui.wire.rendezvous import INSIDE
 
@@ -53,6 +55,32 @@ def test_whatever_has_the_environment_of_a_supervised_command_may_not(pid):
 
 def test_a_keeper_that_is_not_yet_known_is_known_by_its_command_line():
     assert "inside a supervised command" in judged(71)
+
+
+def test_what_a_connected_agent_has_started_may_not_and_the_agents_own_process_may():
+    agents = {(10, "1"): "builder (session s1, pid 10)"}
+    assert "inside the agent builder" in why_supervised(ancestry(11, TREE.get), (), agents)
+    assert why_supervised(ancestry(10, TREE.get), (), agents) is None
+
+
+def test_a_process_that_has_only_the_pid_of_an_agent_that_ended_is_no_agent():
+    assert why_supervised(ancestry(11, TREE.get), (), {(10, "before"): "builder"}) is None
+
+
+async def test_neither_init_nor_our_own_process_is_taken_for_an_agent():
+    agents = Agents()
+    for pid in (None, 0, 1, os.getpid(), os.getppid()):
+        await agents.note(Session(id="s1", name="builder", root="/", pid=pid, key="k", opened_at=1.0))
+    assert [pid for pid, _ in agents.known] == [os.getppid()]
+
+
+async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agent_but_one_that_launched_us_is():
+    agents = Agents()
+    session = Session(id="s1", name="builder", root="/", pid=os.getppid(), opened_at=1.0)
+    await agents.note(session)
+    assert not agents.known
+    await agents.note(session.model_copy(update={"client": ClientInfo(name="an agent", version="1")}))
+    assert len(agents.known) == 1
 
 
 @pytest.mark.parametrize("pid", [0, 80, 90, 4711])
@@ -188,3 +216,36 @@ async def test_a_process_beside_the_supervisor_approves(server, supervisor, tmp_
     told, _ = await asyncio.wait_for(approve.communicate(), 60)
     assert approve.returncode == 0 and told.startswith(b"Approved")
     assert (await asyncio.wait_for(supervisor.outcome(wanted), 60)).state.ending.kind == "exited"
+
+
+@outside_only
+async def test_what_a_connected_agent_starts_cannot_approve_even_when_the_agent_drops_its_connection(
+    server, supervisor, home, tmp_path, caplog
+):
+    wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")
+    root = Path(whisper_tui.__file__).parent.parent
+    script = "read go; setsid sh -c '{approve} >{log} 2>&1' & wait; read again; {approve} >{log}.2 2>&1; read end"
+    approve = f"{sys.executable} -m whisper_tui approve {wanted} --home {tmp_path}"
+    log = tmp_path / "log"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root)}
+    agent = await asyncio.create_subprocess_exec(
+        "sh", "-c", script.format(approve=approve, log=log), stdin=asyncio.subprocess.PIPE, env=environment
+    )
+    try:
+        hello = SessionHello(name="builder", root=str(tmp_path), pid=agent.pid, key="k1")
+        session = await supervisor.open_session(hello)
+        async with asyncio.timeout(60):
+            while not server._picture.agents():
+                await asyncio.sleep(0.02)
+        for path in (log, Path(f"{log}.2")):
+            agent.stdin.write(b"\n")
+            async with asyncio.timeout(60):
+                while not path.exists() or "\n" not in path.read_text():
+                    await asyncio.sleep(0.02)
+            assert "inside the agent builder" in path.read_text()
+            await supervisor.close_session(session.id, "it left")
+    finally:
+        agent.kill()
+        await agent.wait()
+    assert (await supervisor.record(wanted)).state.kind == "waiting"
+    assert any("was refused because" in record.getMessage() for record in caplog.records)

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and whether it is, or descends from, a supervised command.
+"""Who is at the other end of a connection, and whether it descends from a supervised command or from an agent.
 
 A command that an agent proposed must never approve anything. It runs as the same user, so its uid says nothing:
 its ancestors do, because a keeper adopts whatever its command leaves behind, and so does its environment.
@@ -7,15 +7,18 @@ its ancestors do, because a keeper adopts whatever its command leaves behind, an
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from whisper_tui.wire.rendezvous import INSIDE, peer_process
 
 KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
 """Part of the command line of every keeper."""
+
+NO_AGENTS: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 _TRIES = 5
 _DEEPEST = 1000
@@ -60,8 +63,14 @@ def ancestry(pid: int, look: Look) -> tuple[ProcessSeen, ...] | None:
     return None
 
 
-def why_supervised(line: tuple[ProcessSeen, ...] | None, keepers: Collection[int]) -> str | None:
-    """Why a peer with these ancestors may not decide. None: it may."""
+def why_supervised(
+    line: tuple[ProcessSeen, ...] | None, keepers: Collection[int], agents: Mapping[tuple[int, str], str] = NO_AGENTS
+) -> str | None:
+    """Why a peer with these ancestors may not decide. None: it may.
+
+    `agents` are those that are connected, by pid and start. What an agent's model does, it does through what the
+    agent starts; the agent's own process runs its author's program, which may be one that asks its user.
+    """
     if line is None or line[0].foreign:
         return "the process that asks cannot be looked at"
     for seen in line:
@@ -69,6 +78,9 @@ def why_supervised(line: tuple[ProcessSeen, ...] | None, keepers: Collection[int
             return "it was asked from inside a supervised command"
         if seen.marked:
             return f"it was asked from inside a supervised command (its environment has {INSIDE})"
+    for seen in line[1:]:
+        if (agent := agents.get((seen.pid, seen.start))) is not None:
+            return f"it was asked from inside the agent {agent}"
     return None
 
 

@@ -1,9 +1,12 @@
 """The server's own picture of now, folded from the port's events like everybody else's."""
 
 import asyncio
+from collections.abc import Mapping
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
 from whisper_tui.model.port import HistoryQuery, Supervision
+from whisper_tui.wire.agents import Agents
 
 
 class Picture:
@@ -12,6 +15,7 @@ class Picture:
     def __init__(self, supervision: Supervision) -> None:
         self.board = Board()
         self._supervision = supervision
+        self._agents = Agents()
         self._progress = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -37,11 +41,24 @@ class Picture:
         records = (self.board.calls.get(call_id) for call_id in (*self.board.running, *self.board.unsettled))
         return frozenset(record.process.keeper_pid for record in records if record and record.process)
 
+    def agents(self) -> Mapping[tuple[int, str], str]:
+        """What to call the agents' programs, by pid and start."""
+        return self._agents.known
+
+    async def _note_agents(self, batch: tuple[Event, ...]) -> None:
+        for event in batch:
+            if isinstance(event, SessionOpened | SessionDescribed | SessionResumed):
+                session_id = event.session.id if isinstance(event, SessionOpened) else event.session_id
+                session = self.board.sessions[session_id]
+                if session.closed_at is None:
+                    await self._agents.note(session)
+
     async def _follow(self) -> None:
         try:
             async for batch in self._supervision.watch():
                 self.board.apply_all(batch)
                 self._tell()
+                await self._note_agents(batch)
         finally:
             self._tell()
 

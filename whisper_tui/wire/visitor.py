@@ -1,15 +1,19 @@
 """What the process at the other end of a connection may ask for."""
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
 from whisper_tui.model.call import Session, SessionHello
 from whisper_tui.model.errors import NotAllowed
+from whisper_tui.model.text import visible
 from whisper_tui.wire.operations import Operation
 from whisper_tui.wire.peers import ancestry, look, why_supervised
 from whisper_tui.wire.picture import Picture
 from whisper_tui.wire.rendezvous import peer_process
+
+_log = logging.getLogger(__name__)
 
 
 class Visitor:
@@ -36,14 +40,15 @@ class Visitor:
         await asyncio.wait([self._first_look])
 
     async def check(self, operation: Operation, given: dict[str, Any]) -> None:
-        """Raises `NotAllowed` for what a supervised command may not do."""
+        """Raises `NotAllowed` for what a supervised command, or what an agent has started, may not do."""
         if operation.guard == "nobody" or self._is_own(operation, given):
             return
         problem = await asyncio.shield(self._first_look) or await self._look()
         if problem is not None:
+            _log.warning("%r by pid %d was refused because %s", operation.name, self._pid, visible(problem))
             raise NotAllowed(
                 f"{operation.name!r} was refused because {problem}",
-                hint="Only a human, from outside what is supervised, may do this",
+                hint="Only a human, from a terminal that no agent has started, may do this",
             )
 
     def remember(self, operation: Operation, result: Any) -> None:
@@ -73,7 +78,7 @@ class Visitor:
     async def _look(self) -> str | None:
         """Why this peer may not decide. None: it may."""
         line = await asyncio.to_thread(ancestry, self._pid, look)
-        problem = why_supervised(line, self._picture.keepers())
+        problem = why_supervised(line, self._picture.keepers(), self._picture.agents())
         if problem is None and line is not None:
             if self._start is None:
                 self._start = line[0].start

@@ -1,0 +1,48 @@
+"""The programs of connected agents, as processes that cannot be mistaken for others."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from whisper_tui.model.call import Session
+from whisper_tui.wire.peers import Look, look
+
+MOST = 1000
+"""Programs that are remembered before those that have ended are forgotten."""
+
+
+class Agents:
+    """Remembers them beyond their sessions: an agent that drops its connection is still an agent."""
+
+    def __init__(self, look_at: Look = look) -> None:
+        self._look = look_at
+        self._known: dict[tuple[int, str], str] = {}
+
+    @property
+    def known(self) -> Mapping[tuple[int, str], str]:
+        """What to call each of them, by pid and start."""
+        return self._known
+
+    async def note(self, session: Session) -> None:
+        """Remember who said that it is the agent of this session.
+
+        An agent is what launched our relay, and has said which program it is, or our hook, whose sessions have a key. A
+        program that opens its session with the library is its author's, like all that it starts. Neither init nor
+        this very process can be meant: from init everything descends, and whoever has the supervisor inside decides.
+        """
+        if session.key is None and session.client is None:
+            return
+        if session.pid is None or session.pid <= 1 or session.pid == os.getpid():
+            return
+        seen = await asyncio.to_thread(self._look, session.pid)
+        if seen is None:
+            return
+        self._known[seen.pid, seen.start] = f"{session.name} (session {session.id}, pid {session.pid})"
+        if len(self._known) > MOST:
+            await asyncio.to_thread(self._forget_ended)
+
+    def _forget_ended(self) -> None:
+        for pid, start in tuple(self._known):
+            seen = self._look(pid)
+            if seen is None or seen.start != start:
+                del self._known[pid, start]
