@@ -108,7 +108,13 @@ def test_the_instance_that_was_chosen_is_the_one_that_clients_start(machine: Mac
     machine.install("claude")
     (handler,) = machine.said(".claude/settings.json")["hooks"]["PreToolUse"][0]["hooks"]
     assert handler["command"].endswith("whisper-tui hook claude --home '/other place' --deadline 86100 || exit 2")
-    assert machine.said(".claude.json")["mcpServers"]["whisper"]["args"] == ["mcp", "--home", "/other place", "--wait", "86100"]
+    assert machine.said(".claude.json")["mcpServers"]["whisper"]["args"] == [
+        "mcp",
+        "--home",
+        "/other place",
+        "--wait",
+        "86100",
+    ]
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -13,7 +13,7 @@ from whisper_tui.tui.app import CockpitApp
 SIZES = [(80, 24), (120, 40), (200, 60)]
 SCENES = [
     Picture("waiting", workday, "7"),
-    Picture("running", workday, "6", shows="redirects twice"),
+    Picture("running", workday, "6", shows="583800"),
     Picture("edited", workday, "3", shows="staging has the new site", theme="whisper-light"),
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
     Picture("deny", workday, "8", ("d", "enter"), shows="without a reason"),
