@@ -90,7 +90,7 @@ def rules_text(wish: Wish) -> str:
     pattern = json.dumps([*wish.launch.program, "exec"])
     return (
         f"{MARK}: what was approved in whisper_tui runs there, not in the sandbox of Codex.\n"
-        f'prefix_rule(pattern = {pattern}, decision = "allow")\n'
+        f'prefix_rule(pattern={pattern}, decision="allow")\n'
     )
 
 
