@@ -7,26 +7,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
-from whisper_tui import __version__
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
-from whisper_tui.model.command import CommandSpec
-from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
+from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
 from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, Resumed, SignalSent, Spawned
 from whisper_tui.model.home import Home
-from whisper_tui.model.port import HistoryQuery, Pruned, SupervisorStatus
-from whisper_tui.model.run import NO_LIMITS, Limits, OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.port import Pruned
+from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.claims import Claims
-from whisper_tui.supervisor.coverage import LOOKED_AT, check_scope, coverage
 from whisper_tui.supervisor.desk import Desk
 from whisper_tui.supervisor.environments import Environments
-from whisper_tui.supervisor.executor import Executor, RunKey
+from whisper_tui.supervisor.executor import Executor
 from whisper_tui.supervisor.functions import Functions
 from whisper_tui.supervisor.journal import Journal
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.looking import Looking, run_key
 from whisper_tui.supervisor.pausing import Pausing
 from whisper_tui.supervisor.pool import Pool
 from whisper_tui.supervisor.retention import Retention
@@ -43,7 +41,7 @@ END_S = 15.0
 """Seconds that a shutdown waits for runs that it was told to end."""
 
 
-class Supervisor:
+class Supervisor(Looking):
     """One user's supervisor. It owns its state directory; nobody else writes there."""
 
     def __init__(
@@ -62,14 +60,11 @@ class Supervisor:
         """The rules, or what tells those of a workspace: asked at every judgement, so that a change counts at once."""
         self.stopped = asyncio.Event()
         """Set when somebody asked for a shutdown."""
-        self._home = home
-        self._executor = executor
-        self._settings = settings or SupervisorSettings()
-        self._clock = clock
-        self._started_at = clock()
         state = Path(home.state)
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._ledger = Ledger(Journal(state / "journal.sqlite"))
+        self._clock = clock
+        settings = settings or SupervisorSettings()
+        super().__init__(home, Ledger(Journal(state / "journal.sqlite")), executor, settings, clock())
         environments = Environments(state / "environments", os.environ)
         judge = Judge(self._ledger.board, environments, self._rules_now, clock)
         for grant in self._ledger.board.grants.values():
@@ -83,7 +78,7 @@ class Supervisor:
             executor=executor,
             judge=judge,
             environments=environments,
-            settings=self._settings,
+            settings=settings,
             limits=limits,
             clock=clock,
             turn_back=self._desk.turn_back,
@@ -126,13 +121,6 @@ class Supervisor:
     async def open_session(self, hello: SessionHello) -> Session:
         """Begin, or resume, an agent's session."""
         return self._sessions.open(hello)
-
-    async def session(self, session_id: str) -> Session:
-        """Any session that the journal knows."""
-        session = self._ledger.session(session_id)
-        if session is None:
-            raise Refused(f"there is no session {session_id}", hint="Open one first")
-        return session
 
     async def describe_session(self, session_id: str, client: ClientInfo) -> None:
         """Say which program the agent is."""
@@ -222,7 +210,7 @@ class Supervisor:
         if record.process is None or not record.is_open:
             raise NotRunning(f"nothing of call {call_id} is alive", hint="whisper-tui ps lists what is")
         self._ledger.record(SignalSent(at=self._clock(), call_id=call_id, number=number, target=target, by=by))
-        await self._executor.signal(_key(record), number, target)
+        await self._executor.signal(run_key(record), number, target)
 
     async def pause(self, by: Decider) -> None:
         """Hold every run still and start nothing."""
@@ -237,58 +225,13 @@ class Supervisor:
         record = self._ledger.call(call_id)
         if not isinstance(record.state, Running) or not record.takes_input:
             raise NotRunning(f"call {call_id} takes no input", hint="Only a running command that accepts input does")
-        await self._executor.write_stdin(_key(record), data, eof=eof)
+        await self._executor.write_stdin(run_key(record), data, eof=eof)
 
     async def resize(self, call_id: str, rows: int, columns: int) -> None:
         """Tell the command's terminal its size."""
         record = self._ledger.call(call_id)
         if isinstance(record.state, Running) and record.spec.tty:
-            await self._executor.resize(_key(record), rows, columns)
-
-    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """A piece of a stream."""
-        record = self._ledger.call(call_id)
-        if record.attempt is None:
-            return OutputChunk(data=b"", start=0, size=0, ended=isinstance(record.state, Ended))
-        chunk = self._executor.read_output(_key(record), stream, offset, limit)
-        return chunk.model_copy(update={"ended": False}) if isinstance(record.state, Starting) else chunk
-
-    async def output_file(self, call_id: str, stream: Stream) -> str | None:
-        """The file that holds all of a stream."""
-        record = self._ledger.call(call_id)
-        return None if record.attempt is None else self._executor.output_file(_key(record), stream)
-
-    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """Rows of the time index."""
-        record = self._ledger.call(call_id)
-        return () if record.attempt is None else self._executor.read_timeline(_key(record), after, limit)
-
-    async def record(self, call_id: str) -> CallRecord:
-        """Any call that the journal knows."""
-        return self._ledger.call(call_id)
-
-    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
-        """Calls that match, newest first."""
-        return tuple(self._ledger.call(call_id) for call_id in self._ledger.journal.find(query))
-
-    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """The remembered approvals that hold."""
-        board = self._ledger.board
-        open_sessions = {session.id for session in board.sessions.values() if session.closed_at is None}
-        return tuple(
-            grant
-            for grant in board.grants.values()
-            if grant.revoked_at is None and grant.session_id in open_sessions and session_id in {None, grant.session_id}
-        )
-
-    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
-        """Try a scope on the newest calls, beside the loop: it takes a fraction of a second."""
-        record = self._ledger.call(call_id)
-        spec = edited or record.call.spec
-        check_scope(scope, spec)
-        session = self._ledger.session(record.call.session_id)
-        records = await self.history(HistoryQuery(limit=LOOKED_AT))
-        return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records)
+            await self._executor.resize(run_key(record), rows, columns)
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
@@ -302,22 +245,6 @@ class Supervisor:
         """Every call to which anything can still happen is on the board."""
         record = self._ledger.board.calls.get(call_id)
         return record is not None and record.is_open
-
-    async def status(self) -> SupervisorStatus:
-        """How the supervisor is."""
-        board = self._ledger.board
-        return SupervisorStatus(
-            version=__version__,
-            pid=os.getpid(),
-            started_at=self._started_at,
-            workers=self._settings.workers,
-            waiting=len(board.waiting),
-            queued=len(board.queued),
-            running=len(board.running),
-            home=str(self._home.state),
-            paused_since=board.paused.at if board.paused else None,
-            paused_by=board.paused.by if board.paused else None,
-        )
 
     async def shutdown(self, *, end_runs: bool = False) -> None:
         """Ask for a stop, after ending what runs if told."""
@@ -350,7 +277,3 @@ class Supervisor:
         for waiter in self._waiters.pop(call_id, ()):
             if not waiter.done():
                 waiter.set_result(None)
-
-
-def _key(record: CallRecord) -> RunKey:
-    return RunKey(record.id, record.attempt or 1)

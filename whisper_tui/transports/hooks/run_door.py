@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -24,6 +25,9 @@ Descends = Callable[[Any, int], bool]
 
 AGENT = Decider(surface="agent")
 READ = 1 << 16
+
+TAKES_INPUT_WITHIN_S, AGAIN_S = 5.0, 0.02
+"""Seconds in which a run that has begun takes input, and between two tries."""
 
 HANGS_ON_SIGNALS = frozenset({"opencode"})
 """Agents whose shell waits for its own time limit when a command dies of a signal: measured with OpenCode 1.18.33."""
@@ -119,6 +123,8 @@ class _Joined:
         self._record = record
         self._reader = reader
         self._writer = writer
+        self._takes_input = False
+        """Whether the run has taken input: if it then takes no more, it never will again."""
         self._flow = Flow(supervision, record.id, said.out, said.err)
 
     async def serve(self) -> None:
@@ -160,15 +166,25 @@ class _Joined:
 
     async def _obey(self, kind: bytes, data: bytes) -> None:
         record = await self._supervision.started(self._record.id)
-        try:
-            if kind == SIGNAL and data:
+        if kind == SIGNAL and data:
+            with suppress(NotRunning):
                 await self._supervision.signal(record.id, data[0], "group", AGENT)
-            elif kind == STDIN:
-                await self._supervision.write_stdin(record.id, data)
-            elif kind == EOF:
-                await self._supervision.write_stdin(record.id, b"", eof=True)
-        except NotRunning:
-            return
+        elif kind in {STDIN, EOF}:
+            await self._write(data, eof=kind == EOF)
+
+    async def _write(self, data: bytes, *, eof: bool) -> None:
+        """Pass on input. A run that has just begun may need a moment before it takes any."""
+        deadline = asyncio.get_running_loop().time() + TAKES_INPUT_WITHIN_S
+        while True:
+            try:
+                await self._supervision.write_stdin(self._record.id, data, eof=eof)
+            except NotRunning:
+                if self._takes_input or asyncio.get_running_loop().time() > deadline:
+                    return
+                await asyncio.sleep(AGAIN_S)
+            else:
+                self._takes_input = True
+                return
 
 
 def _ended(ending: Ending, *, dies: bool) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class EditScreen(Dialog[Approve]):
         if isinstance(self._asked.command, Argv):
             yield Label("Program")
             yield Input(draft.program, id="program", compact=True)
-            yield Label("Arguments, one a line, quoted as for a shell; no shell reads them")
+            yield Label("Arguments, one a line, quoted as for a shell")
         else:
             shell = isinstance(self._asked.command, Shell)
             yield Label("Shell text" if shell else "Arguments, as a JSON object")

@@ -1,0 +1,64 @@
+"""How long the programs take to start that agents and people start often, against a bare Python.
+
+Usage: python benchmarks/starts.py [ROUNDS]
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from measure import median, quantile, table
+
+SCRIPT = str(Path(sys.executable).parent / "whisper-tui")
+BARE = (sys.executable, "-c", "pass")
+CANARY = {
+    "session_id": "benchmark",
+    "cwd": "/",
+    "tool_name": "Bash",
+    "tool_input": {"command": "touch whisper-tui-canary-0123456789"},
+}
+"""What a hook is told to stop at once: it goes the whole way to the supervisor and back, and asks nobody."""
+PAUSE_S = 0.02
+
+
+def seconds(words: tuple[str, ...], given: bytes) -> float:
+    """One start, from its beginning to its end."""
+    begin = time.perf_counter()
+    subprocess.run(words, input=given, capture_output=True, check=True)
+    return time.perf_counter() - begin
+
+
+def compare(name: str, words: tuple[str, ...], given: bytes, rounds: int) -> list[str]:
+    """One row: medians and 95th percentiles in milliseconds, and the ratio of the medians."""
+    ours, bare = [], []
+    for _ in range(rounds):
+        ours.append(seconds(words, given) * 1000)
+        time.sleep(PAUSE_S)
+        bare.append(seconds(BARE, b"") * 1000)
+        time.sleep(PAUSE_S)
+    figures = (median(bare), median(ours), quantile(ours, 0.95))
+    return [name, *(f"{figure:.1f}" for figure in figures), f"{figures[1] / figures[0]:.1f} times"]
+
+
+def main(rounds: int) -> None:
+    """Measure against a supervisor of its own."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
+        home = ("--home", directory)
+        hook, canary = (SCRIPT, "hook", "claude", *home), json.dumps(CANARY).encode()
+        subprocess.run((SCRIPT, "list", *home), capture_output=True, check=True)
+        rows = [
+            compare("`whisper-tui hook claude`, answered", hook, canary, rounds),
+            compare("`whisper-tui list`", (SCRIPT, "list", *home), b"", rounds),
+            compare("`whisper-tui --version`", (SCRIPT, "--version"), b"", rounds),
+        ]
+        subprocess.run((SCRIPT, "stop", *home), capture_output=True, check=True)
+    head = ("program", "bare Python ms", "ours ms", "p95", "ratio of medians")
+    table(f"Starts, {rounds} interleaved rounds", head, rows)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
