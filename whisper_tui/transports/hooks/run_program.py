@@ -127,9 +127,9 @@ class Standing:
         """Serve one connection. Returns how the run ended; None: the connection was lost before."""
         connection.settimeout(None)
         connection.sendall(self._hello())
-        for piece in self._pending:
-            connection.sendall(piece)
-        self._pending.clear()
+        again, self._pending = self._pending, []
+        for piece in again:
+            self._send(connection, piece)
         frames, refusal = Frames(), b""
         while True:
             watched = [connection.fileno(), self._woken, *([0] if self._input_open else [])]
@@ -161,7 +161,7 @@ class Standing:
                 self._had[kind] += len(data)
                 if not _write(1 if kind == STDOUT else 2, data):
                     # Whoever read the output is gone: the command is told as it would have been.
-                    connection.sendall(frame(SIGNAL, bytes((signal.SIGPIPE,))))
+                    self._send(connection, frame(SIGNAL, bytes((signal.SIGPIPE,))))
         return None
 
     def _pass_signals(self, connection: "Connection") -> None:
@@ -180,11 +180,11 @@ class Standing:
         self._send(connection, frame(STDIN, data) if data else frame(EOF))
 
     def _send(self, connection: "Connection", piece: bytes) -> None:
+        """Send a piece, or keep it for another connection: what has come on this one is still to be read."""
         try:
             connection.sendall(piece)
         except OSError:
             self._pending.append(piece)
-            raise
 
 
 def _refused(line: bytes) -> WhisperError:
