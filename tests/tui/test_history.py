@@ -267,18 +267,6 @@ async def test_capital_e_writes_what_is_chosen_to_a_file(tmp_path, monkeypatch):
         assert header["version"] == 2 and events[0] == [10.0, "o", "\x1b[32mstep 1\x1b[0m of 5\r\n"]
 
 
-async def test_an_export_can_be_named_otherwise_and_fails_in_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    async with cockpit(a_month()) as seat:
-        await seat.press("E", "tab")
-        await seat.sees("Export")
-        field = seat.app.screen.query_one(Input)
-        assert field.has_focus
-        field.value = str(tmp_path / "none" / "calls.jsonl")
-        await seat.press("enter")
-        await seat.sees("cannot be written: No such file or directory")
-
-
 async def test_escape_h_and_q_go_back_to_the_cockpit():
     async with cockpit(a_month()) as seat:
         for key in ("escape", "H", "q"):
