@@ -273,3 +273,14 @@ def test_the_digest_does_not_change_with_what_the_approver_does_not_see() -> Non
     board.apply(AgentGaveUp(at=3.0, call_id="1", why="it was cancelled"))
     board.apply(opened("s2"))
     assert board.record("1").seen_digest() == before
+
+
+def test_the_open_calls_of_a_session_are_known_until_nothing_of_them_is_alive() -> None:
+    board = a_board(*whole_life("1")[:6], submitted("2"), judged("2"), submitted("3"))
+    assert list(board.open_in["s1"]) == ["1", "2", "3"]
+    assert list(board.unjudged) == ["3"]
+    assert board.waiting_in("s1") == ("2",)
+    assert board.waiting_in("s2") == ()
+    board.apply_all((settled("1"), finished("2", Withdrawn(why="")), finished("3", Withdrawn(why=""))))
+    assert board.open_in == {}
+    assert board.unjudged == {}

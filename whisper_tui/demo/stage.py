@@ -207,7 +207,8 @@ class Stage(Cast, Supervision):
     async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
         """Calls that match, newest first."""
         self._check()
-        found = (record for record in reversed(self.board.calls.values()) if _matches(record, query))
+        newest_first = (self.board.calls[call_id] for call_id in reversed(self.board.calls))
+        found = (record for record in newest_first if _matches(record, query))
         return tuple(record for _, record in zip(range(query.limit), found, strict=False))
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
@@ -226,7 +227,7 @@ class Stage(Cast, Supervision):
         begins = " ".join(words) if words else None
         same = [
             other.id
-            for other in reversed(self.board.calls.values())
+            for other in (self.board.calls[id_] for id_ in reversed(self.board.calls))
             if (
                 " ".join(_words_of(other)).startswith(begins)
                 if begins
@@ -304,12 +305,11 @@ class Stage(Cast, Supervision):
         self.happen(Finished(at=self.clock(), call_id=record.id, ending=denied))
         if not decision.stop_session:
             return
-        for call_id in tuple(self.board.waiting):
-            if self.known(call_id).call.session_id == record.call.session_id:
-                self.happen(
-                    Decided(at=self.clock(), call_id=call_id, decision=decision, by=by),
-                    Finished(at=self.clock(), call_id=call_id, ending=denied),
-                )
+        for call_id in self.board.waiting_in(record.call.session_id):
+            self.happen(
+                Decided(at=self.clock(), call_id=call_id, decision=decision, by=by),
+                Finished(at=self.clock(), call_id=call_id, ending=denied),
+            )
 
     def _remember(self, record: CallRecord, decision: Approve, by: Decider) -> None:
         if decision.remember is None:

@@ -35,6 +35,7 @@ from whisper_tui.model.event import (
     Started,
     Submitted,
 )
+from whisper_tui.model.records import Records
 from whisper_tui.model.state import CallRecord, CallState, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 
 ENDED_KEPT = 1000
@@ -52,10 +53,14 @@ class Board:
         self.sessions: dict[str, Session] = {}
         self.said: dict[str, deque[SessionSaid]] = {}
         """What was said in each session, oldest first. Sessions in which nothing was said are not here."""
-        self.calls: dict[str, CallRecord] = {}
+        self.calls = Records()
+        self.open_in: dict[str, dict[str, None]] = {}
+        """By session: ids of its calls to which anything can still happen. Sessions without any are not here."""
         self.grants: dict[str, Grant] = {}
         self.paused: Paused | None = None
         """Since when, and through whom, every run is held still. None: everything goes on."""
+        self.unjudged: dict[str, None] = {}
+        """Ids of the calls that the policy has not looked at, or has let through without a decision yet."""
         self.waiting: dict[str, None] = {}
         """Ids of the calls that a human has to decide, oldest first."""
         self.held: dict[str, None] = {}
@@ -83,10 +88,15 @@ class Board:
             case Paused() | Resumed():
                 self.paused = event if isinstance(event, Paused) else None
             case Submitted():
-                self._place(CallRecord(call=event.call, state=Unjudged()))
+                self._place(self.calls.get(event.call.id), CallRecord(call=event.call, state=Unjudged()))
             case _:
-                self._place(advance(self.record(event.call_id), event))
+                before = self.record(event.call_id)
+                self._place(before, advance(before, event))
         self.seq = max(self.seq, event.seq)
+
+    def waiting_in(self, session_id: str) -> tuple[str, ...]:
+        """Ids of the calls of a session that a human has to decide."""
+        return tuple(call_id for call_id in self.open_in.get(session_id, ()) if call_id in self.waiting)
 
     def record(self, call_id: str) -> CallRecord:
         """The record of a call. Raises `BrokenHistory` when the board does not know it."""
@@ -126,22 +136,33 @@ class Board:
         change = {"uses": known.uses + 1} if isinstance(event, GrantUsed) else {"revoked_at": event.at}
         self.grants[known.id] = known.model_copy(update=change)
 
-    def _place(self, record: CallRecord) -> None:
+    def _place(self, before: CallRecord | None, record: CallRecord) -> None:
         """Put a record where its state belongs; forget the oldest settled ones beyond what is kept."""
-        before = self.calls.get(record.id)
-        after = self._shelf(record)
-        if before is not None and (old := self._shelf(before)) is not after and old is not None:
+        old, new = self._shelf(before) if before is not None else None, self._shelf(record)
+        if old is not new and old is not None:
             old.pop(record.id, None)
         self.calls[record.id] = record
-        if after is not None:
-            after.setdefault(record.id)
-        elif isinstance(record.state, Ended) and (before is None or before.is_open):
-            self.settled.append(record.id)
-            while len(self.settled) > ENDED_KEPT:
-                self.calls.pop(self.settled.popleft(), None)
+        if new is not None:
+            new.setdefault(record.id)
+            if before is None:
+                self.open_in.setdefault(record.call.session_id, {})[record.id] = None
+        elif before is None or before.is_open:
+            self._settle(record)
+
+    def _settle(self, record: CallRecord) -> None:
+        session_id = record.call.session_id
+        if (others := self.open_in.get(session_id)) is not None:
+            others.pop(record.id, None)
+            if not others:
+                del self.open_in[session_id]
+        self.settled.append(record.id)
+        while len(self.settled) > ENDED_KEPT:
+            self.calls.pop(self.settled.popleft(), None)
 
     def _shelf(self, record: CallRecord) -> dict[str, None] | None:
         match record.state:
+            case Unjudged():
+                return self.unjudged
             case Waiting():
                 return self.waiting
             case Held():
@@ -152,7 +173,7 @@ class Board:
                 return self.running
             case Ended(settled=False):
                 return self.unsettled
-            case Unjudged() | Ended():
+            case Ended():
                 return None
             case _ as never:
                 assert_never(never)

@@ -95,8 +95,8 @@ class Supervisor(Looking):
     async def open(self) -> None:
         """Take back what runs, judge what was left unjudged, and begin to work."""
         self._ledger.listen(self._notice)
-        for record in tuple(self._ledger.board.calls.values()):
-            self._desk.judge_waiting(record)
+        for call_id in tuple(self._ledger.board.unjudged):
+            self._desk.judge_waiting(self._ledger.call(call_id))
         self._functions.open()
         self._claims.open()
         await self._executor.open()

@@ -168,10 +168,8 @@ class Desk:
         """What is remembered also answers for what waits already. None: a rule was saved, for every session."""
         board = self._ledger.board
         exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
-        for call_id in tuple(board.waiting):
+        for call_id in tuple(board.waiting) if grant is None else board.waiting_in(grant.session_id):
             record = board.calls[call_id]
-            if grant is not None and record.call.session_id != grant.session_id:
-                continue
             if exact is None or record.call.spec.identity() == exact:
                 judged = self._judge.judge(record.call, record.call.spec)
                 if judged.verdict.kind == "allow":
@@ -182,9 +180,8 @@ class Desk:
         if not decision.stop_session:
             return
         others = decision.model_copy(update={"stop_session": False})
-        for call_id in tuple(self._ledger.board.waiting):
-            if self._ledger.board.calls[call_id].call.session_id == record.call.session_id:
-                self._record(*self._denial(call_id, others, by))
+        for call_id in self._ledger.board.waiting_in(record.call.session_id):
+            self._record(*self._denial(call_id, others, by))
 
     def _denial(self, call_id: str, decision: Deny, by: Decider) -> tuple[Event, ...]:
         now = self._clock()

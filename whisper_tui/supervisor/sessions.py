@@ -99,8 +99,7 @@ class Sessions:
         session = board.sessions.get(session_id)
         if session is None or session.closed_at is None:
             return
-        pending = (*board.waiting, *board.held, *board.queued, *board.running)
-        if not any(board.calls[call_id].call.session_id == session_id for call_id in pending):
+        if all(call_id in board.unsettled for call_id in board.open_in.get(session_id, ())):
             self._environments.forget(session_id)
 
     def close_gone(self) -> None:

@@ -53,8 +53,7 @@ class Batching:
             return
         like = likeness(record)
         board = self._screen.board
-        session_id = record.call.session_id
-        of_session = (other for id_ in board.waiting if (other := board.calls[id_]).call.session_id == session_id)
+        of_session = (board.calls[id_] for id_ in board.waiting_in(record.call.session_id))
         alike = [other.id for other in of_session if likeness(other) == like]
         if all(id_ in self.marked for id_ in alike):
             self._unmark(alike)

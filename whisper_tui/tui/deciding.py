@@ -98,8 +98,7 @@ class Deciding:
             return
 
         def screen(record: CallRecord) -> DenyScreen:
-            board = self._screen.board
-            same = sum(board.calls[id_].call.session_id == record.call.session_id for id_ in board.waiting)
+            same = len(self._screen.board.waiting_in(record.call.session_id))
             others = same - 1 if stop_session else 0
             return DenyScreen(
                 f"call {record.id}",
