@@ -38,10 +38,11 @@ class Runner:
         begin = time.perf_counter()
         await self.start(argv)
         elapsed = 0.0
-        async for report in self._reports:
-            if isinstance(report, HasEnded):
+        async for reports in self._reports:
+            kinds = set(map(type, reports))
+            if HasEnded in kinds:
                 elapsed = time.perf_counter() - begin
-            if isinstance(report, HasSettled):
+            if HasSettled in kinds:
                 return elapsed
         raise AssertionError("reports never end")
 

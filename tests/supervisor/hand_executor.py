@@ -55,9 +55,9 @@ class HandExecutor:
     async def attach(self, key: RunKey) -> None:
         self.attached.append(key)
 
-    async def reports(self) -> AsyncIterator[Report]:
+    async def reports(self) -> AsyncIterator[tuple[Report, ...]]:
         while True:
-            yield await self._reports.get()
+            yield (await self._reports.get(),)
 
     async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
         self.signals.append((key, number, target))

@@ -106,8 +106,8 @@ class Executor(Protocol):
         """Follow a start that an earlier supervisor asked for: everything about it is reported (again)."""
         ...
 
-    def reports(self) -> AsyncIterator[Report]:
-        """What becomes of the runs that were started or attached; endless, one reader."""
+    def reports(self) -> AsyncIterator[tuple[Report, ...]]:
+        """What becomes of the runs that were started or attached, all that is new at once; endless, one reader."""
         ...
 
     async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:

@@ -14,17 +14,18 @@ from typing import Any
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.supervisor.attempt import Attempt
+from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.executor import HasEnded, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.fifo import write_fifo
 from whisper_tui.supervisor.follow import Follower
 from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keeper.processes import boot_id
 from whisper_tui.supervisor.keepers import Keepers
 from whisper_tui.supervisor.output_files import OutputFiles
 
 SWEEP_S = 1.0
 """Seconds between two looks at all runs, for hints can be lost and keepers can be killed."""
 SWEPT_AT_ONCE = 25
+REPORTED_AT_ONCE = 100
 UNCLAIMED_S = 30.0
 """How long nobody may take up an attempt before it is revoked."""
 UNCLAIMED_AFTER_LOSS_S = 3.0
@@ -60,8 +61,7 @@ class LocalExecutor:
         self._notify = -1
         self._hint_rest = b""
         self._sweeper: asyncio.Task[None] | None = None
-        self._boot = ""
-        self._boot_before = ""
+        self._boot = BootMark(self._directory / BOOT)
 
     async def open(self) -> None:
         """Get ready to start and to report. Raises `Unavailable`."""
@@ -70,9 +70,7 @@ class LocalExecutor:
         except OSError as error:
             message = f"the directory of runs {self._directory} cannot be used: {error.strerror}"
             raise BadStateDirectory(message, hint="Check its owner, its permissions and the free disk.") from None
-        self._boot = boot_id()
-        with suppress(OSError):
-            self._boot_before = (self._directory / BOOT).read_text().strip()
+        self._boot.read()
         self._keepers.open()
         asyncio.get_running_loop().add_reader(self._notify, self._on_hints)
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweep of runs")
@@ -97,8 +95,8 @@ class LocalExecutor:
         """Ask for a start. What becomes of it is reported; raises `Unavailable` if nothing was asked for."""
         attempt = Attempt(self._runs_path, order.key)
         try:
-            self._note_boot()
-            attempt.create(order, self._boot)
+            self._boot.note()
+            attempt.create(order, self._boot.now)
         except FileExistsError:
             message = f"attempt {order.key.attempt} of call {order.key.call_id} was asked for before"
             raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
@@ -122,10 +120,13 @@ class LocalExecutor:
             return
         self._check(run, revoke_now=True)
 
-    async def reports(self) -> AsyncIterator[Report]:
-        """What becomes of the runs that were started or attached; endless, one reader."""
+    async def reports(self) -> AsyncIterator[tuple[Report, ...]]:
+        """What becomes of the runs that were started or attached, all that is new at once; endless, one reader."""
         while True:
-            yield await self._reports.get()
+            news = [await self._reports.get()]
+            while len(news) < REPORTED_AT_ONCE and not self._reports.empty():
+                news.append(self._reports.get_nowait())
+            yield tuple(news)
 
     async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
         """Send a signal. Raises `NotRunning` if nothing of the run is alive."""
@@ -190,12 +191,6 @@ class LocalExecutor:
         with suppress(FileExistsError):
             os.mkfifo(notify, 0o600)
         self._notify = os.open(notify, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def _note_boot(self) -> None:
-        """Before the first start, so that what is attached until then is judged by the boot in which it was started."""
-        if self._boot_before != self._boot:
-            layout.write_whole(str(self._directory / BOOT), self._boot.encode(), durable=True)
-            self._boot_before = self._boot
 
     def _follow(self, attempt: Attempt, *, asked: bool) -> _Run:
         run = _Run(Follower(attempt, self._files), time.monotonic() + UNCLAIMED_S, asked=asked)
@@ -274,14 +269,14 @@ class LocalExecutor:
         if fate == "revoked":
             self._tell(run, follower.never_ran())
         elif fate == "gone":
-            self._tell(run, follower.keeper_gone(self._boot))
+            self._tell(run, follower.keeper_gone(self._boot.now))
         else:
             self._tell(run, follower.news())
 
     def _undecided(self, run: _Run) -> list[Report]:
         """Nobody has claimed the attempt: decide that nobody will, and tell what that means."""
         follower = run.follower
-        if self._boot_of(follower.attempt) not in {self._boot, ""}:
+        if self._boot_of(follower.attempt) not in {self._boot.now, ""}:
             return follower.doubtful("the machine restarted when it was being started; it may have run")
         if not Path(follower.attempt.directory).is_dir():
             if run.asked or follower.process is not None:
@@ -290,11 +285,11 @@ class LocalExecutor:
         fate = follower.attempt.revoke()
         if fate == "revoked":
             return follower.never_ran()
-        return follower.keeper_gone(self._boot) if fate == "gone" else follower.news()
+        return follower.keeper_gone(self._boot.now) if fate == "gone" else follower.news()
 
     def _boot_of(self, attempt: Attempt) -> str:
         """The boot in which a start was asked for, as far as that can be known. Empty: nothing was ever started."""
         spec = attempt.read(layout.SPEC)
         if spec is not None:
             return str(spec["boot"])
-        return self._boot_before
+        return self._boot.before

@@ -1,39 +1,19 @@
 """The worker pool: starts what may start, and records what the executor reports about it."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
-from whisper_tui.model.event import (
-    BackgroundSeen,
-    Claimed,
-    Decided,
-    Event,
-    Finished,
-    Judged,
-    Resumed,
-    Settled,
-    Spawned,
-    Started,
-)
+from whisper_tui.model.event import Claimed, Decided, Event, Finished, Judged, Resumed, Settled, Started
 from whisper_tui.model.run import Limits
-from whisper_tui.model.state import CallRecord, Claim, Ended, Queued, Running, Starting
+from whisper_tui.model.state import CallRecord, Claim, Queued, Starting
 from whisper_tui.supervisor.environments import Environments
-from whisper_tui.supervisor.executor import (
-    Executor,
-    HasBackground,
-    HasEnded,
-    HasSettled,
-    HasSpawned,
-    NeverRan,
-    Report,
-    RunKey,
-    StartOrder,
-)
+from whisper_tui.supervisor.executor import Executor, NeverRan, RunKey, StartOrder
 from whisper_tui.supervisor.fair_queue import FairQueue
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.reported import facts
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.start_form import inherited, what_starts
 
@@ -120,41 +100,64 @@ class Pool:
                 self._wake.set()
 
     async def _fill(self) -> None:
+        """Start what may start now, together: one wait for the disk is enough for all of it."""
         board = self._ledger.board
-        while self._starting and board.paused is None and self._busy() < self._settings.workers:
+        ready: list[CallRecord] = []
+        while self._starting and board.paused is None and self._busy() + len(ready) < self._settings.workers:
             call_id = self._line.take()
             if call_id is None:
-                return
+                break
             record = board.calls.get(call_id)
-            if record is None or not isinstance(record.state, Queued):
-                continue
-            try:
-                await self._launch(record)
-            except JournalFailed:
+            if record is not None and isinstance(record.state, Queued):
+                ready.append(record)
+        try:
+            await self._launch(ready)
+        except JournalFailed:
+            for record in ready:
                 self._line.add(record.call.session_id, record.id)
-                raise
+            raise
 
     def _busy(self) -> int:
         """Commands that are starting or running; tools that their callers carry out need no worker."""
         board = self._ledger.board
         return sum(1 for call_id in board.running if board.calls[call_id].function is None)
 
-    async def _launch(self, record: CallRecord) -> None:
-        again = self._judge.judge_again(record)
-        if again is not None:
-            self._turn_back(record, again)
-            return
-        await self._start(record, attempt=1)
+    async def _launch(self, records: Sequence[CallRecord]) -> None:
+        """Start these, unless a second look keeps one of them from it."""
+        unchanged = []
+        for record in records:
+            again = self._judge.judge_again(record)
+            if again is None:
+                unchanged.append(record)
+            else:
+                self._turn_back(record, again)
+        await self._start(unchanged, attempt=1)
 
-    async def _start(self, record: CallRecord, attempt: int) -> None:
-        """Journal the order, flushed to the disk, and only then give it."""
-        key = RunKey(record.id, attempt)
-        started = Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec, limits=self._limits)
-        self._ledger.record(started, durable=True)
+    async def _start(self, records: Sequence[CallRecord], attempt: int) -> None:
+        """Journal the orders, flushed to the disk, and only then give them."""
+        if not records:
+            return
+        self._ledger.record(*(self._started(record, attempt) for record in records), durable=True)
+        for record in records:
+            try:
+                await self._executor.start(self._order(record, RunKey(record.id, attempt)))
+            except Unavailable as error:
+                ending = FailedToStart(
+                    problem="other", subject=record.spec.command.words()[0], message=error.sentence()
+                )
+                await self._record(
+                    Finished(at=self._clock(), call_id=record.id, ending=ending),
+                    Settled(at=self._clock(), call_id=record.id),
+                )
+
+    def _started(self, record: CallRecord, attempt: int) -> Started:
+        return Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec, limits=self._limits)
+
+    def _order(self, record: CallRecord, key: RunKey) -> StartOrder:
         spec, program = what_starts(record)
         if record.claim is not None and record.claim.stdin:
             spec = spec.model_copy(update={"accepts_input": True})
-        order = StartOrder(
+        return StartOrder(
             key=key,
             spec=spec,
             program=program,
@@ -163,14 +166,6 @@ class Pool:
             min_free_bytes=self._settings.min_free_bytes,
             limits=self._limits,
         )
-        try:
-            await self._executor.start(order)
-        except Unavailable as error:
-            ending = FailedToStart(problem="other", subject=record.spec.command.words()[0], message=error.sentence())
-            await self._record(
-                Finished(at=self._clock(), call_id=record.id, ending=ending),
-                Settled(at=self._clock(), call_id=record.id),
-            )
 
     def _environment(self, record: CallRecord) -> dict[str, str]:
         session = self._environments.of(record.call.session_id)
@@ -184,14 +179,13 @@ class Pool:
         }
 
     async def _take_reports(self) -> None:
-        async for report in self._executor.reports():
-            record = self._ledger.board.calls.get(report.key.call_id)
-            if record is None or record.attempt != report.key.attempt:
-                continue
-            if isinstance(report, NeverRan):
-                await self._start_anew(record, report)
-            elif (fact := self._fact(record, report)) is not None:
-                await self._record(fact)
+        async for reports in self._executor.reports():
+            if news := facts(reports, self._ledger.board.calls, self._clock()):
+                await self._record(*news)
+            for report in reports:
+                record = self._ledger.board.calls.get(report.key.call_id)
+                if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
+                    await self._start_anew(record, report)
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
         """An attempt that provably never ran is replaced by the next one."""
@@ -207,7 +201,7 @@ class Pool:
             return
         while True:
             try:
-                await self._start(record, attempt=report.key.attempt + 1)
+                await self._start((record,), attempt=report.key.attempt + 1)
             except JournalFailed:
                 await asyncio.sleep(RETRY_S)
             else:
@@ -218,23 +212,6 @@ class Pool:
         for report in postponed:
             record = self._ledger.call(report.key.call_id)
             self._keep(asyncio.create_task(self._start_anew(record, report)))
-
-    def _fact(self, record: CallRecord, report: Report) -> Event | None:
-        """The news in a report: what was reported before, by an earlier supervisor's account, is none."""
-        now, state = self._clock(), record.state
-        match report:
-            case HasSpawned(process=process) if isinstance(state, Starting):
-                return Spawned(at=now, call_id=record.id, attempt=report.key.attempt, process=process)
-            case HasBackground(processes=processes) if record.background != processes:
-                return BackgroundSeen(at=now, call_id=record.id, processes=processes)
-            case HasEnded() if isinstance(state, Starting | Running):
-                return Finished(
-                    at=now, call_id=record.id, ending=report.ending, output=report.output, usage=report.usage
-                )
-            case HasSettled() if isinstance(state, Ended) and not state.settled:
-                return Settled(at=now, call_id=record.id)
-            case _:
-                return None
 
     async def _record(self, *facts: Event) -> None:
         """Record what has happened already: it is tried until the journal takes it."""

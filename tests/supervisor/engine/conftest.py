@@ -63,9 +63,9 @@ class Engine:
         await self.open()
 
     async def _listen(self) -> None:
-        async for report in self.executor.reports():
+        async for reports in self.executor.reports():
             async with self._changed:
-                self.told.append(report)
+                self.told += reports
                 self._changed.notify_all()
 
     def order(self, command: str | Argv, **settings: Any) -> StartOrder:

@@ -67,7 +67,7 @@ async def main(directory: Path) -> None:
     print("ready", flush=True)
     while waiting and len(following) < MOST_AT_ONCE:
         await start(waiting.popleft(), 1)
-    async for report in executor.reports() if following else _nothing():
+    async for report in _each(executor) if following else _nothing():
         call = report.key.call_id
         if isinstance(report, HasEnded):
             endings[report.key] = {"ending": report.ending.model_dump(), "output": report.output.model_dump()}
@@ -81,6 +81,12 @@ async def main(directory: Path) -> None:
             elif not following:
                 break
     await executor.close()
+
+
+async def _each(executor: LocalExecutor) -> Any:
+    async for reports in executor.reports():
+        for report in reports:
+            yield report
 
 
 async def _nothing() -> Any:

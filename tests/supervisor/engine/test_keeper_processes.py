@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -45,6 +46,15 @@ def commands(found: list[Seen]) -> set[str]:
 
 def test_the_walk_finds_children_in_other_sessions(family):
     assert commands(Descendants(family.pid, adopts=True).now()) == {"sleep 600", "sleep 601"}
+
+
+def descriptors(pid: int) -> list[str]:
+    """What the descriptors of a process stand for."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
 
 
 @linux_only
@@ -123,9 +133,36 @@ async def test_many_runs_at_once_hold_no_descriptor_of_the_supervisor(engine: En
 async def test_a_keeper_holds_nothing_that_it_does_not_need(engine: Engine):
     key = await engine.start("exec sleep 600")
     keeper = (await engine.spawned(key)).process.keeper_pid
-    targets = [os.readlink(f"/proc/{keeper}/fd/{fd}") for fd in os.listdir(f"/proc/{keeper}/fd")]
-    assert sum("socket" in target for target in targets) == 0, targets
+    await until(lambda: not any("socket" in target for target in descriptors(keeper)))
+    targets = descriptors(keeper)
     assert len(targets) <= 12, targets
+
+
+@linux_only
+async def test_short_commands_in_a_row_are_kept_by_a_few_keepers_which_gather_nothing(engine: Engine):
+    keys = [await engine.run(f"echo {number}; echo {number} >&2; exit {number}") for number in range(1, 31)]
+    assert [await engine.ended(key) for key in keys] == [Exited(code=number) for number in range(1, 31)]
+    assert [engine.out(key) for key in keys] == [f"{number}\n".encode() for number in range(1, 31)]
+    keepers = [(await engine.spawned(key)).process.keeper_pid for key in keys]
+    assert len(set(keepers)) < len(keepers)
+    assert len(descriptors(keepers[-1])) <= 12, descriptors(keepers[-1])
+
+
+@linux_only
+async def test_a_keeper_without_another_job_leaves(engine: Engine):
+    keeper = (await engine.spawned(await engine.run("true"))).process.keeper_pid
+    await until(lambda: processes.look_at(keeper) is None)
+
+
+@linux_only
+async def test_a_signal_to_a_keeper_between_two_runs_ends_neither(engine: Engine):
+    zygote = engine.executor._keepers._zygote
+    assert zygote is not None
+    keeper = (await engine.spawned(await engine.run("true"))).process.keeper_pid
+    os.kill(keeper, signal.SIGTERM)
+    await until(lambda: processes.look_at(keeper) is None)
+    for key in [await engine.run("sleep 0.01") for _ in range(5)]:
+        assert await engine.ended(key) == Exited(code=0)
 
 
 @linux_only

@@ -190,7 +190,7 @@ async def test_an_attempt_that_nobody_took_up_is_revoked_and_never_runs(engine: 
 
     order = engine.order("echo no > ran")
     attempt = Attempt(str(engine.runs), order.key)
-    attempt.create(order, engine.executor._boot)
+    attempt.create(order, engine.executor._boot.now)
     await engine.executor.attach(order.key)
     await engine.settled(order.key)
     assert engine.of(order.key) == [NeverRan(order.key)]

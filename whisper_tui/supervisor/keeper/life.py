@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, layout, spawn
@@ -83,6 +84,10 @@ class Keeper:
         while not self._over:
             self._turn()
 
+    def do_after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do this once if the run lives so long."""
+        self._alarms.ring_in(seconds, "after", action)
+
     def close(self) -> None:
         """Let go of everything, the lock last."""
         self._capture.close()
@@ -90,6 +95,7 @@ class Keeper:
             self._input.close()
         if self._orders is not None:
             os.close(self._orders.fd)
+        self._records.close()
         self._hints.close()
         os.close(self._job.lock)
 

@@ -83,6 +83,12 @@ class Records:
         except OSError:
             return
 
+    def close(self) -> None:
+        """Let go of the room that no ending needed."""
+        if self._reserved >= 0:
+            os.close(self._reserved)
+            self._reserved = -1
+
     def _done_with_sizes(self, path: str, totals: tuple[int, int]) -> bool:
         """Also on a full disk: the record of the ending is there already, and holds the sizes as they were then."""
         try:
@@ -107,8 +113,7 @@ class Records:
             facts = {**facts, "background": None}
             os.pwrite(self._reserved, json.dumps(facts).encode().ljust(layout.RESERVED), 0)
         os.rename(path + ".tmp", path)
-        os.close(self._reserved)
-        self._reserved = -1
+        self.close()
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)

@@ -37,7 +37,7 @@ def rehearse(runs: str, standing: Standing) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         layout.remove_directory(directory)
-        _drain(standing.wake)
+        drain(standing.wake)
 
 
 def _run(directory: str, standing: Standing) -> None:
@@ -73,8 +73,8 @@ def _break_off(_number: int, _frame: FrameType | None) -> None:
     raise _Enough
 
 
-def _drain(fd: int) -> None:
-    """Forget the signals of the rehearsal."""
+def drain(fd: int) -> None:
+    """Forget the signals that have come so far."""
     try:
         os.read(fd, 4096)
     except BlockingIOError:

@@ -2,20 +2,21 @@
 
 import gc
 import os
-import resource  # noqa: F401 (wait4 imports it; here it is imported once for all keepers)
 import select
 import signal
 import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
-from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper import layout, mark
 from whisper_tui.supervisor.keeper.job import Hints, take
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
-from whisper_tui.supervisor.keeper.rehearsal import rehearse
+from whisper_tui.supervisor.keeper.rehearsal import drain, rehearse
 
 IDLE = 4
 """Keepers that wait for a job."""
@@ -25,6 +26,10 @@ REFILL_AFTER_MS = 10
 """The others are replaced when nothing has happened for so long, out of the way of the command just started."""
 REHEARSED = 8
 """Rehearsals before the first fork: so often the interpreter wants to see code before it has adapted to it."""
+SPARE_S = 1.0
+"""How long a keeper waits for another job after a short one: many short commands in a row need no forks."""
+SHORT_S = 1.0
+"""A keeper whose run lasts longer holds on to nothing but that run, and goes with it."""
 FORK_PAUSE_S = 0.2
 """Pause after a waiting keeper died without a job: something kills them, or the system has no room."""
 LIFELINE = 0
@@ -32,6 +37,7 @@ LIFELINE = 0
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PID = struct.Struct("<i")
+"""What a keeper tells its parent: its pid once it waits no more, the pid negated once it waits again."""
 _LARGEST_MESSAGE = 1 << 18
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
@@ -43,11 +49,19 @@ def main(jobs_fd: int, runs: str) -> None:
     for number in _SIGNALS_IGNORED:
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
+    mark.put_on()
     Zygote(jobs, runs, boot_id(), _adoption()).run()
 
 
+class _Enough(Exception):
+    """The wait for a job is over."""
+
+
 class Zygote:
-    """Keeps `IDLE` keepers waiting. It knows the waiting ones by pid; one that takes a job says so first."""
+    """Keeps `IDLE` keepers waiting. It knows the waiting ones by pid; one that takes a job says so first.
+
+    A keeper whose run left nothing behind waits for another one for a while: it is ready, where a fork is not yet.
+    """
 
     def __init__(self, jobs: socket.socket, runs: str, boot: str, adopt: "Adoption") -> None:
         self._jobs = jobs
@@ -97,7 +111,11 @@ class Zygote:
     def _note_taken(self) -> None:
         with suppress(BlockingIOError):
             data = os.read(self._taken, 4096 * _PID.size)
-            self._idle.difference_update(pid for (pid,) in _PID.iter_unpack(data))
+            for (pid,) in _PID.iter_unpack(data):
+                if pid > 0:
+                    self._idle.discard(pid)
+                else:
+                    self._idle.add(-pid)
 
     def _bury(self) -> None:
         died_idle = False
@@ -119,19 +137,34 @@ class Zygote:
             standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin())
             if not _is_waiting(self._jobs):
                 rehearse(self._runs, standing)
-            message = _wait_for_job(self._jobs)
-            if message:
-                with suppress(BrokenPipeError):
-                    os.write(self._taken_in, _PID.pack(os.getpid()))
-                self._jobs.close()
-                os.close(self._taken_in)
-                _keep(message, standing)
+            self._serve(standing)
             status = 0
         finally:
             if status:
                 sys.excepthook(*sys.exc_info())
                 sys.stderr.flush()
             os._exit(status)
+
+    def _serve(self, standing: Standing) -> None:
+        """Keep one run after the other, until none has come for a while or one lasts."""
+        message = _wait_for_job(self._jobs, None)
+        with suppress(BrokenPipeError):
+            while message:
+                self._tell(os.getpid())
+                _keep(message, standing, self._stay)
+                if self._jobs.fileno() < 0:
+                    return
+                self._tell(-os.getpid())
+                message = _wait_for_job(self._jobs, SPARE_S)
+            self._tell(os.getpid())
+
+    def _stay(self) -> None:
+        """Take no other job than the present one."""
+        self._jobs.close()
+        os.close(self._taken_in)
+
+    def _tell(self, number: int) -> None:
+        os.write(self._taken_in, _PID.pack(number))
 
 
 def wakeup_pipe(*numbers: int) -> int:
@@ -147,13 +180,17 @@ def wakeup_pipe(*numbers: int) -> int:
     return reader
 
 
-def _keep(message: bytes, standing: Standing) -> None:
-    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, LIFELINE)
+def _keep(message: bytes, standing: Standing, stay: Callable[[], None]) -> None:
+    """One run, from its job to its end; nothing of it is left in this process. `stay`: done once it lasts."""
+    drain(standing.wake)
     signal.signal(signal.SIGTERM, lambda *_: None)
     job = take(message)
     if job is not None:
-        Keeper(job, standing).run()
+        keeper = Keeper(job, standing)
+        keeper.do_after(SHORT_S, stay)
+        keeper.run()
+        keeper.close()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _is_waiting(jobs: socket.socket) -> bool:
@@ -163,20 +200,40 @@ def _is_waiting(jobs: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _wait_for_job(jobs: socket.socket) -> bytes:
-    """The next job; empty when the supervisor is gone."""
+def _wait_for_job(jobs: socket.socket, longest_s: float | None) -> bytes:
+    """The next job; empty when none comes any more: the supervisor is gone, or so many seconds are over."""
     if jobs.type == socket.SOCK_SEQPACKET:
-        return jobs.recv(_LARGEST_MESSAGE)
+        return _receive(jobs, longest_s or 0.0)
     poll = select.poll()
     poll.register(LIFELINE, 0)
     poll.register(jobs, select.POLLIN)
-    while True:
-        ready = dict(poll.poll())
+    while ready := dict(poll.poll(None if longest_s is None else longest_s * 1000)):
         if jobs.fileno() in ready:
             with suppress(BlockingIOError):
                 return jobs.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
         elif LIFELINE in ready:
             return b""
+    return b""
+
+
+def _receive(jobs: socket.socket, longest_s: float) -> bytes:
+    """One message, waited for in the kernel's line of those who wait, so that a job wakes one keeper and not all.
+
+    0 seconds: as long as it takes. What has arrived when the time is over is in the buffer, and not lost.
+    """
+    buffer = bytearray(_LARGEST_MESSAGE)
+    signal.signal(signal.SIGALRM, _time_is_over)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, longest_s)
+        jobs.recv_into(buffer)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except _Enough:
+        pass
+    return bytes(buffer.rstrip(b"\0"))
+
+
+def _time_is_over(_number: int, _frame: FrameType | None) -> None:
+    raise _Enough
 
 
 class Adoption:
