@@ -1,6 +1,8 @@
 """Only output goes that is too old or too much, and only of runs that are over; the facts stay."""
 
+import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,26 @@ async def test_a_dry_run_says_the_same_and_removes_nothing(tmp_path: Path) -> No
     said = await retention(tmp_path, days=7).prune(dry_run=True)
     assert old.exists() and said.runs == 1
     assert await retention(tmp_path, days=7).prune(dry_run=False) == said
+
+
+async def test_a_stop_breaks_a_long_look_at_the_disk_off(tmp_path: Path) -> None:
+    directories = [attempt(tmp_path, f"{number}.1", age_s=8 * DAY_S) for number in (1, 2)]
+    asked: list[str] = []
+    looking, closed = threading.Event(), threading.Event()
+
+    def is_open(call_id: str) -> bool:
+        asked.append(call_id)
+        looking.set()
+        closed.wait(30)
+        return False
+
+    kept = Retention(tmp_path, RetentionSettings(days=7), is_open, lambda: NOW)
+    kept.open()
+    await asyncio.to_thread(looking.wait, 30)
+    await kept.close()
+    closed.set()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert len(asked) == 1 and all(directory.exists() for directory in directories)
 
 
 async def test_without_settings_everything_is_kept(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from whisper_tui.cli.loading import loaded
 from whisper_tui.cli.log_lines import MaskedLines
 from whisper_tui.config import leave_pointer, load
 from whisper_tui.config.file import Configuration
@@ -109,7 +110,7 @@ class _LateMcpDoor:
         await door(reader, writer, hello)
 
     async def _load(self) -> Door:
-        door_class = await asyncio.to_thread(_mcp_door_class)
+        door_class = await loaded(_mcp_door_class)
         door = door_class(self._supervision, registry=self._registry, wait_s=self._configuration.mcp.wait_s)
         await door.prepare()
         return door
@@ -121,6 +122,7 @@ class _LateMcpDoor:
 
 
 def _mcp_door_class() -> "type[McpDoor]":
+    import whisper_tui.transports.mcp_session  # noqa: F401  brings the SDK, without which the door serves nobody
     from whisper_tui.transports.mcp import McpDoor
 
     return McpDoor

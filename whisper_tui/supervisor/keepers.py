@@ -19,7 +19,6 @@ LOG = "keepers.log"
 SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
 LONGEST_MESSAGE = 2000 if SOCKET == socket.SOCK_DGRAM else 65_536
 """Bytes that go through the socket in one piece on every such system."""
-_LEAVE_S = 2.0
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
@@ -92,16 +91,12 @@ class Keepers:
                 await self._send(message)
 
     async def close(self) -> None:
-        """Let waiting keepers and their parent go."""
+        """Let waiting keepers and their parent go. It has nothing to finish, and may be slow to hear: it is killed."""
         zygote = self._zygote
         self._let_go()
-        if zygote is None:
-            return
-        try:
-            await asyncio.wait_for(asyncio.to_thread(zygote.wait, _LEAVE_S), 2 * _LEAVE_S)
-        except (subprocess.TimeoutExpired, TimeoutError):
+        if zygote is not None:
             zygote.kill()
-            zygote.wait()
+            await asyncio.to_thread(zygote.wait)
 
     async def _send(self, message: bytes) -> None:
         if self._jobs is None:

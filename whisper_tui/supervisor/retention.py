@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.port import Pruned
 from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.settings import RetentionSettings
@@ -44,6 +45,7 @@ class Retention:
         self._is_open = is_open
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
+        self._closing = False
 
     def open(self) -> None:
         """Look now, and every hour, where something is set."""
@@ -51,7 +53,8 @@ class Retention:
             self._task = asyncio.create_task(self._keep_house())
 
     async def close(self) -> None:
-        """Look no more."""
+        """Look no more, and break off what another thread is looking at."""
+        self._closing = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -71,12 +74,17 @@ class Retention:
         attempts = sorted(self._attempts())
         left, removed, freed = sum(each.bytes for each in attempts), 0, 0
         for each in attempts:
+            self._check_open()
             if not self._is_due(each, left) or not (dry_run or _remove(each.path)):
                 continue
             removed += 1
             freed += each.bytes
             left -= each.bytes
         return Pruned(runs=removed, bytes=freed, kept_runs=len(attempts) - removed, kept_bytes=left)
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise Unavailable("the supervisor is stopping, and some output may be left that was to be removed")
 
     def _is_due(self, attempt: _Kept, left: int) -> bool:
         days, gigabytes, age = self._settings.days, self._settings.gigabytes, self._clock() - attempt.settled_at
@@ -90,6 +98,7 @@ class Retention:
         except OSError:
             return
         for entry in entries:
+            self._check_open()
             call_id, _, attempt = entry.name.rpartition(".")
             if not attempt.isdecimal() or not call_id.isdecimal() or not entry.is_dir(follow_symlinks=False):
                 continue
