@@ -53,6 +53,19 @@ def test_a_substitution_is_found_and_marked(text: str, shown: str) -> None:
     assert marked(a_shell(text), "substitution") == shown
 
 
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2800"])
+def test_a_blank_that_is_no_space_is_found_and_marked(blank: str) -> None:
+    (risk,) = risks_of(a_question(a_shell(f"ls{blank}x")))
+    assert risk.id == "deceptive-characters"
+    assert risk.sentence == f"It holds blanks that are no spaces (U+{ord(blank):04X})"
+    assert marked(a_shell(f"ls{blank}x"), "deceptive-characters") == blank
+
+
+def test_more_marks_than_a_letter_carries_are_found() -> None:
+    assert ids(a_shell("ls e\u0301")) == []
+    assert ids(a_shell("ls e" + "\u0301" * 9)) == ["deceptive-characters"]
+
+
 @pytest.mark.parametrize("character", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b"])
 def test_a_control_character_is_found_and_marked(character: str) -> None:
     assert ids(a_shell(f"ls {character} x")) == ["control-characters"]

@@ -36,5 +36,5 @@ def _early(given: "Sequence[str]") -> int | None:
 
         return run_early(given)
     except Exception as error:  # noqa: BLE001  agents run the command if their hook ends in any way but this
-        sys.stderr.write(f"whisper-tui: the command was not run: {type(error).__name__}: {error}\n")
+        sys.stderr.write(f"whisper-tui: the command was not run: {error!r}\n")
         return 2 if given[0] == "hook" else 126

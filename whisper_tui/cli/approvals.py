@@ -1,10 +1,10 @@
 """`approvals` and `revoke`: what is remembered as approved."""
 
-import json
 import sys
 import time
 
 from whisper_tui.cli.deciding import decider
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
 from whisper_tui.cli.words import age, command_line
@@ -24,7 +24,7 @@ def _approvals(options: Options) -> int:
     with asking(home_of(options)) as supervisor:
         rows = supervisor.ask("rows", kind="approvals")
     if options.json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_json(rows)
         return 0
     print_table(
         ("ID", "AGE", "USES", "UNTIL", "SESSION", "COMMAND", "DIRECTORY"),

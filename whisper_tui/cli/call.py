@@ -6,8 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
     from whisper_tui.model.home import Home
@@ -39,10 +41,10 @@ def _call(options: Options) -> int:
 
     answer = asyncio.run(_answer(home, options, arguments))
     if answer.told:
-        sys.stderr.write(f"whisper-tui: {answer.told}\n")
-    sys.stdout.write(json.dumps(answer.result, ensure_ascii=False, indent=2) + "\n")
+        sys.stderr.write(f"whisper-tui: {visible(answer.told, keep_lines=True)}\n")
+    print_json(answer.result)
     if answer.failed:
-        sys.stderr.write(f"whisper-tui: {answer.text.rstrip()}\n")
+        sys.stderr.write(f"whisper-tui: {visible(answer.text.rstrip(), keep_lines=True)}\n")
     return REFUSED if answer.failed else DONE
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.exit_codes import DONE
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.model.text import visible
 
@@ -43,7 +44,7 @@ def _check(options: Options) -> int:
         raise InvalidRequest("there is no command to check", hint="Write it behind --")
     row = _judged(options)
     if options.json:
-        sys.stdout.write(json.dumps(row, indent=2, ensure_ascii=True) + "\n")
+        print_json(row)
     else:
         sys.stdout.write("\n".join(_lines(row)) + "\n")
     return DONE
@@ -122,5 +123,5 @@ def _answer_lines() -> int:
             answer["result"] = judge_case(case["kind"], case["command"], case.get("rules"), options)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             answer["error"] = f"{type(error).__name__}: {error}"
-        sys.stdout.write(json.dumps(answer) + "\n")
+        print_json(answer, indent=None)
     return DONE

@@ -1,6 +1,5 @@
 """`doctor`: is the gate that was installed into a client really shut."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.install import CLIENTS, launch_of, project_of
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.model.text import visible
 
@@ -47,7 +47,7 @@ def _examine(options: Options) -> int:
     proved = all(report.proved for report in reports)
     if options.json:
         said = {"proved": proved, "clients": [report.as_json() for report in reports]}
-        sys.stdout.write(json.dumps(said, indent=2) + "\n")
+        print_json(said)
     return DONE if proved else REFUSED
 
 

@@ -1,11 +1,10 @@
 """`list`, `ps` and `history`: many calls, one line each."""
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
 from whisper_tui.cli.words import age, command_line, outcome
@@ -24,7 +23,12 @@ def add(verbs: Verbs) -> None:
     running = verbs.add("ps", "show what runs, and what commands have left behind in the background", _ps)
     running.add_argument("--json", action="store_true", help="print one array of objects")
     history = verbs.add("history", "show earlier calls, newest first", _history)
-    history.add_argument("action", nargs="?", choices=("verify",), help="verify: follow the journal's chain instead")
+    history.add_argument(
+        "action",
+        nargs="?",
+        choices=("verify", "refused"),
+        help="verify: follow the journal's chain instead; refused: show who tried to decide and may not",
+    )
     history.add_argument("--head", metavar="END", help="with verify: the end that was printed before")
     history.add_argument("--limit", type=int, default=50, metavar="N", help="at most N calls (default: 50)")
     history.add_argument("--session", metavar="NAME", help="only calls of the sessions with this name or id")
@@ -49,6 +53,10 @@ def _history(options: Options) -> int:
         raise InvalidRequest("--head belongs to history verify", hint="whisper-tui history verify --head END")
     if options.limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {options.limit}")
+    if options.action == "refused":
+        from whisper_tui.cli.refused import refused
+
+        return refused(home_of(options), options.limit, as_json=options.json)
     headings = ("ID", "OUTCOME", "AGE", "SESSION", "COMMAND", "DESCRIPTION")
     chosen = {"limit": options.limit, "session": options.session, "text": options.text}
     return _show(options, headings, _past, kind="history", **chosen)
@@ -58,7 +66,7 @@ def _show(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row
     with asking(home_of(options)) as supervisor:
         rows = supervisor.ask("rows", **query)
     if options.json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_json(rows)
     else:
         print_table(headings, lines(rows))
     return 0

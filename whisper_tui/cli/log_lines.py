@@ -3,6 +3,7 @@
 import logging
 
 from whisper_tui.model.masking import masked
+from whisper_tui.model.text import visible
 
 
 class MaskedLines(logging.Formatter):
@@ -12,5 +13,5 @@ class MaskedLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """One entry of the log, without secrets."""
-        return masked(super().format(record))
+        """One entry of the log, without secrets. Only entries begin at the edge: nothing in one can feign another."""
+        return visible(masked(super().format(record)), keep_lines=True).replace("\n", "\n  ")

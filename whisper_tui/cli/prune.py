@@ -1,8 +1,8 @@
 """`prune`: remove the output that is older or more than the configuration wants to keep."""
 
-import json
 import sys
 
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.wire.asking import asking
 
@@ -24,7 +24,7 @@ def _prune(options: Options) -> int:
     with asking(home_of(options)) as supervisor:
         pruned = supervisor.ask("prune", dry_run=options.dry_run)
     if options.json:
-        sys.stdout.write(json.dumps(pruned, indent=2) + "\n")
+        print_json(pruned)
         return 0
     verb = "Would remove" if options.dry_run else "Removed"
     sys.stdout.write(

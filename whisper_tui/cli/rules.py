@@ -1,7 +1,6 @@
 """`rules`: the rules that decide without a human, listed, changed, tried, carried over and written out."""
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Run, Verbs, add_places, home_of
 from whisper_tui.cli.table import print_table
 from whisper_tui.cli.trusting import describe_trust, trust, untrust
@@ -92,7 +92,7 @@ def _list(options: Options) -> int:
         for effect, rule in by_effect(rules)
     ]
     if options.json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        print_json(rows)
     else:
         lines = []
         for effect, rule in by_effect(rules):

@@ -1,11 +1,11 @@
 """`status` and `stop`: the supervisor itself."""
 
-import json
 import os
 import signal
 import sys
 import time
 
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age
 from whisper_tui.model.errors import Unavailable
@@ -36,7 +36,7 @@ def _status(options: Options) -> int:
     with asking(home_of(options), start=False) as supervisor:
         status = supervisor.ask("status")
     if options.json:
-        sys.stdout.write(json.dumps(status, indent=2) + "\n")
+        print_json(status)
         return 0
     since = age(time.time() - status["started_at"])
     sys.stdout.write(

@@ -1,11 +1,11 @@
 """`show`: all that is known about one call."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age, command_line, outcome
 from whisper_tui.model.masking import MASK
@@ -31,7 +31,7 @@ def _show(options: Options) -> int:
     with asking(home_of(options)) as supervisor:
         (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
     if options.json:
-        sys.stdout.write(json.dumps(row, indent=2) + "\n")
+        print_json(row)
         return 0
     for name, value in _facts(row):
         shown = visible(value, keep_lines=True).replace("\n", "\n" + " " * 14)

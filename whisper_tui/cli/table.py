@@ -2,8 +2,9 @@
 
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
+
+from whisper_tui.model.text import columns
 
 GAP = "  "
 NARROWEST = 8
@@ -40,7 +41,7 @@ def cut(text: str, width: int) -> str:
         return text
     kept, used = [], 1
     for character in text:
-        used += _width(character)
+        used += columns(character)
         if used > width:
             break
         kept.append(character)
@@ -49,10 +50,4 @@ def cut(text: str, width: int) -> str:
 
 def width_of(text: str) -> int:
     """Columns that a text takes on a terminal."""
-    return len(text) if text.isascii() else sum(map(_width, text))
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return len(text) if text.isascii() else sum(map(columns, text))

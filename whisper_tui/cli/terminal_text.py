@@ -1,7 +1,9 @@
-"""Output of commands for a terminal: colours are kept, and whatever else would control the terminal is left out."""
+"""Output of commands for a terminal: colours are kept, whatever else controls it is left out, the unseen is shown."""
 
 import codecs
 import re
+
+from whisper_tui.model.text import replace_hidden, show_characters
 
 _CONTROLS = re.compile(
     r"(?P<colour>\x1b\[[0-9;:]*m)"
@@ -12,6 +14,7 @@ _CONTROLS = re.compile(
     re.DOTALL,
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_](?:(?!\x07|\x1b\\).)*|[ -/]*)$", re.DOTALL)
+_KEPT = frozenset("\n\r\t\x1b")
 
 LONGEST_ESCAPE = 65_536
 """Characters of an unfinished escape that are waited for; a longer one is let go."""
@@ -30,4 +33,5 @@ class TerminalText:
         unfinished = _UNFINISHED.search(text, max(0, len(text) - LONGEST_ESCAPE))
         self._held = unfinished.group() if unfinished else ""
         ready = text[: unfinished.start()] if unfinished else text
-        return _CONTROLS.sub(lambda found: found.group("colour") or "", ready).encode()
+        kept = _CONTROLS.sub(lambda found: found.group("colour") or "", ready)
+        return (kept if kept.isascii() else replace_hidden(kept, show_characters, keep=_KEPT, printed=True)).encode()

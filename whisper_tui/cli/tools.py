@@ -1,12 +1,13 @@
 """`tools`: what agents are offered, as a table or in the forms that models are given."""
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
+from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
     from whisper_tui.tools import AITool
@@ -31,14 +32,18 @@ def _tools(options: Options) -> int:
     tools = _offered(options)
     match options.format:
         case "openrouter":
-            _print_json([tool.get_openrouter_tool_definition() for tool in tools])
+            print_json([tool.get_openrouter_tool_definition() for tool in tools])
         case "prompt":
             sys.stdout.write("\n\n".join(tool.get_ai_prompt_instructions() for tool in tools) + "\n")
         case "json":
-            _print_json([_row(tool) for tool in tools])
+            print_json([_row(tool) for tool in tools])
         case _:
-            print_table(("TOOL", "CATEGORY", "DESCRIPTION"), ((t.name, t.category or "", t.description) for t in tools))
+            print_table(("TOOL", "CATEGORY", "DESCRIPTION"), (_words(tool) for tool in tools))
     return 0
+
+
+def _words(tool: "AITool") -> tuple[str, ...]:
+    return visible(tool.name), visible(tool.category or ""), visible(tool.description)
 
 
 def _offered(options: Options) -> "list[AITool]":
@@ -63,7 +68,3 @@ def _row(tool: "AITool") -> dict[str, Any]:
         "parameters": tool.parameters_schema,
         "prompt": tool.get_ai_prompt_instructions(),
     }
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

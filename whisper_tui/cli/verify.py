@@ -1,10 +1,10 @@
 """`history verify`: whether the journal is as it was written."""
 
-import json
 import sys
 from pathlib import Path
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
+from whisper_tui.cli.json_text import print_json
 from whisper_tui.model.home import Home
 from whisper_tui.model.text import visible
 
@@ -18,7 +18,7 @@ def verify(home: Home, noted: str | None, *, as_json: bool) -> int:
     end = verdict.head.text() if verdict.head is not None else None
     if as_json:
         row = {"journal": str(path), "events": verdict.events, "end": end, "problem": verdict.problem}
-        sys.stdout.write(json.dumps(row, indent=2) + "\n")
+        print_json(row)
     elif verdict.problem is None:
         sys.stdout.write(f"{path} is as it was written: {verdict.events:,} events, each linked to all before it\n")
         if end is not None:

@@ -4,7 +4,7 @@ import re
 import shlex
 
 from whisper_tui.model.command import Argv, Command, Shell
-from whisper_tui.model.text import BIDI, PLAIN_CONTROLS, is_hidden, visible
+from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.dangers.of_inner import forks_without_end
 from whisper_tui.policy.deception import deceptions
@@ -74,11 +74,13 @@ def _dangers(seen: View) -> tuple[Risk, ...]:
 
 def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:
     harmless = frozenset() if isinstance(command, Argv) else PLAIN_CONTROLS
-    found = [character for character in dict.fromkeys(raw) if character not in harmless and is_hidden(character)]
+    parts = hidden_parts(raw, keep=harmless)
+    found = list(dict.fromkeys(character for start, end in parts for character in raw[start:end]))
     shown = command_text(command)
     if any(ord(character) in BIDI or ord(character) > 0x9F for character in found):
         first = next(character for character in found if ord(character) > 0x9F)
-        sentence = f"It holds characters that hide or reorder text (U+{ord(first):04X})"
+        what = "blanks that are no spaces" if ord(first) in BLANKS else "characters that hide or reorder text"
+        sentence = f"It holds {what} (U+{ord(first):04X})"
         return (Risk(id="deceptive-characters", sentence=sentence, span=_span(shown, first)),)
     if found:
         sentence = f"It holds control characters (U+{ord(found[0]):04X})"

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from whisper_tui.model.text import replace_hidden
 from whisper_tui.policy.examples import EFFECTS, Effect, by_effect, failed_examples
 from whisper_tui.policy.rules import Rule, Rules
 
@@ -125,5 +126,9 @@ def rule_text(effect: Effect, rule: Rule, *, table: str = "") -> str:
 
 
 def _toml(value: object) -> str:
-    """A value as TOML. Its basic strings are JSON's, but for the character DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A value as TOML. Its basic strings are JSON's, with what cannot be seen in the escapes of TOML."""
+    return replace_hidden(json.dumps(value, ensure_ascii=False), _escape)
+
+
+def _escape(characters: str) -> str:
+    return "".join(f"\\U{ord(character):08X}" for character in characters)

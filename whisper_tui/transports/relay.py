@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
+from whisper_tui.model.text import visible
 from whisper_tui.transports.goodbye import heard_before
 from whisper_tui.transports.relay_lines import lines_of
 from whisper_tui.transports.relay_memory import Memory, Message, client_name, parsed
@@ -269,7 +270,7 @@ class Relay:
         """Say what is wrong, on stderr and to every request that waits."""
         why = error.sentence() if isinstance(error, WhisperError) else str(error)
         text = f"whisper_tui cannot be reached: {why}"
-        sys.stderr.write(f"whisper-tui mcp: {text}\n")
+        sys.stderr.write(f"whisper-tui mcp: {visible(text)}\n")
         for request_id in self._memory.give_up():
             failure = {"code": SERVER_ERROR, "message": text}
             self._write(json.dumps({"jsonrpc": "2.0", "id": request_id, "error": failure}).encode())

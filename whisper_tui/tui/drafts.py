@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from whisper_tui.model.command import Argv, Command, CommandSpec, Function, Shell
-from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden
+from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def draft_of(spec: CommandSpec) -> Draft:
 
 def seen(text: str) -> str:
     """The text without what cannot be seen."""
-    return "".join(character for character in text if character in PLAIN_CONTROLS or not is_hidden(character))
+    return without_hidden(text, keep=PLAIN_CONTROLS)
 
 
 def hidden_count(spec: CommandSpec) -> int:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 from rich.cells import cell_len
 
-from whisper_tui.model.text import is_hidden, visible
+from whisper_tui.model.text import pieces
 
 Role = Literal[
     "text", "strong", "muted", "label", "frame",
@@ -51,17 +51,7 @@ def said(text: str, role: Role = "text") -> Line:
     """Text of an agent as spans: what cannot be seen is shown, in a role of its own."""
     if text.isascii() and text.isprintable():
         return (Span(text, role),) if text else ()
-    spans: list[Span] = []
-    start = 0
-    hidden = False
-    for at, character in enumerate(text):
-        if is_hidden(character) == hidden:
-            continue
-        if at > start:
-            spans.append(Span(visible(text[start:at]), "hidden" if hidden else role))
-        start, hidden = at, not hidden
-    spans.append(Span(visible(text[start:]), "hidden" if hidden else role))
-    return tuple(span for span in spans if span.text)
+    return tuple(Span(piece.text, "hidden" if piece.hidden else role) for piece in pieces(text))
 
 
 def width_of(line: Line) -> int:

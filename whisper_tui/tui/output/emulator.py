@@ -9,7 +9,7 @@ from pyte import modes
 from pyte.screens import Char
 from rich.cells import cell_len
 
-from whisper_tui.model.text import is_hidden
+from whisper_tui.model.text import without_hidden
 from whisper_tui.tui.output.sgr import DEFAULT, DIRECT, PLAIN, Pen, Run
 
 LONGEST_SEQUENCE = 4096
@@ -27,6 +27,8 @@ _UNREAD = re.compile(
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z")
 _ALTERNATE = frozenset({47, 1047, 1049})
+_C1 = dict.fromkeys(range(0x80, 0xA0))
+"""Forms of control sequences that pyte obeys, and terminals of today in UTF-8 do not."""
 _CURSOR_KEYS = 1 << 5
 """Private mode 1: arrow keys are sent as an application wants them."""
 _BRACKETED = 2004 << 5
@@ -39,6 +41,10 @@ class _Screen(pyte.Screen):
         self.replies: list[str] = []
         self.kept: tuple[dict[int, dict[int, Char]], int, int] | None = None
         super().__init__(columns, lines)
+
+    def draw(self, data: str) -> None:
+        """Put letters on the screen. What takes no room there is left out, save a few accents on a letter."""
+        super().draw(data if data.isascii() else without_hidden(data, printed=True))
 
     def write_process_input(self, data: str) -> None:
         self.replies.append(data)
@@ -134,7 +140,7 @@ class Emulator:
         text, self._rest = text[:at], text[at:]
         text = _UNREAD.sub(_readable, text)
         if not text.isascii():
-            text = "".join(character for character in text if character < "\xa0" or not is_hidden(character))
+            text = text.translate(_C1)
         try:
             self._stream.feed(text)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError):

@@ -100,11 +100,11 @@ def plain_with_colours(data: bytes) -> bytes:
         body = line.rstrip("\r\n")
         at = 0
         for found in _SEQUENCE.finditer(body):
-            kept.append(visible(body[at : found.start()]))
+            kept.append(visible(body[at : found.start()], printed=True))
             kept.append("\t" if found[3] == "\t" else "\n" if found[3] == "\r" else "")
             kept.append(found[0] if found[2] == "m" else "")
             at = found.end()
-        kept.append(visible(body[at:]))
+        kept.append(visible(body[at:], printed=True))
         kept.append("\n" if line != body else "")
     return "".join(kept).encode("utf-8", "replace")
 
@@ -115,7 +115,7 @@ def _in_sequence(text: str, pen: Pen) -> tuple[tuple[Run, ...], Pen]:
     column = at = 0
     for found in _SEQUENCE.finditer(text):
         if found.start() > at:
-            shown = visible(text[at : found.start()])
+            shown = visible(text[at : found.start()], printed=True)
             runs.append(Run(shown, pen))
             column += cell_len(shown)
         at = found.end()
@@ -125,7 +125,7 @@ def _in_sequence(text: str, pen: Pen) -> tuple[tuple[Run, ...], Pen]:
             runs.append(Run(" " * (TAB - column % TAB), pen))
             column += TAB - column % TAB
     if at < len(text):
-        runs.append(Run(visible(text[at:]), pen))
+        runs.append(Run(visible(text[at:], printed=True), pen))
     return tuple(runs), pen
 
 
@@ -203,7 +203,7 @@ def _overwritten(text: str, pen: Pen) -> tuple[tuple[Run, ...], Pen]:
     at = 0
     for found in _SEQUENCE.finditer(text):
         if found.start() > at:
-            line.write(visible(text[at : found.start()]), pen)
+            line.write(visible(text[at : found.start()], printed=True), pen)
         at = found.end()
         if found[3]:
             line.move(found[3])
@@ -216,7 +216,7 @@ def _overwritten(text: str, pen: Pen) -> tuple[tuple[Run, ...], Pen]:
         elif found[2] == "G":
             line.column = 0
     if at < len(text):
-        line.write(visible(text[at:]), pen)
+        line.write(visible(text[at:], printed=True), pen)
     return tuple(line.runs()), pen
 
 
