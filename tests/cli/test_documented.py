@@ -53,3 +53,15 @@ def test_every_exit_code_is_documented():
 def test_every_key_of_a_row_is_documented():
     row = call_details(a_board(submitted()).record("1"), a_session())
     assert [key for key in row if f"`{key}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("name", sorted(subcommands()))
+def test_a_subcommand_is_found_without_loading_the_others(name):
+    (found,) = [
+        action
+        for action in parser(["--home", "somewhere", name]).parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    assert name in found.choices
+    assert set(found.choices) < set(subcommands())
+    assert found.choices[name].format_help() == subcommands()[name].format_help()

@@ -3,73 +3,67 @@
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
-from whisper_tui.cli import (
-    agent,
-    approvals,
-    call,
-    check,
-    cockpit,
-    deciding,
-    demo,
-    doctor,
-    export,
-    hook,
-    install,
-    listing,
-    logs,
-    mcp,
-    pausing,
-    prune,
-    rules,
-    running,
-    serve,
-    show,
-    signals,
-    supervise,
-    tools,
-    watch,
-)
 from whisper_tui.cli.exit_codes import INTERRUPTED, PIPE_CLOSED, REFUSED, UNAVAILABLE, code_of
-from whisper_tui.cli.parsing import Verbs
+from whisper_tui.cli.parsing import Options, Verbs, verb_of
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 
-_FAMILIES = (
-    demo,
-    watch,
-    serve,
-    mcp,
-    hook,
-    call,
-    listing,
-    show,
-    deciding,
-    signals,
-    logs,
-    export,
-    approvals,
-    check,
-    rules,
-    running,
-    pausing,
-    prune,
-    supervise,
-    tools,
-    agent,
-    install,
-    doctor,
-)
+FAMILIES = {
+    "demo": ("demo",),
+    "watch": ("watch",),
+    "serve": ("serve",),
+    "mcp": ("mcp",),
+    "hook": ("hook", "exec"),
+    "call": ("call",),
+    "listing": ("list", "ps", "history"),
+    "show": ("show",),
+    "deciding": ("approve", "deny"),
+    "signals": ("signal",),
+    "logs": ("logs",),
+    "export": ("export",),
+    "approvals": ("approvals", "revoke"),
+    "check": ("check",),
+    "rules": ("rules",),
+    "running": ("status", "stop"),
+    "pausing": ("pause", "resume"),
+    "prune": ("prune",),
+    "supervise": ("supervise",),
+    "tools": ("tools",),
+    "agent": ("agent",),
+    "install": ("install", "uninstall"),
+    "doctor": ("doctor",),
+}
+"""The modules of this package that declare subcommands, in the order of the help, and what they declare."""
+_FAMILY_OF = {verb: family for family, verbs in FAMILIES.items() for verb in verbs}
 
 
-def parser() -> Verbs:
-    """The whole command line."""
-    verbs = Verbs(cockpit.run)
-    for family in _FAMILIES:
-        family.add(verbs)
+def parser(arguments: Sequence[str] = ()) -> Verbs:
+    """The command line; only the part that these arguments need, for all of it takes as long to load as the rest."""
+    family = _FAMILY_OF.get(verb_of(arguments))
+    verbs = Verbs(_cockpit)
+    for name in FAMILIES if family is None else (family,):
+        _load(name).add(verbs)
     return verbs
+
+
+class _Family(Protocol):
+    def add(self, verbs: Verbs) -> None: ...
+
+
+def _load(name: str) -> _Family:
+    family: _Family = import_module(f"whisper_tui.cli.{name}")
+    return family
+
+
+def _cockpit(options: Options) -> int:
+    from whisper_tui.cli import cockpit
+
+    return cockpit.run(options)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +72,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    options = parser().parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser(given).parser.parse_args(given)
     try:
         code: int = options.run(options)
         sys.stdout.flush()

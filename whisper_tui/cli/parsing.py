@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from whisper_tui import __version__
@@ -14,6 +14,8 @@ Options = argparse.Namespace
 Run = Callable[[Options], int]
 
 _DESCRIPTION = "Supervise every command that AI agents want to run. Without a subcommand it opens the cockpit."
+_PLACES = {"--home": 1, "--directories": 3}
+"""Options before the subcommand, and how many words follow them."""
 _RAW = argparse.RawDescriptionHelpFormatter
 
 
@@ -36,6 +38,14 @@ class Verbs:
         add_places(parser, default=argparse.SUPPRESS)
         parser.set_defaults(run=run)
         return parser
+
+
+def verb_of(arguments: Sequence[str]) -> str:
+    """The subcommand that these arguments name; nothing if none is named, or if that takes a parser to tell."""
+    rest = list(arguments)
+    while rest and rest[0] in _PLACES:
+        del rest[: 1 + _PLACES[rest[0]]]
+    return rest[0] if rest else ""
 
 
 def add_places(parser: argparse.ArgumentParser, default: object) -> None:

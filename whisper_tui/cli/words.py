@@ -3,7 +3,6 @@
 import shlex
 from typing import Any
 
-from whisper_tui.model.masking import masked, masked_words
 from whisper_tui.model.text import visible
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -24,6 +23,8 @@ def command_line(command: list[str] | str) -> str:
 
 def masked_line(command: list[str] | str) -> str:
     """The same with every secret in it replaced: for what stays on a terminal or in a log."""
+    from whisper_tui.model.masking import masked, masked_words
+
     return command_line(list(masked_words(command)) if isinstance(command, list) else masked(command))
 
 
