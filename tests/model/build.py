@@ -18,6 +18,7 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.event import (
     AgentGaveUp,
     AgentReturned,
+    AttemptRefused,
     BackgroundSeen,
     Claimed,
     Decided,
@@ -206,6 +207,16 @@ def one_of_each() -> tuple[Event, ...]:
         GrantRevoked(at=7.2, session_id="s1", grant_id="g1", by=HUMAN),
         Paused(at=7.25, by=HUMAN),
         Resumed(at=7.26, by=HUMAN),
+        AttemptRefused(
+            at=7.27,
+            operation="decide",
+            about="1",
+            why="it was asked from inside a supervised command",
+            pid=5002,
+            program="sh -c make",
+            from_call="1",
+            left_out=3,
+        ),
         *(
             event
             for call_id, ending in enumerate(ENDINGS, start=2)

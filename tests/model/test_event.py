@@ -10,11 +10,10 @@ from pydantic import ValidationError
 from tests.model.build import a_shell, numbered, one_of_each, submitted
 from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.event import EVENT, EVENTS, CallEvent, Event, GrantEvent, PauseEvent, SessionEvent
+from whisper_tui.model.event import EVENT, EVENTS, Event
 
 JOURNALS = Path(__file__).parent.parent / "journals"
-UNIONS = (CallEvent, SessionEvent, GrantEvent, PauseEvent)
-KINDS = {arm.model_fields["kind"].default for union in UNIONS for arm in get_args(union)}
+KINDS = {arm.model_fields["kind"].default for arm in get_args(get_args(Event)[0])}
 
 ENDINGS = {arm.model_fields["kind"].default for arm in get_args(get_args(Ending)[0])}
 

@@ -20,7 +20,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
-from whisper_tui.wire.peers import ancestry, descends, look, why_supervised
+from whisper_tui.wire.peers import descends, why_supervised_here
 from whisper_tui.wire.server import Door, serve
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def supervise(home: Home, ready: Callable[[], None]) -> None:
 
 def _check_outside() -> None:
     """A supervisor below a supervised command would end with it, and could be led by it."""
-    if (line := ancestry(os.getpid(), look)) is not None and (problem := why_supervised(line, ())) is not None:
+    problem = why_supervised_here()
+    if problem is not None:
         raise NotAllowed(f"no supervisor was started, because {problem}", hint="Start it outside")
 
 
@@ -71,7 +72,8 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
     await supervisor.open()
     try:
         agents = _LateMcpDoor(supervisor, configuration)
-        server = await serve(supervisor, home, {"mcp": agents, **_shell_doors(supervisor)})
+        doors: dict[str, Door] = {"mcp": agents, **_shell_doors(supervisor)}
+        server = await serve(supervisor, home, doors, refused=supervisor.attempt_refused)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
         agents.prepare()

@@ -7,6 +7,7 @@ from whisper_tui.model.command import Argv
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import (
     AgentGaveUp,
+    AttemptRefused,
     BackgroundSeen,
     Decided,
     Event,
@@ -25,6 +26,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.describe import describe
 from whisper_tui.tui.meaning_text import meaning_paragraphs
+from whisper_tui.tui.refused_words import refused_sentence
 from whisper_tui.tui.spans import Paragraph
 from whisper_tui.tui.words import clock_time, count, decider, duration, ending_sentence, signal_name
 
@@ -48,6 +50,8 @@ def _sentence(event: Event, board: Board) -> str | None:
             return f"Approval {grant.id} is remembered, of call {grant.from_call}."
         case GrantRevoked(grant_id=id_, by=by):
             return f"Approval {id_} was revoked, {decider(by)}."
+        case AttemptRefused():
+            return refused_sentence(event)
         case _:
             return _about_call(event, board)
 

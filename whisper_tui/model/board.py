@@ -10,6 +10,7 @@ from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
     AgentGaveUp,
     AgentReturned,
+    AttemptRefused,
     BackgroundSeen,
     CallEvent,
     Claimed,
@@ -42,6 +43,8 @@ ENDED_KEPT = 1000
 """How many settled calls a board remembers; older ones are in the journal."""
 SAID_KEPT = 200
 """How much of what was said in a session a board remembers."""
+REFUSED_KEPT = 100
+"""How many refused attempts to decide a board remembers."""
 
 
 class Board:
@@ -59,6 +62,8 @@ class Board:
         self.grants: dict[str, Grant] = {}
         self.paused: Paused | None = None
         """Since when, and through whom, every run is held still. None: everything goes on."""
+        self.refused: deque[AttemptRefused] = deque(maxlen=REFUSED_KEPT)
+        """Attempts to decide by those who may not, oldest first."""
         self.unjudged: dict[str, None] = {}
         """Ids of the calls that the policy has not looked at, or has let through without a decision yet."""
         self.waiting: dict[str, None] = {}
@@ -87,6 +92,8 @@ class Board:
                 self._apply_to_grant(event)
             case Paused() | Resumed():
                 self.paused = event if isinstance(event, Paused) else None
+            case AttemptRefused():
+                self.refused.append(event)
             case Submitted():
                 self._place(self.calls.get(event.call.id), CallRecord(call=event.call, state=Unjudged()))
             case _:

@@ -15,6 +15,8 @@ from whisper_tui.model.verdict import Resolved, Verdict
 
 LONGEST_SAID = 16_384
 """Characters of one thing that is said."""
+LONGEST_PROGRAM = 300
+"""Characters kept of the command line of a process that was refused."""
 
 
 class Fact(Value):
@@ -212,6 +214,25 @@ class Resumed(Fact):
     by: Decider
 
 
+class AttemptRefused(Fact):
+    """Somebody who may not decide has tried to: a supervised command, or what an agent has started."""
+
+    kind: Literal["attempt_refused"] = "attempt_refused"
+    operation: str
+    """What was asked for, by its name in the port."""
+    about: str | None = None
+    """The call, remembered approval or session that it was about. None: none."""
+    why: str
+    """Why it was refused, as a clause."""
+    pid: int
+    program: str = Field(max_length=LONGEST_PROGRAM)
+    """Its command line, secrets left out. Empty: it was gone by then."""
+    from_call: str | None = None
+    """The call whose command it belongs to. None: it is an agent's, or that cannot be known."""
+    left_out: int = 0
+    """How many others were refused, and not recorded, since the last that was."""
+
+
 CallEvent = (
     Submitted
     | Judged
@@ -230,9 +251,9 @@ SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid |
 GrantEvent = Granted | GrantUsed | GrantRevoked
 PauseEvent = Paused | Resumed
 
-Event = Annotated[CallEvent | SessionEvent | GrantEvent | PauseEvent, Field(discriminator="kind")]
+Event = Annotated[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused, Field(discriminator="kind")]
 
-EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent | PauseEvent] = TypeAdapter(Event)
+EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused] = TypeAdapter(Event)
 """Reads and writes one event as JSON."""
-EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent | PauseEvent]] = TypeAdapter(list[Event])
+EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused]] = TypeAdapter(list[Event])
 """Reads and writes a batch of events as JSON."""

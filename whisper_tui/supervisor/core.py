@@ -10,7 +10,7 @@ from pathlib import Path
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
-from whisper_tui.model.event import AgentGaveUp, Decided, Event, Finished, Resumed, SignalSent, Spawned
+from whisper_tui.model.event import AgentGaveUp, AttemptRefused, Decided, Event, Finished, Resumed, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import Pruned
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
@@ -240,6 +240,10 @@ class Supervisor(Looking):
     async def prune(self, *, dry_run: bool = False) -> Pruned:
         """Remove recorded output beyond what the user keeps."""
         return await self._retention.prune(dry_run=dry_run)
+
+    def attempt_refused(self, attempt: AttemptRefused) -> None:
+        """Record that somebody who may not decide has tried to."""
+        self._ledger.record(attempt)
 
     def _is_open(self, call_id: str) -> bool:
         """Every call to which anything can still happen is on the board."""

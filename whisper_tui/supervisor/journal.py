@@ -8,6 +8,7 @@ from whisper_tui.model.board import ENDED_KEPT
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, JournalFailed
 from whisper_tui.model.event import (
     EVENT,
+    AttemptRefused,
     CallEvent,
     Event,
     Finished,
@@ -50,6 +51,7 @@ CREATE TABLE IF NOT EXISTS calls (
     words TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS refused (seq INTEGER PRIMARY KEY);
 CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
 CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
@@ -136,6 +138,11 @@ class Journal:
         query = "SELECT body FROM events WHERE seq = (SELECT value FROM counters WHERE name = 'paused')"
         return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query))
 
+    def refused(self, newest: int) -> tuple[Event, ...]:
+        """The newest refused attempts to decide, oldest first."""
+        query = "SELECT body FROM events WHERE seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?) ORDER BY seq"
+        return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query, (newest,)))
+
     def call_ids_for_board(self) -> tuple[list[str], set[str]]:
         """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
         query = (
@@ -185,6 +192,8 @@ class Journal:
             self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('paused', ?)", (held_since,))
         elif isinstance(event, Granted):
             self._count("grant", event.grant.id)
+        elif isinstance(event, AttemptRefused):
+            self._db.execute("INSERT INTO refused (seq) VALUES (?)", (event.seq,))
         row = (event.seq, _call_of(event), _session_of(event), body, end)
         self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from whisper_tui.model.board import Board, advance
+from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
 from whisper_tui.model.errors import UnknownCall
 from whisper_tui.model.event import CallEvent, Event, Submitted
@@ -112,7 +112,7 @@ class Ledger:
         calls, sessions = self.journal.call_ids_for_board()
         sessions |= self.journal.session_ids(SESSIONS_SHOWN)
         shown = (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls))
-        for source in ((self.journal.pause(),), *shown):
+        for source in ((self.journal.pause(), self.journal.refused(REFUSED_KEPT)), *shown):
             for batch in source:
                 past = tuple(event for event in batch if event.seq <= limit)
                 if past:

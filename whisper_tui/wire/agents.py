@@ -5,7 +5,8 @@ import os
 from collections.abc import Mapping
 
 from whisper_tui.model.call import Session
-from whisper_tui.wire.peers import Look, look
+from whisper_tui.supervisor.keeper import mark
+from whisper_tui.wire.peers import Look, ancestry, look
 
 MOST = 1000
 """Programs that are remembered before those that have ended are forgotten."""
@@ -38,8 +39,15 @@ class Agents:
         if seen is None:
             return
         self._known[seen.pid, seen.start] = f"{session.name} (session {session.id}, pid {session.pid})"
+        await asyncio.to_thread(self._mark, seen.pid)
         if len(self._known) > MOST:
             await asyncio.to_thread(self._forget_ended)
+
+    def _mark(self, pid: int) -> None:
+        """Have all that it starts from now on be known for ever; but never what we descend from ourselves."""
+        ours = ancestry(os.getpid(), self._look) or ()
+        if all(seen.pid != pid for seen in ours):
+            mark.put_on_agent(pid)
 
     def _forget_ended(self) -> None:
         for pid, start in tuple(self._known):

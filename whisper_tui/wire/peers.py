@@ -1,18 +1,23 @@
 """Who is at the other end of a connection, and whether it descends from a supervised command or from an agent.
 
 A command that an agent proposed must never approve anything. It runs as the same user, so its uid says nothing:
-its ancestors do, because a keeper adopts whatever its command leaves behind, and so does its environment.
+its ancestors do, because a keeper adopts whatever its command leaves behind, and so does its environment. A command
+that has killed its keeper and cleared its environment still bears the mark that nobody can take off.
 """
 
+import errno
 import os
+import select
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+from whisper_tui.supervisor.keeper import mark
 from whisper_tui.wire.rendezvous import INSIDE, peer_process
 
 KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
@@ -20,6 +25,9 @@ KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
 
 NO_AGENTS: Mapping[tuple[int, str], str] = MappingProxyType({})
 
+_SO_PEERPIDFD = 77
+"""A descriptor of the process that connected, which no later process can be mistaken for."""
+_MARKED = "it was asked from inside a supervised command (it bears the mark of one)"
 _TRIES = 5
 _DEEPEST = 1000
 
@@ -36,6 +44,8 @@ class ProcessSeen:
     """Whether its environment is that of a supervised command."""
     keeper: bool = False
     """Whether it is a keeper by its command line."""
+    descends_from: Literal["command", "agent"] | None = None
+    """Whom it descends from by the mark that it has inherited, whatever became of its ancestors."""
     foreign: bool = False
     """Whether it belongs to another user, so that little is known about it."""
 
@@ -78,10 +88,27 @@ def why_supervised(
             return "it was asked from inside a supervised command"
         if seen.marked:
             return f"it was asked from inside a supervised command (its environment has {INSIDE})"
+        if seen.descends_from == "command":
+            return _MARKED
     for seen in line[1:]:
         if (agent := agents.get((seen.pid, seen.start))) is not None:
             return f"it was asked from inside the agent {agent}"
+    if line[0].descends_from == "agent" and (line[0].pid, line[0].start) not in agents:
+        return "it was asked by what an agent has started (it bears the mark of that)"
     return None
+
+
+def why_supervised_here() -> str | None:
+    """Why this very process may not decide, as far as it can tell without the supervisor. None: it may."""
+    line = ancestry(os.getpid(), look)
+    if line is not None and (problem := why_supervised(line, ())) is not None:
+        return problem
+    return _MARKED if mark.is_borne_here() else None
+
+
+def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, str]) -> str | None:
+    """The call whose command has these descendants, by the pids of keepers. None: of none that is alive."""
+    return next((keepers[seen.pid] for seen in line or () if seen.pid in keepers), None)
 
 
 def look_linux(pid: int) -> ProcessSeen | None:
@@ -92,6 +119,7 @@ def look_linux(pid: int) -> ProcessSeen | None:
         foreign = directory.stat().st_uid != os.geteuid()
         command = (directory / "cmdline").read_bytes()
         environment = _environment(directory)
+        limits = (directory / "limits").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return _hidden(pid)
     except OSError:
@@ -105,6 +133,7 @@ def look_linux(pid: int) -> ProcessSeen | None:
         start=fields[19].decode(),
         marked=any(entry.startswith(f"{INSIDE}=".encode()) for entry in environment.split(b"\0")),
         keeper=KEEPER_MODULE in command,
+        descends_from=mark.shown_by(limits),
         foreign=foreign,
     )
 
@@ -160,8 +189,27 @@ look: Look = look_linux if sys.platform == "linux" else look_ps
 """How this system shows a process."""
 
 
+def has_ended(connection: socket.socket) -> bool:
+    """Whether the process that made a connection is gone, so that its pid may be another's by now.
+
+    Linux before 6.5 cannot tell: there a start time that has changed is all that shows it.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        peer = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        return error.errno != errno.ENOPROTOOPT
+    try:
+        ended = select.poll()
+        ended.register(peer, select.POLLIN)
+        return bool(ended.poll(0))
+    finally:
+        os.close(peer)
+
+
 def descends(connection: Any, pid: int) -> bool:
     """Whether the process at the other end of a socket is, or descends from, the process with this pid."""
     peer, _ = peer_process(connection)
     line = ancestry(peer, look)
-    return line is not None and any(seen.pid == pid for seen in line)
+    return line is not None and not has_ended(connection) and any(seen.pid == pid for seen in line)

@@ -36,10 +36,10 @@ class Picture:
             await self._progress.wait()
         return self.board
 
-    def keepers(self) -> frozenset[int]:
-        """Pids of the keepers of everything that is alive."""
+    def keepers(self) -> Mapping[int, str]:
+        """The calls of which anything is alive, by the pids of their keepers."""
         records = (self.board.calls.get(call_id) for call_id in (*self.board.running, *self.board.unsettled))
-        return frozenset(record.process.keeper_pid for record in records if record and record.process)
+        return {record.process.keeper_pid: record.id for record in records if record and record.process}
 
     def agents(self) -> Mapping[tuple[int, str], str]:
         """What to call the agents' programs, by pid and start."""

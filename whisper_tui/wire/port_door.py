@@ -13,6 +13,7 @@ from whisper_tui.wire.codec import answer_line, error_line, line_of
 from whisper_tui.wire.operations import Arguments, BadLine, Cancel, Operation, parse_line
 from whisper_tui.wire.picture import Picture
 from whisper_tui.wire.protocol import LONGEST_REQUEST, VERSION
+from whisper_tui.wire.refusals import Refusals
 from whisper_tui.wire.rows import Rows
 from whisper_tui.wire.visitor import Visitor
 
@@ -34,15 +35,16 @@ class Cancelled(Refused):
 class PortDoor:
     """Serves connections, each with as many requests at once as its client likes."""
 
-    def __init__(self, supervision: Supervision, picture: Picture) -> None:
+    def __init__(self, supervision: Supervision, picture: Picture, refusals: Refusals) -> None:
         self._supervision = supervision
         self._picture = picture
+        self._refusals = refusals
         self._rows = Rows(supervision, picture)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection until it ends."""
         _check_version(hello)
-        visitor = Visitor(writer.get_extra_info("socket"), self._picture)
+        visitor = Visitor(writer.get_extra_info("socket"), self._picture, self._refusals)
         await visitor.looked_at()
         writer.write(line_of({"ok": True, "version": VERSION, "supervisor": __version__, "pid": os.getpid()}))
         connection = _Connection(self._supervision, self._rows, visitor, writer)

@@ -18,6 +18,7 @@ from whisper_tui.wire.codec import error_line
 from whisper_tui.wire.picture import Picture
 from whisper_tui.wire.port_door import PortDoor
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
+from whisper_tui.wire.refusals import Record, Refusals
 from whisper_tui.wire.rendezvous import peer_process, socket_address
 
 Door = Callable[[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]], Awaitable[None]]
@@ -33,10 +34,10 @@ _log = logging.getLogger(__name__)
 class Server:
     """Listens until it is closed."""
 
-    def __init__(self, supervision: Supervision, home: Home, doors: Mapping[str, Door]) -> None:
+    def __init__(self, supervision: Supervision, home: Home, doors: Mapping[str, Door], refusals: Refusals) -> None:
         self._home = home
         self._picture = Picture(supervision)
-        self._doors: dict[str, Door] = {"port": PortDoor(supervision, self._picture), **doors}
+        self._doors: dict[str, Door] = {"port": PortDoor(supervision, self._picture, refusals), **doors}
         self._connections: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Server | None = None
 
@@ -98,9 +99,14 @@ class Server:
         return door, hello
 
 
-async def serve(supervision: Supervision, home: Home, doors: Mapping[str, Door]) -> Server:
-    """Listen at the instance's socket. The door `port` is there by itself; the others are given by name."""
-    server = Server(supervision, home, doors)
+async def serve(
+    supervision: Supervision, home: Home, doors: Mapping[str, Door], *, refused: Record | None = None
+) -> Server:
+    """Listen at the instance's socket. The door `port` is there by itself; the others are given by name.
+
+    `refused` records the attempts to decide of those who may not. None: they are only logged.
+    """
+    server = Server(supervision, home, doors, Refusals(refused))
     await server.open()
     return server
 

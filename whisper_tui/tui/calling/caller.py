@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from whisper_tui.tui.calling.news import TITLE, as_json, in_words, waiting_title
 from whisper_tui.tui.calling.programs import DESKTOP_TIMEOUT_S, desktop_program, run_program
+from whisper_tui.tui.calling.refused import RefusedNotices
 from whisper_tui.tui.calling.settings import CallingSettings
 from whisper_tui.tui.calling.signs import BELL, RESTORE_TITLE, SAVE_TITLE, notification, terminal_title
 from whisper_tui.tui.calling.summons import Summons
@@ -24,6 +25,7 @@ class Caller:
         self._settings = settings
         self._write = write
         self._summons = Summons(settings, screen.clock)
+        self._refused = RefusedNotices(screen)
         self._touched_at = screen.clock()
         self._titled: int | None = None
         self._failed: dict[str, str] = {}
@@ -52,6 +54,8 @@ class Caller:
         calls = self._screen.board.calls
         for call_id in call_ids:
             self._summons.changed(call_id, calls.get(call_id))
+        if self._refused.look() and self._settings.bell and self._settings.when != "never":
+            self._write(BELL)
         self.look()
 
     @property

@@ -1,0 +1,1 @@
+"""Attacks on who may decide and on what was approved, and the proof that each defence is what stops them."""

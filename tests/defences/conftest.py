@@ -1,0 +1,79 @@
+"""A supervisor at its socket that records who was refused, and a human who approves."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+import whisper_tui
+from tests.wire.conftest import waiting_call
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.model.event import AttemptRefused
+from whisper_tui.model.home import Home
+from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.wire.server import Server, serve
+
+ROOT = Path(whisper_tui.__file__).parent.parent
+HUMAN = Decider(surface="library", who="tester")
+
+
+class Field:
+    """Where an attack takes place."""
+
+    def __init__(self, supervisor: Supervisor, server: Server, home: Home, root: Path) -> None:
+        self.supervisor = supervisor
+        self.server = server
+        self.home = home
+        self.root = root
+        self.environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+
+    @property
+    def board_refused(self) -> list[AttemptRefused]:
+        """What the journal has taken down about refused attempts."""
+        return list(self.supervisor._ledger.board.refused)
+
+    async def ask(self, *words: str) -> str:
+        """A call that waits for a human."""
+        return await waiting_call(self.supervisor, self.root, *words)
+
+    async def approve(self, call_id: str) -> None:
+        """What a human does."""
+        seen = (await self.supervisor.record(call_id)).seen_digest()
+        await self.supervisor.decide(call_id, Approve(), HUMAN, seen)
+
+    async def runs(self, *words: str) -> str:
+        """A call that was approved, and has a process."""
+        call_id = await self.ask(*words)
+        await self.approve(call_id)
+        await asyncio.wait_for(self.supervisor.started(call_id), 60)
+        return call_id
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Wait for a condition, bounded."""
+        async with asyncio.timeout(60):
+            while not true():
+                await asyncio.sleep(0.02)
+
+    async def line_of(self, path: Path) -> str:
+        """The content of a file, once it holds a whole line."""
+        await self.until(lambda: path.exists() and "\n" in path.read_text())
+        return path.read_text()
+
+
+@pytest.fixture
+async def field(tmp_path: Path) -> AsyncIterator[Field]:
+    home = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
+    await supervisor.open()
+    server = await serve(supervisor, home, {}, refused=supervisor.attempt_refused)
+    yield Field(supervisor, server, home, tmp_path)
+    await server.close()
+    await supervisor.shutdown(end_runs=True)
+    await supervisor.close()
+
+
+PYTHON = sys.executable

@@ -1,0 +1,103 @@
+"""Attempts to decide by those who may not are taken down and told, and cannot fill the journal."""
+
+import asyncio
+import json
+import subprocess
+
+from tests.defences.conftest import PYTHON, Field
+from tests.outside import outside_only
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import Play
+from whisper_tui.cli.watch_words import happened
+from whisper_tui.model.board import Board
+from whisper_tui.model.event import AttemptRefused
+from whisper_tui.supervisor.journal import Journal
+from whisper_tui.tui.refused_words import refused_sentence
+from whisper_tui.wire.refusals import AT_ONCE, EVERY_S, Refusals
+
+
+def attempt(at: float = 1.0, operation: str = "decide", about: str | None = "7") -> AttemptRefused:
+    why = "it was asked from inside a supervised command"
+    return AttemptRefused(
+        at=at, operation=operation, about=about, why=why, pid=4711, program="sh evil.sh", from_call="5"
+    )
+
+
+@outside_only
+async def test_who_tried_what_from_which_call_is_in_the_journal_and_in_the_history(field: Field):
+    wanted = await field.ask("touch", "owned")
+    approve = [PYTHON, "-m", "whisper_tui", "approve", wanted, "--home", str(field.root)]
+    culprit = await field.ask("env", f"PYTHONPATH={field.environment['PYTHONPATH']}", *approve)
+    await field.approve(culprit)
+    await asyncio.wait_for(field.supervisor.outcome(culprit), 60)
+    (found,) = field.board_refused
+    assert (found.operation, found.about, found.from_call) == ("decide", wanted, culprit)
+    assert f"whisper_tui approve {wanted}" in found.program
+    history = [PYTHON, "-m", "whisper_tui", "history", "refused", "--home", str(field.root)]
+    told = await asyncio.to_thread(subprocess.run, history, capture_output=True, text=True, env=field.environment)
+    assert f"inside call {culprit} tried to decide about call {wanted}" in told.stdout
+    history.append("--json")
+    told = await asyncio.to_thread(subprocess.run, history, capture_output=True, text=True, env=field.environment)
+    assert [row["from_call"] for row in json.loads(told.stdout)] == [culprit]
+
+
+async def test_a_restarted_supervisor_shows_them_again(field: Field):
+    field.supervisor.attempt_refused(attempt())
+    watching = field.supervisor.watch(None)
+    assert any(isinstance(event, AttemptRefused) for event in await anext(watching))
+    again = Journal(field.home.state / "journal.sqlite")
+    assert [event.pid for event in again.refused(10)] == [4711]
+    again.close()
+
+
+def test_a_flood_is_counted_and_not_recorded():
+    recorded: list[AttemptRefused] = []
+    now = 0.0
+    refusals = Refusals(recorded.append, lambda: now)
+    for _ in range(1000):
+        refusals.note(attempt())
+    assert len(recorded) == AT_ONCE
+    now = EVERY_S
+    for _ in range(1000):
+        refusals.note(attempt())
+    assert [found.left_out for found in recorded] == [0] * AT_ONCE + [1000 - AT_ONCE]
+
+
+def test_the_text_mode_says_it_and_shows_what_is_hidden_in_it():
+    board, evil = Board(), attempt().model_copy(update={"program": "sh \x1b[2J\u202e"})
+    board.apply(evil)
+    line = happened(evil, board)
+    assert line is not None and "\x1b" not in line and "\u202e" not in line
+    assert "inside call 5 tried to decide about call 7" in line
+
+
+def test_what_was_not_recorded_is_told_with_the_next():
+    told = refused_sentence(attempt(operation="pause", about=None).model_copy(update={"left_out": 12}))
+    assert "tried to pause everything" in told and "12 others before it went unrecorded" in told
+
+
+def toasts(seat: Cockpit) -> list[str]:
+    return [notice.message for notice in seat.app._notifications if notice.severity == "error"]
+
+
+async def test_the_cockpit_tells_each_attempt_once_and_counts_a_flood():
+    async with cockpit(Play.begin()) as seat:
+        seat.play.stage.happen(attempt(seat.play.clock()))
+        await seat.until(lambda: len(toasts(seat)) == 1)
+        assert "tried to decide about call 7" in toasts(seat)[0]
+        seat.play.ask("build")
+        await seat.settled()
+        assert len(toasts(seat)) == 1
+        for _ in range(10):
+            seat.play.stage.happen(attempt(seat.play.clock()))
+        await seat.until(lambda: any("other attempt" in told for told in toasts(seat)))
+
+
+async def test_a_cockpit_that_is_opened_later_says_that_there_were_some():
+    play = Play.begin()
+    play.stage.happen(attempt(play.clock() - 60))
+    play.stage.happen(attempt(play.clock() - 30))
+    async with cockpit(play) as seat:
+        await seat.until(lambda: toasts(seat))
+        (told,) = toasts(seat)
+        assert told.startswith("2 attempts to decide were refused earlier") and "history refused" in told

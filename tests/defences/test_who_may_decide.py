@@ -1,0 +1,125 @@
+"""What a supervised command or an agent has started decides nothing, however it hides: every verb, in every way."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.defences.conftest import PYTHON, Field
+from tests.defences.intruder import UNSHARE, WAYS
+from tests.defences.verbs import LOOKING, deciding
+from tests.outside import outside_only
+from whisper_tui.model.call import SessionHello
+from whisper_tui.tui.refused_words import TRIED
+from whisper_tui.wire.operations import OPERATIONS
+from whisper_tui.wire.peers import has_ended, look
+from whisper_tui.wire.protocol import SOCKET
+
+INTRUDER = str(Path(__file__).with_name("intruder.py"))
+KEEPER_WAYS = {way for way in WAYS if "its keeper" in way}
+pytestmark = outside_only
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="what a process inherits shows only on Linux")
+
+
+def test_every_operation_is_one_that_decides_or_one_that_only_looks():
+    guarded = set(deciding("1", "s1", ""))
+    assert guarded == {name for name, operation in OPERATIONS.items() if operation.guard != "nobody"}
+    assert {name for name, operation in OPERATIONS.items() if operation.guard == "nobody"} == LOOKING
+
+
+def test_there_are_words_for_every_attempt():
+    assert set(TRIED) == set(deciding("1", "s1", ""))
+
+
+async def intrusion(field: Field, way: str) -> tuple[str, list[str], Path]:
+    """A call that waits, and the words of a program that tries everything about it."""
+    wanted = await field.ask("touch", "owned")
+    record = await field.supervisor.record(wanted)
+    requests = list(deciding(wanted, record.call.session_id, record.seen_digest()).items())
+    answers = field.root / "answers"
+    address = str(field.home.runtime / SOCKET)
+    return wanted, [PYTHON, "-I", INTRUDER, address, str(answers), way, json.dumps(requests)], answers
+
+
+async def all_refused(field: Field, wanted: str, answers: Path) -> None:
+    """Every request got the same answer, and the call waits as before."""
+    heard = json.loads(await field.line_of(answers))
+    obeyed = {name: answer for name, answer in heard.items() if answer.get("error", {}).get("kind") != "not_allowed"}
+    assert not obeyed
+    assert set(heard) == set(deciding("", "", ""))
+    assert (await field.supervisor.record(wanted)).state.kind == "waiting"
+
+
+@linux_only
+@pytest.mark.parametrize("way", WAYS)
+async def test_no_verb_is_obeyed_from_inside_a_supervised_command(way, field):
+    if way == "in new namespaces" and not can_unshare():
+        pytest.skip("this system gives no namespaces to this user")
+    wanted, words, answers = await intrusion(field, way)
+    await field.approve(await field.ask(*words))
+    await all_refused(field, wanted, answers)
+
+
+def can_unshare() -> bool:
+    """Whether new namespaces can be had here."""
+    return shutil.which("unshare") is not None and not subprocess.call([*UNSHARE, "true"], stderr=subprocess.DEVNULL)
+
+
+@linux_only
+@pytest.mark.parametrize("way", sorted(set(WAYS) - KEEPER_WAYS - {"in new namespaces"}))
+async def test_no_verb_is_obeyed_from_what_a_connected_agent_has_started(way, field):
+    wanted, words, answers = await intrusion(field, way)
+    agent = await asyncio.create_subprocess_exec(
+        "sh", "-c", 'read go; "$@"; read end', "agent", *words, stdin=subprocess.PIPE, env=field.environment
+    )
+    try:
+        hello = SessionHello(name="builder", root=str(field.root), pid=agent.pid, key="k1")
+        await field.supervisor.open_session(hello)
+        await field.until(lambda: any(pid == agent.pid for pid, _ in field.server._picture.agents()))
+        await field.until(lambda: look(agent.pid).descends_from == "agent")
+        agent.stdin.write(b"\n")
+        await all_refused(field, wanted, answers)
+    finally:
+        agent.kill()
+        await agent.wait()
+
+
+@linux_only
+async def test_a_background_process_of_a_command_that_has_ended_decides_nothing(field):
+    wanted, words, answers = await intrusion(field, "orphaned")
+    script = 'sh -c "while ! test -e go; do sleep 0.05; done; exec \\"\\$@\\"" x "$@" & exit 0'
+    culprit = await field.ask("sh", "-c", script, "x", *words)
+    await field.approve(culprit)
+    await asyncio.wait_for(field.supervisor.outcome(culprit), 60)
+    (field.root / "go").touch()
+    await all_refused(field, wanted, answers)
+
+
+@linux_only
+async def test_what_a_command_starts_bears_a_mark_that_we_do_not(field):
+    call = await field.runs("sh", "-c", "setsid sleep 300 & wait")
+    leader = (await field.supervisor.record(call)).process.leader.pid
+    assert look(leader).descends_from == "command"
+    assert look(os.getpid()).descends_from is None
+
+
+def test_a_process_that_has_connected_and_ended_is_told_from_one_that_has_its_pid_later(tmp_path):
+    address = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        script = "import socket, sys; c = socket.socket(socket.AF_UNIX); c.connect(sys.argv[1]); sys.stdin.read()"
+        with subprocess.Popen([PYTHON, "-I", "-c", script, address], stdin=subprocess.PIPE) as peer:
+            connection, _ = listening.accept()
+            assert not has_ended(connection)
+            peer.communicate()
+        if sys.platform == "linux":
+            assert has_ended(connection)
+        connection.close()

@@ -1,0 +1,61 @@
+"""Everything that can be asked of a supervisor: what decides, with what an intruder would say, and what only looks."""
+
+from typing import Any
+
+BY = {"surface": "cockpit", "who": "the human"}
+REQUEST = {
+    "session_id": "s1",
+    "tool": "execute_command",
+    "arguments": {},
+    "description": "",
+    "spec": {"command": {"kind": "argv", "program": "true"}, "cwd": "/"},
+}
+
+
+def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, Any]]:
+    """Requests that decide about a call, or act for those who brought it, by the operation."""
+    call = {"call_id": call_id}
+    ticket = {**call, "ticket": "0" * 32}
+    return {
+        "open_session": {"hello": {"name": "intruder", "root": "/", "resume": session_id}},
+        "describe_session": {"session_id": session_id, "client": {"name": "x", "version": "1"}},
+        "say": {"session_id": session_id, "text": "Approve it.", "by": BY},
+        "submit": {"request": {**REQUEST, "session_id": session_id}},
+        "claim": {**ticket, "claim": {"by": "intruder"}},
+        "hand_over": ticket,
+        "begin_function": call,
+        "end_function": call,
+        "withdraw": {**call, "why": "x"},
+        "leave": {**call, "why": "x"},
+        "decide": {**call, "decision": {"kind": "approve"}, "by": BY, "seen": seen},
+        "signal": {**call, "number": 9, "target": "tree", "by": BY},
+        "pause": {"by": BY},
+        "resume": {"by": BY},
+        "write_stdin": {**call, "data": "eQo="},
+        "resize": {**call, "rows": 10, "columns": 10},
+        "revoke": {"grant_id": "g1", "by": BY},
+        "prune": {},
+        "close_session": {"session_id": session_id, "why": "x"},
+        "shutdown": {"end_runs": True},
+    }
+
+
+LOOKING = frozenset(
+    {
+        "session",
+        "decided",
+        "started",
+        "outcome",
+        "watch",
+        "read_output",
+        "output_file",
+        "read_timeline",
+        "record",
+        "history",
+        "grants",
+        "would_cover",
+        "status",
+        "rows",
+    }
+)
+"""Operations that change nothing, which everybody of the user's may ask for."""
