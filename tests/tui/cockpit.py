@@ -13,6 +13,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.decision_bar import DecisionBar
 from whisper_tui.tui.widgets.output_pane import OutputPane
 
 PATIENCE = 1000
@@ -61,6 +62,13 @@ class Cockpit:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    async def click(self, selector: str, offset: tuple[int, int] = (0, 0)) -> None:
+        """Click something once it has its place: a line that comes or goes above it moves it."""
+        target = self.app.screen.query_one(selector)
+        bars = self.app.screen.query(DecisionBar)
+        await self.until(lambda: target.region and all(bool(bar.region) == bar.display for bar in bars))
+        await self.pilot.click(selector, offset=offset)
 
     async def choose(self, label: str) -> None:
         """Choose a command in the palette, by its label and its key."""

@@ -152,15 +152,15 @@ async def test_u_in_the_table_forgets_the_marks_and_decides_nothing() -> None:
 async def test_clicks_mark_and_confirm() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("1")
-        await seat.pilot.click("#do-mark")
+        await seat.click("#do-mark")
         await seat.sees("1 call marked")
-        await seat.pilot.click("#do-mark-alike")
+        await seat.click("#do-mark-alike")
         await seat.until(lambda: "marked" not in seat.text())
-        await seat.pilot.click("#do-mark-alike")
+        await seat.click("#do-mark-alike")
         await seat.sees("1 call marked")
-        await seat.pilot.click("#now-review")
+        await seat.click("#now-review")
         await seat.sees("Decide about 1 call")
-        await seat.pilot.click("#choose-approve")
+        await seat.click("#choose-approve")
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
 
 
@@ -176,5 +176,5 @@ async def test_the_palette_marks_and_reviews() -> None:
 async def test_the_last_button_offers_everything() -> None:
     async with cockpit(three_waiting(), size=(80, 24)) as seat:
         await seat.select("1")
-        await seat.pilot.click("#do-more")
+        await seat.click("#do-more")
         await seat.sees("Approve more  (A)")

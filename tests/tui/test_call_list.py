@@ -158,7 +158,7 @@ async def test_a_click_selects_a_call() -> None:
     async with cockpit(workday()) as seat:
         lines = seat.text().splitlines()
         y = next(y for y, line in enumerate(lines) if "./test.sh" in line)
-        await seat.pilot.click("#calls", offset=(6, y - 1))
+        await seat.click("#calls", offset=(6, y - 1))
         await seat.until(lambda: seat.selected == "2")
 
 

@@ -228,11 +228,11 @@ async def test_keys_without_a_meaning_do_nothing() -> None:
 async def test_a_click_on_a_button_decides_like_its_key() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
-        await seat.pilot.click("#do-approve")
+        await seat.click("#do-approve")
         await seat.until(lambda: seat.selected == "2")
         seat.play.clock.advance(1)
-        await seat.pilot.click("#do-deny")
+        await seat.click("#do-deny")
         await seat.sees("Deny call 2")
         await seat.press("n", "o")
-        await seat.pilot.click("#choose-deny")
+        await seat.click("#choose-deny")
         await seat.until(lambda: seat.record("2").decision == Deny(reason="no"))

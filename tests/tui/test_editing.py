@@ -128,7 +128,7 @@ async def test_a_reason_that_was_given_before_is_at_hand() -> None:
         seat.play.clock.advance(1)
         await seat.press("d")
         await seat.sees("Deny call 3", "use make first")
-        await seat.pilot.click("#recent", offset=(2, 1))
+        await seat.click("#recent", offset=(2, 1))
         await seat.press("enter")
         await seat.until(lambda: not isinstance(seat.record("3").state, Waiting))
         assert seat.record("3").decision.reason == "use make"

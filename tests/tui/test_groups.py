@@ -183,15 +183,15 @@ async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> N
         await seat.press("ctrl+g")
         lines = seat.text().splitlines()
         heading = next(y for y, line in enumerate(lines) if "┌ release agent" in line)
-        await seat.pilot.click("#calls", offset=(6, heading - 1))
+        await seat.click("#calls", offset=(6, heading - 1))
         assert seat.selected == "1"
-        await seat.pilot.click("#calls", offset=(6, heading))
+        await seat.click("#calls", offset=(6, heading))
         await seat.until(lambda: seat.selected == "2")
 
 
 async def test_a_click_on_the_heading_of_what_waits_groups_it() -> None:
     async with cockpit(mixed()) as seat:
-        await seat.pilot.click("#calls", offset=(6, 0))
+        await seat.click("#calls", offset=(6, 0))
         await seat.sees("by session", "┌ release agent")
         assert seat.selected == "1"
 

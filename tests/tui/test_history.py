@@ -55,7 +55,7 @@ async def test_capital_h_lists_every_call_newest_first_and_shows_the_selected_on
 
 async def test_a_call_is_selected_with_the_mouse():
     async with cockpit(a_month()) as seat, history(seat) as screen:
-        await seat.pilot.click("#past", offset=(5, 2))
+        await seat.click("#past", offset=(5, 2))
         await seat.until(lambda: screen.record is not None and screen.record.id == "5")
         await seat.sees("Denied by me in the cockpit: keep it")
 
@@ -93,10 +93,10 @@ async def test_each_filter_goes_through_its_choices_and_back_to_all(key, found):
 
 async def test_filters_are_buttons_too_and_say_what_is_chosen():
     async with cockpit(a_month()) as seat, history(seat) as screen:
-        await seat.pilot.click("#chip-history-ending")
+        await seat.click("#chip-history-ending")
         await seat.sees("x ending: exit 0")
         assert screen.query_one("#chip-history-ending", Button).has_class("-chosen")
-        await seat.pilot.click("#chip-history-ending")
+        await seat.click("#chip-history-ending")
         await seat.sees("x ending: failed")
         await seat.until(lambda: ids(screen) == ["3"])
 
@@ -202,10 +202,10 @@ async def test_the_output_is_gone_through_by_keys_and_by_mouse():
         await seat.sees("step 5 of 5", "all of it")
         bar = screen.query_one(ReplayBar)
         start, room = bar._bar
-        await seat.pilot.click("#past-bar", offset=(start + room // 2, 0))
+        await seat.click("#past-bar", offset=(start + room // 2, 0))
         await seat.sees("step 2 of 5")
         assert "step 4" not in seat.text()
-        await seat.pilot.click("#past-bar", offset=(1, 0))
+        await seat.click("#past-bar", offset=(1, 0))
         await seat.sees("playing")
 
 
@@ -265,6 +265,22 @@ async def test_capital_e_writes_what_is_chosen_to_a_file(tmp_path, monkeypatch):
         await seat.sees("were written to")
         header, *events = map(json.loads, (tmp_path / "call-6.cast").read_text().splitlines())
         assert header["version"] == 2 and events[0] == [10.0, "o", "\x1b[32mstep 1\x1b[0m of 5\r\n"]
+
+
+async def test_an_export_into_a_directory_that_is_not_there_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with cockpit(a_month()) as seat:
+        await seat.press("E", "tab")
+        await seat.sees("Export")
+        field = seat.app.screen.query_one(Input)
+        assert field.has_focus
+        field.value = "none/calls.jsonl"
+        await seat.press("enter")
+        await seat.until(lambda: any("cannot be written" in toast.message for toast in seat.app._notifications))
+        (told,) = (toast.message for toast in seat.app._notifications)
+        assert told.startswith(f"{tmp_path}/none/calls.jsonl cannot be written: No such file or directory")
+        assert told.endswith("Name another file.")
+        assert not list(tmp_path.iterdir())
 
 
 async def test_escape_h_and_q_go_back_to_the_cockpit():

@@ -105,7 +105,7 @@ async def test_no_words_deny_nothing() -> None:
 async def test_a_click_and_the_palette_open_it_too() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("1")
-        await seat.pilot.click("#do-deny-class")
+        await seat.click("#do-deny-class")
         await seat.sees("Never in the session", "as long as it is open")
         await seat.press("escape")
         await seat.until(lambda: len(seat.app.screen_stack) == 1)

@@ -135,9 +135,9 @@ async def test_escape_approves_nothing() -> None:
 async def test_a_click_and_the_palette_open_it_too() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("1")
-        await seat.pilot.click("#do-approve-scope")
+        await seat.click("#do-approve-scope")
         await seat.sees("Approve call 1, and more")
-        await seat.pilot.click("#choose-approve")
+        await seat.click("#choose-approve")
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         await seat.until(lambda: seat.selected == "2")
         seat.play.clock.advance(1)

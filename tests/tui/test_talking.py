@@ -42,7 +42,7 @@ async def test_what_is_typed_is_said_to_the_agent() -> None:
         assert (said.text, said.by) == ("test it", Decider(surface="cockpit", who="me"))
         await seat.sees("test it", "What shall it do next?")
         await seat.press(*"again")
-        await seat.pilot.click("#choose-say")
+        await seat.click("#choose-say")
         await seat.until(lambda: seat.play.stage.board.said["s1"][-1].text == "again")
 
 

@@ -48,7 +48,7 @@ async def test_a_click_takes_an_approval_back() -> None:
         await seat.select(RISKY)
         await seat.press("a")
         await seat.sees("u Take back")
-        await seat.pilot.click("#now-undo")
+        await seat.click("#now-undo")
         await seat.sees(f"Call {RISKY} is not approved")
 
 
