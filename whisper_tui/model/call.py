@@ -7,6 +7,14 @@ from pydantic import Field
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.value import Value
 
+LONGEST_NAME = 1000
+"""Characters of what an agent calls itself, its program or its session."""
+
+LONGEST_PATH = 4096
+"""Characters of a directory; no system takes longer ones."""
+
+LARGEST_PID = 2**31 - 1
+
 Trust = Literal["trusted_operator", "trusted_system", "trusted_integration", "untrusted_external"]
 
 
@@ -22,19 +30,19 @@ class ClientInfo(Value):
 class SessionHello(Value):
     """What a transport tells the supervisor when an agent connects."""
 
-    name: str
+    name: str = Field(max_length=LONGEST_NAME)
     """Shown in the queue."""
-    root: str
+    root: str = Field(max_length=LONGEST_PATH)
     """Absolute path of the workspace."""
     client: ClientInfo | None = None
-    pid: int | None = None
+    pid: int | None = Field(default=None, ge=0, le=LARGEST_PID)
     """Process id of the agent's side of the connection, where known."""
     trust: Trust = "untrusted_external"
     environment: dict[str, str] = Field(default_factory=dict)
     """What the agent's commands inherit. Kept in a private file, never in the journal."""
     resume: str | None = None
     """The id of a session that this connection continues, after a supervisor went away."""
-    key: str | None = None
+    key: str | None = Field(default=None, max_length=LONGEST_NAME)
     """The agent's own name of its session, where it connects anew for every call: the same key is the same session."""
     hears: bool = False
     """Whether the agent reads what is said to it in its session."""

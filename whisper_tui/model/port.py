@@ -1,7 +1,9 @@
 """The one door: what everybody may ask of the supervisor, wherever it runs."""
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.command import CommandSpec
@@ -9,14 +11,27 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.event import Event
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
 from whisper_tui.model.state import CallRecord, Claim
-from whisper_tui.model.value import Value
+from whisper_tui.model.value import Count, Value, Whole
+
+LARGEST_PAGE = 10_000
+"""Calls in one answer at most."""
+
+LONGEST_REASON = 16_384
+"""Characters of why something was done."""
+
+MOST_CELLS = 2**15 - 1
+"""Rows or columns of a terminal."""
+
+Reason = Annotated[str, Field(max_length=LONGEST_REASON)]
+Page = Annotated[int, Field(ge=0, le=LARGEST_PAGE)]
+Cells = Annotated[int, Field(ge=1, le=MOST_CELLS)]
 
 
 class HistoryQuery(Value):
     """Which calls to look for, newest first."""
 
-    limit: int = 50
-    before: str | None = None
+    limit: Page = 50
+    before: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
     """Only calls with a smaller id than this."""
     session_id: str | None = None
     text: str = ""
@@ -73,7 +88,7 @@ class Supervision(Protocol):
         """
         ...
 
-    async def close_session(self, session_id: str, why: str) -> None:
+    async def close_session(self, session_id: str, why: Reason) -> None:
         """End a session. What runs goes on; what waits goes on waiting, marked."""
         ...
 
@@ -107,7 +122,7 @@ class Supervision(Protocol):
         """
         ...
 
-    async def end_function(self, call_id: str, problem: str | None = None) -> None:
+    async def end_function(self, call_id: str, problem: Reason | None = None) -> None:
         """Say that the tool of a call that was begun is done, or why it did not return."""
         ...
 
@@ -115,15 +130,15 @@ class Supervision(Protocol):
         """Wait until the call has its ending. May take as long as a human takes."""
         ...
 
-    async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
+    async def withdraw(self, call_id: str, why: Reason, *, stop_running: bool = False) -> None:
         """The agent no longer wants it: a call that has not started is withdrawn, a running one is stopped if told."""
         ...
 
-    async def leave(self, call_id: str, why: str) -> None:
+    async def leave(self, call_id: str, why: Reason) -> None:
         """The agent stops waiting for the answer: the call goes on as it is, marked, and can be rejoined."""
         ...
 
-    def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
+    def watch(self, after: Count | None = None) -> AsyncIterator[tuple[Event, ...]]:
         """Numbered events in batches, endless. None: first all events of what a board shows now."""
         ...
 
@@ -131,7 +146,7 @@ class Supervision(Protocol):
         """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
         ...
 
-    async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
+    async def signal(self, call_id: str, number: Count, target: SignalTarget, by: Decider) -> None:
         """Send a signal to a run, or to what it left behind."""
         ...
 
@@ -147,11 +162,11 @@ class Supervision(Protocol):
         """Write to the command's standard input or terminal; `eof` closes it afterwards."""
         ...
 
-    async def resize(self, call_id: str, rows: int, columns: int) -> None:
+    async def resize(self, call_id: str, rows: Cells, columns: Cells) -> None:
         """Tell the command's terminal its size in character cells."""
         ...
 
-    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+    async def read_output(self, call_id: str, stream: Stream, offset: Whole, limit: Count) -> OutputChunk:
         """At most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
         ...
 
@@ -159,7 +174,7 @@ class Supervision(Protocol):
         """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
         ...
 
-    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
+    async def read_timeline(self, call_id: str, after: Count, limit: Count) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         ...
 

@@ -1,9 +1,17 @@
 """The common ground of all values: frozen, and strict about what they are made of."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LARGEST_NUMBER = 2**53 - 1
+"""The largest whole number that every reader of JSON understands."""
+
+Whole = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
 
 
 class Value(BaseModel):
-    """An immutable value; unknown fields are an error, never ignored."""
+    """An immutable value; unknown fields are an error, never ignored. Numbers are finite, for JSON has no others."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider, Decision
-from whisper_tui.model.errors import JournalFailed, NotRunning, Refused
+from whisper_tui.model.errors import InvalidRequest, JournalFailed, NotRunning, Refused
 from whisper_tui.model.event import AgentGaveUp, AttemptRefused, Decided, Event, Finished, Resumed, SignalSent, Spawned
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import Pruned
@@ -30,6 +31,7 @@ from whisper_tui.supervisor.pool import Pool
 from whisper_tui.supervisor.retention import Retention
 from whisper_tui.supervisor.sessions import Sessions
 from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
+from whisper_tui.supervisor.waiters import Waiters
 
 RETURN_S = 60.0
 """Seconds that agents have to come back after the supervisor was restarted."""
@@ -85,7 +87,7 @@ class Supervisor(Looking):
         )
         self._pausing = Pausing(self._ledger, executor, clock)
         self._retention = Retention(state / "runs", retention or RetentionSettings(), self._is_open, clock)
-        self._waiters: dict[str, list[asyncio.Future[None]]] = {}
+        self._waiters = Waiters()
         self._absence: asyncio.TimerHandle | None = None
         self._presence: asyncio.Task[None] | None = None
 
@@ -142,7 +144,7 @@ class Supervisor(Looking):
     async def decided(self, call_id: str) -> CallRecord:
         """Wait until nobody needs to be asked any more."""
         while isinstance((record := self._ledger.call(call_id)).state, Unjudged | Waiting):
-            await self._progress(call_id)
+            await self._waiters.wait(call_id)
         return record
 
     async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
@@ -158,13 +160,13 @@ class Supervisor(Looking):
     async def started(self, call_id: str) -> CallRecord:
         """Wait until the call has a process or its ending."""
         while not isinstance((record := self._ledger.call(call_id)).state, Running | Ended):
-            await self._progress(call_id)
+            await self._waiters.wait(call_id)
         return record
 
     async def begin_function(self, call_id: str) -> CallRecord:
         """Let the caller carry out its own tool, once that is approved."""
         while self._pausing.paused or (record := self._functions.begin(call_id)) is None:
-            await self._progress(call_id)
+            await self._waiters.wait(call_id)
         return record
 
     async def end_function(self, call_id: str, problem: str | None = None) -> None:
@@ -174,7 +176,7 @@ class Supervisor(Looking):
     async def outcome(self, call_id: str) -> CallRecord:
         """Wait until the call has its ending."""
         while not isinstance((record := self._ledger.call(call_id)).state, Ended):
-            await self._progress(call_id)
+            await self._waiters.wait(call_id)
         return record
 
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
@@ -209,6 +211,10 @@ class Supervisor(Looking):
         record = self._ledger.call(call_id)
         if record.process is None or not record.is_open:
             raise NotRunning(f"nothing of call {call_id} is alive", hint="whisper-tui ps lists what is")
+        if number not in signal.valid_signals():
+            raise InvalidRequest(
+                f"there is no signal {number} on this system", hint="kill -l lists those that there are"
+            )
         self._ledger.record(SignalSent(at=self._clock(), call_id=call_id, number=number, target=target, by=by))
         await self._executor.signal(run_key(record), number, target)
 
@@ -262,22 +268,10 @@ class Supervisor(Looking):
             with suppress(JournalFailed):
                 self._sessions.close_gone()
 
-    async def _progress(self, call_id: str) -> None:
-        """Wait until a call was decided, has a process or has its ending."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.setdefault(call_id, []).append(waiter)
-        await waiter
-
     def _notice(self, event: Event) -> None:
         if isinstance(event, Resumed):
-            for call_id in tuple(self._waiters):
-                self._wake(call_id)
+            self._waiters.wake_all()
         if isinstance(event, Decided | Spawned | Finished):
-            self._wake(event.call_id)
+            self._waiters.wake(event.call_id)
         if isinstance(event, Finished):
             self._sessions.tidy(self._ledger.board.calls[event.call_id].call.session_id)
-
-    def _wake(self, call_id: str) -> None:
-        for waiter in self._waiters.pop(call_id, ()):
-            if not waiter.done():
-                waiter.set_result(None)

@@ -23,8 +23,8 @@ from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.policy.memory import is_exact, saved_rule
 from whisper_tui.policy.rules import Rule
 from whisper_tui.supervisor.coverage import check_scope
-from whisper_tui.supervisor.journal import as_stored
 from whisper_tui.supervisor.judge import Judge
+from whisper_tui.supervisor.keepable import check_keepable
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.twins import Twins
 
@@ -64,7 +64,7 @@ class Desk:
             submitted_at=self._clock(),
             **{name: getattr(request, name) for name in CallRequest.model_fields},
         )
-        as_stored(call)
+        check_keepable(call)
         judged = self._judge.judge(call, call.spec)
         self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
         self._ledger.journal.last_call += 1
@@ -90,7 +90,7 @@ class Desk:
         record = self._waiting(call_id)
         if seen != record.seen_digest():
             raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
-        as_stored(decision)
+        check_keepable(decision)
         if isinstance(decision, Deny):
             self._deny(record, decision, by)
         else:

@@ -57,6 +57,9 @@ CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
 CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
 """
 
+LARGEST_BATCH = 8 * 1024 * 1024
+"""Characters of the events that are read at once."""
+
 _CHUNK = 400
 """How many ids one query names: below the smallest limit of SQLite's variables."""
 
@@ -68,6 +71,8 @@ class Journal:
         self._path = path
         self._db = self._open(path)
         self._durable = False
+        self.sizes: tuple[int, ...] = ()
+        """Characters of each fact that was written last."""
         self._read_numbers()
 
     def _read_numbers(self) -> None:
@@ -103,6 +108,7 @@ class Journal:
             ) from error
         self._link = end
         self.last_seq += len(numbered)
+        self.sizes = tuple(map(len, bodies))
         return numbered
 
     def call_with_key(self, session_id: str, key: str) -> str | None:
@@ -111,9 +117,15 @@ class Journal:
         return str(row[0]) if row else None
 
     def events_after(self, seq: int, limit: int) -> tuple[Event, ...]:
-        """At most `limit` events that follow the one with that number."""
+        """At most `limit` events that follow the one with that number, and fewer where they are large."""
         query = "SELECT body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
-        return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query, (seq, limit)))
+        found, size = list[Event](), 0
+        for (body,) in self._db.execute(query, (seq, limit)):
+            found.append(EVENT.validate_json(body))
+            size += len(body)
+            if size > LARGEST_BATCH:
+                break
+        return tuple(found)
 
     def events_of_call(self, call_id: str) -> tuple[Event, ...]:
         """All that happened to one call; empty when there is no such call."""
@@ -259,6 +271,8 @@ def as_stored(value: Value) -> str:
     try:
         return value.model_dump_json()
     except ValueError as error:
+        if "surrogates" not in str(error):
+            raise InvalidRequest("the request cannot be kept: it has too many levels of lists and objects") from error
         raise InvalidRequest(
             "the request holds text that is not valid Unicode", hint="Send UTF-8 without lone surrogates"
         ) from error

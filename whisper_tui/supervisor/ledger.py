@@ -1,7 +1,6 @@
 """The journal, the board that it makes, and whoever watches: every fact enters here and nowhere else."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
@@ -10,9 +9,7 @@ from whisper_tui.model.errors import UnknownCall
 from whisper_tui.model.event import CallEvent, Event, Submitted
 from whisper_tui.model.state import CallRecord, Unjudged
 from whisper_tui.supervisor.journal import Journal
-
-RECENT = 4096
-"""Events kept at hand for watchers; whoever is further behind reads the journal."""
+from whisper_tui.supervisor.recent import Recent
 
 BATCH = 1000
 """Events handed to a watcher at once."""
@@ -27,7 +24,7 @@ class Ledger:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.board = Board()
-        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._recent = Recent()
         self._news = asyncio.Event()
         self._listeners: list[Callable[[Event], None]] = []
         self._closed = False
@@ -41,9 +38,9 @@ class Ledger:
 
     def record(self, *events: Event, durable: bool = False) -> None:
         """Write facts and make them known. Raises `JournalFailed`, and then nothing has changed."""
-        for event in self.journal.append(events, durable=durable):
+        for event, size in zip(self.journal.append(events, durable=durable), self.journal.sizes, strict=True):
             self.board.apply(event)
-            self._recent.append(event)
+            self._recent.add(event, size)
             for listener in self._listeners:
                 listener(event)
         news, self._news = self._news, asyncio.Event()
@@ -101,10 +98,8 @@ class Ledger:
         behind = self.journal.last_seq - seq
         if behind <= 0:
             return ()
-        if behind > len(self._recent):
-            return self.journal.events_after(seq, BATCH)
-        first = len(self._recent) - behind
-        return tuple(self._recent[index] for index in range(first, min(first + BATCH, len(self._recent))))
+        recent = self._recent.newest(behind, BATCH)
+        return self.journal.events_after(seq, BATCH) if recent is None else recent
 
     def _board_events(self, up_to: int | None = None) -> Iterator[tuple[Event, ...]]:
         """What makes up the board, session by session and call by call; later facts are left to the live stream."""

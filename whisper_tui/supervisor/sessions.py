@@ -1,7 +1,7 @@
 """Who is connected: sessions begin, say who they are, go away and come back."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider
@@ -15,8 +15,12 @@ from whisper_tui.model.event import (
     SessionSaid,
 )
 from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor.keepable import check_keepable
 from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.ledger import Ledger
+
+LARGEST_ENVIRONMENT = 2 * 1024 * 1024
+"""Characters of all names and values; the system lets no program start with more."""
 
 
 class Sessions:
@@ -34,8 +38,9 @@ class Sessions:
 
     def open(self, hello: SessionHello) -> Session:
         """A new session, or the one that the agent had before a supervisor went away."""
-        if not os.path.isabs(hello.root):  # noqa: PTH117
+        if not os.path.isabs(hello.root) or "\0" in hello.root:  # noqa: PTH117
             raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
+        _check_environment(hello.environment)
         resumed = hello.resume or self._of_key(hello.key)
         if resumed is not None and (session := self._resume(resumed, hello)) is not None:
             return session
@@ -50,6 +55,7 @@ class Sessions:
             hears=hello.hears,
             opened_at=self._clock(),
         )
+        check_keepable(session)
         self._environments.keep(session.id, hello.environment)
         self._ledger.record(SessionOpened(at=session.opened_at, session=session))
         self._ledger.journal.last_session += 1
@@ -58,6 +64,7 @@ class Sessions:
     def describe(self, session_id: str, client: ClientInfo) -> None:
         """Record which program the agent is, where that is news."""
         if self.living(session_id).client != client:
+            check_keepable(client)
             self._ledger.record(SessionDescribed(at=self._clock(), session_id=session_id, client=client))
 
     def say(self, session_id: str, text: str, by: Decider) -> None:
@@ -131,3 +138,12 @@ class Sessions:
         self._starts.pop(session.id, None)
         self._ledger.record(SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid))
         return self._ledger.board.sessions[session.id]
+
+
+def _check_environment(environment: Mapping[str, str]) -> None:
+    size = sum(len(name) + len(value) for name, value in environment.items())
+    if size > LARGEST_ENVIRONMENT:
+        raise InvalidRequest(
+            f"the agent's environment has {size:,} characters, and {LARGEST_ENVIRONMENT:,} can be kept",
+            hint="Start the agent with fewer or shorter variables",
+        )

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from whisper_tui.transports.goodbye import Heard
 
-LONGEST_LINE = 64 * 1024 * 1024
+LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one message; a longer one is refused and the connection goes on."""
 
 _PIECE = 256 * 1024
@@ -110,7 +110,7 @@ def _refusal(line: bytes | None) -> types.JSONRPCError:
         return _error(types.INVALID_REQUEST, f"The message is longer than {LONGEST_LINE:,} bytes")
     try:
         message = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return _error(types.PARSE_ERROR, f"The message is not valid JSON: {error}")
     request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
     readable = isinstance(request_id, str | int) and not isinstance(request_id, bool)

@@ -11,7 +11,7 @@ def parsed(line: bytes) -> Message | None:
     """The JSON-RPC message of a line. None: it is not one."""
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
 

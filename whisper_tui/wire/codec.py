@@ -7,6 +7,9 @@ from pydantic_core import to_json
 
 from whisper_tui.model.errors import WhisperError, error_from
 
+LONGEST_SENTENCE = 4096
+"""Characters of a message or a hint: what was wrong about a request is not sent back whole."""
+
 
 def line_of(content: dict[str, Any]) -> bytes:
     """One line."""
@@ -15,7 +18,7 @@ def line_of(content: dict[str, Any]) -> bytes:
 
 def error_line(error: WhisperError, request_id: int | None = None) -> bytes:
     """The answer that something cannot be done. Without an id it is about the connection itself."""
-    content = {"kind": error.kind, "message": error.message, "hint": error.hint}
+    content = {"kind": error.kind, "message": _clipped(error.message), "hint": _clipped(error.hint)}
     return line_of({"error": content} if request_id is None else {"id": request_id, "error": content})
 
 
@@ -35,3 +38,9 @@ def error_in(content: dict[str, Any]) -> WhisperError | None:
     if not isinstance(told, dict):
         return None
     return error_from(str(told.get("kind", "")), str(told.get("message", "")), str(told.get("hint", "")))
+
+
+def _clipped(sentence: str) -> str:
+    if len(sentence) <= LONGEST_SENTENCE:
+        return sentence
+    return f"{sentence[:LONGEST_SENTENCE]}… ({len(sentence) - LONGEST_SENTENCE:,} more characters)"

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails, from_json
 
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.port import Supervision
-from whisper_tui.model.value import Value
+from whisper_tui.model.value import LARGEST_NUMBER, Value, Whole
 from whisper_tui.wire.rows import RowSource
 
 Guard = Literal["nobody", "decides", "own call", "own session", "own resume"]
@@ -31,7 +31,7 @@ class Arguments(Value):
 class Envelope(Value):
     """One request. The type of `args` depends on `op`."""
 
-    id: int
+    id: Whole
     op: str
     args: dict[str, Any] = Field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class Operation:
 def _operation(method: Callable[..., Any], guard: Guard = "nobody", *, patient: bool = False) -> Operation:
     """The operation that a method of a protocol declares."""
     name = method.__name__
-    hints = typing.get_type_hints(method)
+    hints = typing.get_type_hints(method, include_extras=True)
     fields: dict[str, Any] = {
         parameter.name: (
             hints[parameter.name],
@@ -138,7 +138,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
 class Cancel(Value):
     """Gives up a request that is still waiting."""
 
-    cancel: int
+    cancel: Whole
 
 
 class BadLine(InvalidRequest):
@@ -159,8 +159,7 @@ def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
         raise BadLine("a request must be a JSON object", hint='For example {"id": 1, "op": "status"}')
     if "cancel" in content:
         return _validated(Cancel, line, None)
-    named = content.get("id")
-    request_id = named if isinstance(named, int) else None
+    request_id = _request_id(content.get("id"))
     operation = OPERATIONS.get(content["op"]) if isinstance(content.get("op"), str) else None
     if operation is None:
         asked = (
@@ -169,6 +168,11 @@ def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
         raise BadLine(asked, request_id=request_id, hint=f"There are {', '.join(OPERATIONS)}")
     request: Any = _validated(operation.request, line, request_id)
     return operation, request.id, request.args
+
+
+def _request_id(named: Any) -> int | None:
+    """The id that a request gives itself. None: it is none that an answer could name."""
+    return named if type(named) is int and abs(named) <= LARGEST_NUMBER else None
 
 
 def _validated(model: type[_Model], line: bytes, request_id: int | None) -> _Model:

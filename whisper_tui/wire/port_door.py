@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from whisper_tui import __version__
@@ -12,7 +13,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.wire.codec import answer_line, error_line, line_of
 from whisper_tui.wire.operations import Arguments, BadLine, Cancel, Operation, parse_line
 from whisper_tui.wire.picture import Picture
-from whisper_tui.wire.protocol import LONGEST_REQUEST, VERSION
+from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST, VERSION
 from whisper_tui.wire.refusals import Refusals
 from whisper_tui.wire.rows import Rows
 from whisper_tui.wire.visitor import Visitor
@@ -20,8 +21,17 @@ from whisper_tui.wire.visitor import Visitor
 MOST_IN_FLIGHT = 10_000
 """Requests of one connection that may wait for their answers at the same time."""
 
+LARGEST_IN_FLIGHT = 64 * 1024 * 1024
+"""Bytes of those requests."""
+
 EVENTS_A_LINE = 200
 """Events of a watch that go into one line at most."""
+
+LARGEST_PART = 1024 * 1024
+"""Bytes of several events in one line at most; a larger one has a line of its own."""
+
+UNTAKEN = 64 * 1024
+"""Bytes of answers that may wait for the client before another one is made."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,13 +64,25 @@ class PortDoor:
             await connection.close()
 
 
+@dataclass(frozen=True)
+class _UnderWay:
+    """A request that is not answered yet."""
+
+    operation: Operation
+    task: asyncio.Task[None]
+    size: int
+    """Bytes of its line."""
+
+
 class _Connection:
     def __init__(self, supervision: Supervision, rows: Rows, visitor: Visitor, writer: asyncio.StreamWriter) -> None:
         self._supervision = supervision
         self._rows = rows
         self._visitor = visitor
         self._writer = writer
-        self._tasks: dict[int, tuple[Operation, asyncio.Task[None]]] = {}
+        self._under_way: dict[int, _UnderWay] = {}
+        self._size = 0
+        """Bytes of all requests that are under way."""
         self._ends = False
 
     async def read(self, reader: asyncio.StreamReader) -> None:
@@ -84,31 +106,40 @@ class _Connection:
     async def close(self) -> None:
         """Give up what only waits; what is being carried out is carried out whole."""
         self._ends = True
-        for operation, task in self._tasks.values():
-            if operation.patient:
-                task.cancel()
-        if self._tasks:
-            await asyncio.wait([task for _, task in self._tasks.values()])
+        for request in self._under_way.values():
+            if request.operation.patient:
+                request.task.cancel()
+        if self._under_way:
+            await asyncio.wait([request.task for request in self._under_way.values()])
         await self._visitor.leave()
 
     def _take(self, line: bytes) -> None:
         parsed = parse_line(line)
         if isinstance(parsed, Cancel):
-            operation, task = self._tasks.get(parsed.cancel, (None, None))
-            if operation is not None and task is not None and operation.patient:
-                task.cancel()
+            request = self._under_way.get(parsed.cancel)
+            if request is not None and request.operation.patient:
+                request.task.cancel()
             return
         operation, request_id, arguments = parsed
-        if request_id in self._tasks:
-            raise BadLine(f"request {request_id} is still being answered", hint="Give every request its own id")
-        if len(self._tasks) >= MOST_IN_FLIGHT:
-            raise BadLine(f"{MOST_IN_FLIGHT:,} requests wait for answers already", request_id=request_id)
+        self._check_room(request_id, len(line))
         task = asyncio.create_task(self._answer(operation, request_id, arguments))
-        self._tasks[request_id] = operation, task
+        self._under_way[request_id] = _UnderWay(operation, task, len(line))
+        self._size += len(line)
         task.add_done_callback(lambda done: self._finish(request_id, operation, done))
 
+    def _check_room(self, request_id: int, size: int) -> None:
+        """Raises `BadLine` for a request that there is no room for."""
+        if request_id in self._under_way:
+            raise BadLine(f"request {request_id} is still being answered", hint="Give every request its own id")
+        hint = "Wait for answers, or give requests up"
+        if len(self._under_way) >= MOST_IN_FLIGHT:
+            raise BadLine(f"{MOST_IN_FLIGHT:,} requests wait for answers already", request_id=request_id, hint=hint)
+        if self._size + size > LARGEST_IN_FLIGHT:
+            message = f"the requests that wait for answers would be longer than {LARGEST_IN_FLIGHT:,} bytes"
+            raise BadLine(message, request_id=request_id, hint=hint)
+
     def _finish(self, request_id: int, operation: Operation, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(request_id, None)
+        self._size -= self._under_way.pop(request_id).size
         error = self._given_up(request_id) if task.cancelled() else task.exception()
         if error is None or isinstance(error, ConnectionError):
             return
@@ -128,22 +159,43 @@ class _Connection:
         await self._visitor.check(operation, given)
         source = self._rows if operation.name == "rows" else self._supervision
         method = getattr(source, operation.name)
+        await self._taken()
         if operation.streams:
             await self._stream(operation, request_id, method(**given))
             return
         result = await method(**given)
         self._visitor.remember(operation, result)
-        self._writer.write(answer_line(request_id, "ok", operation.result.dump_json(result)))
-        await self._writer.drain()
+        if operation.patient:
+            await self._taken()
+        body = operation.result.dump_json(result)
+        if len(body) > LONGEST_ANSWER - UNTAKEN:
+            raise Refused(f"the answer would be {len(body):,} bytes long", hint="Ask for less at once")
+        self._writer.write(answer_line(request_id, "ok", body))
+
+    async def _taken(self) -> None:
+        """Wait until the client has taken what it was answered: nothing piles up for one that does not read."""
+        while self._writer.transport.get_write_buffer_size() > UNTAKEN:
+            await self._writer.drain()
 
     async def _stream(self, operation: Operation, request_id: int, items: AsyncIterator[tuple[Any, ...]]) -> None:
         """Send items as fast as they are read: the source is asked for more only when the last were taken."""
         async for item in items:
             for start in range(0, len(item), EVENTS_A_LINE):
-                part = operation.result.dump_json(item[start : start + EVENTS_A_LINE])
-                self._writer.write(answer_line(request_id, "item", part))
-                await self._writer.drain()
+                for part in _parts(operation, item[start : start + EVENTS_A_LINE]):
+                    self._writer.write(answer_line(request_id, "item", part))
+                    await self._writer.drain()
         raise _stopping()
+
+
+def _parts(operation: Operation, items: tuple[Any, ...]) -> Iterator[bytes]:
+    """Items as JSON, in pieces that are not too long for a line."""
+    body = operation.result.dump_json(items)
+    if len(body) <= LARGEST_PART or len(items) == 1:
+        yield body
+        return
+    half = len(items) // 2
+    yield from _parts(operation, items[:half])
+    yield from _parts(operation, items[half:])
 
 
 def _stopping() -> WhisperError:

@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.masked import as_shown, masked_grant
-from whisper_tui.model.port import HistoryQuery, Supervision
+from whisper_tui.model.port import HistoryQuery, Page, Supervision
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import Row, call_details, call_row, grant_row
 from whisper_tui.wire.picture import Picture
@@ -22,7 +22,7 @@ class RowSource(Protocol):
         kind: RowKind,
         *,
         call_id: str | None = None,
-        limit: int = 50,
+        limit: Page = 50,
         session: str | None = None,
         text: str = "",
         unmasked: bool = False,

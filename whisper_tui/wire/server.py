@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.supervisor.state_directory import prepare
 from whisper_tui.wire.codec import error_line
 from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.places import Places, most_connections
 from whisper_tui.wire.port_door import PortDoor
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
 from whisper_tui.wire.refusals import Record, Refusals
@@ -26,6 +28,9 @@ Door = Callable[[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]], Aw
 
 HELLO_S = 30.0
 """Seconds in which a client has to say what it wants."""
+
+FAREWELL_S = 2.0
+"""Seconds in which a client has to take what it was told before its connection ends."""
 
 _BACKLOG = 512
 _log = logging.getLogger(__name__)
@@ -38,7 +43,8 @@ class Server:
         self._home = home
         self._picture = Picture(supervision)
         self._doors: dict[str, Door] = {"port": PortDoor(supervision, self._picture, refusals), **doors}
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._places = Places(most_connections())
         self._listening: asyncio.Server | None = None
 
     async def open(self) -> None:
@@ -57,32 +63,38 @@ class Server:
         for connection in self._connections:
             connection.cancel()
         if self._connections:
+            await asyncio.wait(self._connections, timeout=FAREWELL_S)
+        for writer in self._connections.values():
+            # What is left waits for a client that does not read its answers.
+            writer.transport.abort()
+        if self._connections:
             await asyncio.wait(self._connections)
         await self._picture.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(connection)
+        self._connections[connection] = writer
         connection.add_done_callback(self._ended)
 
     def _ended(self, connection: asyncio.Task[None]) -> None:
-        self._connections.discard(connection)
+        del self._connections[connection]
         if not connection.cancelled() and (error := connection.exception()) is not None:
             _log.error("a connection failed", exc_info=error)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            door, hello = await self._receive(reader, writer)
-            await door(reader, writer, hello)
-        except WhisperError as error:
-            writer.write(error_line(error))
-        except ConnectionError:
-            return
-        finally:
-            writer.close()
+        with ExitStack() as place:
+            try:
+                place.enter_context(self._places.taken(_own_peer(writer.get_extra_info("socket"))))
+                door, hello = await self._receive(reader)
+                await door(reader, writer, hello)
+            except WhisperError as error:
+                writer.write(error_line(error))
+            except ConnectionError:
+                return
+            finally:
+                await _closed(writer)
 
-    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[Door, dict[str, Any]]:
-        _check_user(writer.get_extra_info("socket"))
+    async def _receive(self, reader: asyncio.StreamReader) -> tuple[Door, dict[str, Any]]:
         try:
             async with asyncio.timeout(HELLO_S):
                 line = await reader.readline()
@@ -111,10 +123,22 @@ async def serve(
     return server
 
 
-def _check_user(connection: Any) -> None:
-    _, uid = peer_process(connection)
+def _own_peer(connection: Any) -> int:
+    """The pid at the other end. Raises `NotAllowed` if it is another user's."""
+    pid, uid = peer_process(connection)
     if uid != os.geteuid():
         raise NotAllowed(f"this supervisor serves uid {os.geteuid()}, and you are uid {uid}")
+    return pid
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """End a connection once the client has taken what it was told, or does not take it."""
+    writer.close()
+    try:
+        async with asyncio.timeout(FAREWELL_S):
+            await writer.wait_closed()
+    except OSError:
+        writer.transport.abort()
 
 
 def _hello(line: bytes) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 
+LONGEST_WAIT_S = 86_400.0
+"""Seconds of one wait at most: the system takes no number of milliseconds that is much larger."""
+
 
 class Alarms:
     """A handful of alarms on the monotonic clock."""
@@ -42,7 +45,7 @@ class Alarms:
         if not self._set:
             return None
         left = min(when for when, _ in self._set.values()) - time.monotonic()
-        return max(0, int(left * 1000) + 1)
+        return max(0, int(min(left, LONGEST_WAIT_S) * 1000) + 1)
 
     def ring(self) -> None:
         """Do what is due."""

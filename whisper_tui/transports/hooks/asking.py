@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from pydantic import Field, ValidationError
 
-from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
+from whisper_tui.model.call import LONGEST_NAME, CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.command import CommandSpec, Shell, digest
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, WhisperError
@@ -46,7 +46,7 @@ class HookHello(Value):
     """The words that start whisper-tui here."""
     places: tuple[str, ...] = ()
     """The options that name its directories."""
-    deadline_s: float = 45.0
+    deadline_s: float = Field(default=45.0, gt=0)
     agent_runs: bool = False
     """Whether the agent runs what is approved itself."""
 
@@ -56,11 +56,17 @@ def checked(hello: Content) -> tuple[HookHello, Client]:
     try:
         said = HookHello.model_validate(hello)
     except ValidationError as error:
-        raise InvalidRequest(f"the hook's hello is wrong: {error.errors()[0]['msg']}") from error
+        raise InvalidRequest(f"the hook's hello is wrong: {_first(error)}") from error
     client = CLIENTS.get(said.client)
     if client is None:
         raise InvalidRequest(f"there is no client {said.client!r}", hint=f"There are {', '.join(CLIENTS)}")
     return said, client
+
+
+def _first(error: ValidationError) -> str:
+    """What is wrong, without repeating what was said."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 class Asking:
@@ -96,6 +102,12 @@ class Asking:
             await self._supervision.leave(self._call_id, why)
 
     async def _request(self, asked: Asked) -> CallRequest:
+        try:
+            return await self._checked_request(asked)
+        except ValidationError as error:
+            raise InvalidRequest(f"the hook's input is wrong: {_first(error)}") from error
+
+    async def _checked_request(self, asked: Asked) -> CallRequest:
         session = await self._session(asked)
         spec = CommandSpec(command=Shell(text=asked.command), cwd=asked.cwd)
         return CallRequest(
@@ -115,8 +127,9 @@ class Asking:
     async def _session(self, asked: Asked) -> Session:
         root = self._client.workspace(asked, self._hello.environment)
         client = ClientInfo(name=self._client.name, model=asked.model)
+        name = f"{PurePosixPath(root).name or root} ({self._client.name})"
         hello = SessionHello(
-            name=f"{PurePosixPath(root).name or root} ({self._client.name})",
+            name=name[-LONGEST_NAME:],
             root=root,
             client=client,
             pid=self._hello.pid,

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pydantic_core import from_json
+
 from whisper_tui.model.errors import InvalidRequest
 
 Content = dict[str, Any]
@@ -59,7 +61,7 @@ class Client(ABC):
 
     def read(self, content: Content) -> Asked | None:
         """What a hook's input asks. None: it is about nothing that runs a command. Raises `InvalidRequest`."""
-        if content.get("hook_event_name", self.event) != self.event:
+        if "hook_event_name" in content and _text(content, "hook_event_name") != self.event:
             return None
         tool = _text(content, "tool_name")
         if tool not in self.tools:
@@ -216,8 +218,8 @@ CLIENTS: Mapping[str, Client] = {
 def parsed(text: str) -> Content:
     """A hook's input. Raises `InvalidRequest`."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        content = from_json(text)
+    except ValueError:
         content = None
     if not isinstance(content, dict):
         raise InvalidRequest("the hook's input is not a JSON object", hint="Is this the right client?")
