@@ -5,14 +5,16 @@ import random
 import pytest
 
 from tests.tui.cockpit import cockpit
-from tests.tui.scenes import ROOT, Play, workday
+from tests.tui.scenes import ME, ROOT, Play, workday
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
-from whisper_tui.tui.ordered import OrderedIds
-from whisper_tui.tui.roster import SECTIONS, Place, Roster
+from whisper_tui.tui.narrowing import FOUND
+from whisper_tui.tui.ordered import OrderedTickets
+from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.sections import SECTIONS, Place
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.list_layout import ListLayout
 
@@ -21,26 +23,36 @@ def many(count: int) -> Play:
     """So many calls wait."""
     play = Play.begin()
     for number in range(count):
-        spec = CommandSpec(command=Shell(text=f"echo {number}"), cwd=ROOT)
-        play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+        asked(play, f"echo {number}")
     return play
 
 
-def test_ordered_ids_agree_with_a_plain_list() -> None:
+def asked(play: Play, text: str) -> str:
+    """Somebody asks for a line of a shell."""
+    spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+    return play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+
+
+def test_ordered_tickets_agree_with_a_plain_list() -> None:
     chance = random.Random(5)
-    plain: list[str] = []
-    ordered = OrderedIds()
-    for number in range(2000):
+    plain: list[int] = []
+    ordered = OrderedTickets()
+    for _ in range(2000):
         if plain and chance.random() < 0.4:
             gone = chance.choice(plain)
             plain.remove(gone)
             ordered.discard(gone)
+            ordered.discard(gone)
         else:
-            plain.append(str(number))
-            ordered.append(str(number))
+            ticket = chance.randrange(3000)
+            plain = sorted({*plain, ticket})
+            ordered.add(ticket)
     assert list(ordered) == plain
-    assert [ordered.position(id_) for id_ in plain] == list(range(len(plain)))
-    assert all(ordered[at] == id_ for at, id_ in enumerate(plain))
+    assert [ordered.position(ticket) for ticket in plain] == list(range(len(plain)))
+    assert all(ordered[at] == ticket for at, ticket in enumerate(plain))
+    assert [ticket in ordered for ticket in range(3000)] == [ticket in plain for ticket in range(3000)]
+    with pytest.raises(KeyError):
+        ordered.position(3001)
 
 
 def test_a_roster_kept_in_step_is_the_same_as_one_built_anew() -> None:
@@ -102,6 +114,55 @@ def test_a_filter_holds_for_calls_that_arrive_and_change() -> None:
     assert roster.count("waiting") == 11
 
 
+def test_a_search_through_very_many_calls_goes_on_slice_by_slice() -> None:
+    play = many(150)
+    roster = Roster(play.stage.board, work=100)
+    roster.narrow("echo 14")
+    assert (roster.searching, roster.count("waiting")) == (True, 1)
+    assert roster.passes("141")
+    roster.narrow("echo 141")
+    late = asked(play, "echo 1415")
+    roster.update([late])
+    assert (roster.searching, roster.count("waiting")) == (True, 1)
+    roster.search_on()
+    assert (roster.searching, roster.count("waiting")) == (False, 2)
+    assert [roster.id_at(Place("waiting", row)) for row in range(2)] == ["142", late]
+    roster.narrow("")
+    assert (roster.count("waiting"), roster.searching) == (151, False)
+
+
+def test_what_is_found_counts_in_a_slice_so_that_none_takes_long() -> None:
+    roster = Roster(many(100).stage.board, work=10 * FOUND)
+    roster.narrow("echo")
+    assert roster.searching
+    assert 0 < roster.count("waiting") <= 10
+    while roster.searching:
+        roster.search_on()
+    assert [roster.id_at(Place("waiting", row)) for row in range(100)] == [str(number) for number in range(1, 101)]
+
+
+def test_calls_that_go_while_a_search_is_under_way_are_not_found() -> None:
+    play = many(150)
+    roster = Roster(play.stage.board, work=100)
+    roster.narrow("echo 120")
+    gone = "121"
+    play.stage.happen(Decided(at=play.clock(), call_id=gone, decision=Approve(), by=ME))
+    roster.update([gone])
+    roster.search_on()
+    assert not roster.searching
+    assert roster.count("waiting") == 0
+    assert roster.id_at(Place("queued", 0)) == gone
+
+
+def test_a_filter_finds_words_at_the_end_of_a_long_call() -> None:
+    play = many(3)
+    long = asked(play, "cat <<END\n" + "filler " * 1000 + "\nNeedle\nEND")
+    roster = Roster(play.stage.board)
+    roster.narrow("needle")
+    assert roster.id_at(Place("waiting", 0)) == long
+    assert roster.count("waiting") == 1
+
+
 async def test_sections_show_what_waits_runs_was_left_behind_and_ended() -> None:
     async with cockpit(workday()) as seat:
         text = seat.text()
@@ -121,6 +182,16 @@ async def test_very_many_waiting_rows_are_listed_and_reached() -> None:
         await seat.sees("echo 9999")
         await seat.press("home")
         await seat.sees("echo 0")
+
+
+async def test_a_filter_over_more_calls_than_one_slice_is_worked_out_while_the_screen_is_alive() -> None:
+    async with cockpit(many(600)) as seat:
+        seat.screen._roster._work = 50
+        await seat.press("slash", *"echo 5")
+        await seat.sees("111 of 600")
+        assert not seat.screen.roster.searching
+        await seat.press("escape")
+        await seat.sees("echo 6 ")
 
 
 async def test_only_the_rows_on_the_screen_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

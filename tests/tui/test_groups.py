@@ -9,9 +9,10 @@ from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.grouped import SPARE, GroupedIds
+from whisper_tui.tui.grouped import SPARE, GroupedTickets
 from whisper_tui.tui.likeness import likeness
-from whisper_tui.tui.roster import GROUPINGS, Place, Roster
+from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.sections import GROUPINGS, Place
 from whisper_tui.tui.sums import Sums
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.list_layout import ListLayout
@@ -62,31 +63,34 @@ def test_sums_agree_with_plain_addition() -> None:
 
 def test_groups_agree_with_plain_lists_whatever_comes_and_goes() -> None:
     chance = random.Random(11)
-    plain: dict[str, list[str]] = {}
-    grouped = GroupedIds(lambda id_: id_.split(".")[0])
-    for number in range(4000):
-        alive = [id_ for members in plain.values() for id_ in members]
+    plain: dict[str, list[int]] = {}
+    keys: list[str] = []
+    grouped = GroupedTickets(lambda ticket: keys[ticket])
+    for _ in range(4000):
+        alive = [ticket for members in plain.values() for ticket in members]
         if alive and chance.random() < 0.48:
             gone = chance.choice(alive)
-            key = gone.split(".")[0]
-            plain[key].remove(gone)
-            if not plain[key]:
-                del plain[key]
+            plain[keys[gone]].remove(gone)
+            if not plain[keys[gone]]:
+                del plain[keys[gone]]
+            grouped.discard(gone)
             grouped.discard(gone)
         else:
             key = str(chance.randrange(200))
-            plain.setdefault(key, []).append(f"{key}.{number}")
-            grouped.append(f"{key}.{number}")
-    expected = [id_ for members in plain.values() for id_ in members]
+            plain.setdefault(key, []).append(len(keys))
+            keys.append(key)
+            grouped.add(plain[key][-1])
+            grouped.add(plain[key][-1])
+    expected = [ticket for members in plain.values() for ticket in members]
     assert list(grouped) == expected == [grouped[row] for row in range(len(grouped))]
-    assert [grouped.position(id_) for id_ in expected] == list(range(len(expected)))
+    assert [grouped.position(ticket) for ticket in expected] == list(range(len(expected)))
     assert grouped.groups == len(plain)
     assert len(grouped._slots) <= SPARE + 2 * len(plain) + 1
     line = 0
     for key, members in plain.items():
         assert grouped.at_line(line, 2)[0].key == key and grouped.at_line(line, 2)[1] is None
-        for number, id_ in enumerate(members):
-            row = grouped.position(id_)
+        for number, ticket in enumerate(members):
+            row = grouped.position(ticket)
             assert grouped.at_line(line + 1 + 2 * number, 2)[1:] == (row, 0)
             assert grouped.at_line(line + 2 + 2 * number, 2)[1:] == (row, 1)
         line += 1 + 2 * len(members)
@@ -137,7 +141,7 @@ def test_a_grouped_roster_follows_what_comes_and_what_is_decided() -> None:
     roster.update([late, "3"])
     assert ids(roster) == ["1", "5", "7", "9", "11", "2", "4", "6", "8", "10"]
     roster.narrow("git")
-    assert ids(roster) == ["9", "2", "4", "6", "8"]
+    assert ids(roster) == ["2", "4", "6", "8", "9"]
     roster.group("arrival")
     assert ids(roster) == ["2", "4", "6", "8", "9"]
 

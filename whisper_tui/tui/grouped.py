@@ -1,93 +1,84 @@
-"""Ids in groups, each group under a heading: rows and lines of a list that may be very long."""
+"""Tickets in groups, each group under a heading: rows and lines of a list that may be very long."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from whisper_tui.tui.ordered import OrderedIds
+from whisper_tui.tui.ordered import OrderedTickets
 from whisper_tui.tui.sums import Sums
 
 SPARE = 64
 """Groups that may be empty before the list of groups is written anew."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Group:
-    """Ids that belong together, in the order in which they came."""
+    """Tickets that belong together, in ascending order."""
 
     key: str
     slot: int
     """Its place among all groups, empty ones included."""
-    ids: OrderedIds = field(default_factory=OrderedIds)
+    tickets: OrderedTickets = field(default_factory=OrderedTickets)
 
 
-class GroupedIds:
-    """Groups keep the order in which their first id came, so that none moves while somebody looks at it."""
+class GroupedTickets:
+    """Groups keep the order in which their first ticket came, so that none moves while somebody looks at it."""
 
-    def __init__(self, key_of: Callable[[str], str], ids: Iterable[str] = ()) -> None:
+    def __init__(self, key_of: Callable[[int], str]) -> None:
+        """`key_of` tells the group of every ticket that is here, and the same as long as it is."""
         self._key_of = key_of
+        self._count = 0
         self._slots: list[Group] = []
-        self._group_of: dict[str, Group] = {}
         self._by_key: dict[str, Group] = {}
         self._sums = Sums()
-        self._gather(ids)
-
-    def _gather(self, ids: Iterable[str]) -> None:
-        gathered: dict[str, list[str]] = {}
-        for id_ in ids:
-            gathered.setdefault(self._key_of(id_), []).append(id_)
-        for slot, (key, members) in enumerate(gathered.items()):
-            group = Group(key, slot, OrderedIds(members))
-            self._slots.append(group)
-            self._by_key[key] = group
-            self._group_of.update(dict.fromkeys(members, group))
-            self._sums.append(len(group.ids), 1)
 
     def __len__(self) -> int:
-        return len(self._group_of)
+        return self._count
 
-    def __iter__(self) -> Iterator[str]:
-        return (id_ for group in self._slots for id_ in group.ids)
+    def __iter__(self) -> Iterator[int]:
+        return (ticket for group in self._slots for ticket in group.tickets)
 
-    def __contains__(self, id_: str) -> bool:
-        return id_ in self._group_of
+    def __contains__(self, ticket: int) -> bool:
+        group = self._by_key.get(self._key_of(ticket))
+        return group is not None and ticket in group.tickets
 
-    def __getitem__(self, row: int) -> str:
-        if not 0 <= row < len(self):
+    def __getitem__(self, row: int) -> int:
+        if not 0 <= row < self._count:
             raise IndexError(row)
         slot = self._sums.find(row)
-        return self._slots[slot].ids[row - self._sums.before(slot)[0]]
+        return self._slots[slot].tickets[row - self._sums.before(slot)[0]]
 
     @property
     def groups(self) -> int:
         """How many groups hold anything."""
         return len(self._by_key)
 
-    def position(self, id_: str) -> int:
-        """Which row an id is, from 0, headings not counted. Raises `KeyError` for one that is not here."""
-        group = self._group_of[id_]
-        return self._sums.before(group.slot)[0] + group.ids.position(id_)
+    def position(self, ticket: int) -> int:
+        """Which row a ticket is, from 0, headings not counted. Raises `KeyError` for one that is not here."""
+        group = self._by_key[self._key_of(ticket)]
+        return self._sums.before(group.slot)[0] + group.tickets.position(ticket)
 
-    def append(self, id_: str) -> None:
-        """Add an id at the end of its group, or as a new group at the end; nothing happens if it is here."""
-        if id_ in self._group_of:
-            return
-        key = self._key_of(id_)
+    def add(self, ticket: int) -> None:
+        """Put a ticket into its group, or into a new group at the end; nothing happens if it is here."""
+        key = self._key_of(ticket)
         group = self._by_key.get(key)
         if group is None:
             group = self._by_key[key] = Group(key, len(self._slots))
             self._slots.append(group)
             self._sums.append(0, 1)
-        group.ids.append(id_)
-        self._group_of[id_] = group
-        self._sums.add(group.slot, 1, 0)
+        before = len(group.tickets)
+        group.tickets.add(ticket)
+        added = len(group.tickets) - before
+        self._count += added
+        self._sums.add(group.slot, added, 0)
 
-    def discard(self, id_: str) -> None:
-        """Take an id out, and its group with the last one; nothing happens if it is not here."""
-        group = self._group_of.pop(id_, None)
-        if group is None:
+    def discard(self, ticket: int) -> None:
+        """Take a ticket out, and its group with the last one; nothing happens if it is not here."""
+        group = self._by_key.get(self._key_of(ticket))
+        if group is None or ticket not in group.tickets:
             return
-        group.ids.discard(id_)
-        empty = not len(group.ids)
+        group.tickets.discard(ticket)
+        self._count -= 1
+        empty = not len(group.tickets)
         self._sums.add(group.slot, -1, -1 if empty else 0)
         if empty:
             del self._by_key[group.key]
@@ -96,10 +87,10 @@ class GroupedIds:
 
     def _close_ranks(self) -> None:
         """Forget the groups that are empty."""
-        self._slots = [group for group in self._slots if len(group.ids)]
+        self._slots = [group for group in self._slots if len(group.tickets)]
         for slot, group in enumerate(self._slots):
             group.slot = slot
-        self._sums = Sums((len(group.ids), 1) for group in self._slots)
+        self._sums = Sums((len(group.tickets), 1) for group in self._slots)
 
     def group_at(self, row: int) -> Group:
         """The group that a row belongs to."""

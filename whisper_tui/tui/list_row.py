@@ -4,7 +4,7 @@ from whisper_tui.model.call import Session
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.risk_words import risk_line
-from whisper_tui.tui.roster import Grouping, Section
+from whisper_tui.tui.sections import Grouping, Section
 from whisper_tui.tui.spans import Line, Role, Span, fitted, said, width_of
 from whisper_tui.tui.words import age, ending_word, went_well
 
@@ -27,17 +27,21 @@ _ROLES: dict[Section, Role] = {
 }
 
 
-def heading_line(section: Section, shown: int, total: int, width: int, grouping: Grouping = "arrival") -> Line:
-    """The title of a section, with how many calls it has and how many of them a filter shows."""
-    number = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
+def heading_line(
+    section: Section, shown: int, total: int, width: int, grouping: Grouping = "arrival", *, searching: bool = False
+) -> Line:
+    """The title of a section, with how many calls it has and how many of them a filter shows, so far if it searches."""
+    number = f"{total:,}" if shown == total else f"{shown:,}{'…' if searching else ''} of {total:,}"
     grouped = GROUPED[grouping] if section == "waiting" else ""
     title = Span(f" {TITLES[section]}{grouped}", _ROLES[section] if total else "muted")
     spare = max(1, width - width_of((title,)) - len(number) - 1)
     return fitted((title, Span(" " * spare), Span(number, "muted")), width)
 
 
-def empty_line(filtered: bool) -> Line:
-    """What stands where nothing waits."""
+def empty_line(*, filtered: bool, searching: bool = False) -> Line:
+    """What stands where nothing waits, or nothing that a filter has found."""
+    if searching:
+        return (Span("  Looking…", "muted"),)
     return (Span("  Nothing that waits matches." if filtered else "  Nothing waits.", "muted"),)
 
 

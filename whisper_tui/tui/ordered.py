@@ -1,46 +1,49 @@
-"""Ids in the order in which they came, with a position for each: the rows of a list that may be very long."""
+"""Numbers in ascending order, with a position for each: the rows of a list that may be very long."""
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 
-class OrderedIds:
-    """Appending is constant, removing anywhere a search and one move of memory, and any row can be asked for."""
+class OrderedTickets:
+    """Eight bytes a row. Adding and removing is a search and one move of memory, and any row can be asked for."""
 
-    def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._ids = list(dict.fromkeys(ids))
-        self._tickets = list(range(len(self._ids)))
-        self._ticket_of = dict(zip(self._ids, self._tickets, strict=True))
-        self._next = len(self._ids)
+    def __init__(self, tickets: Iterable[int] = ()) -> None:
+        """`tickets`: in ascending order."""
+        self._tickets = array("q", tickets)
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._tickets)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._tickets)
 
-    def __contains__(self, id_: str) -> bool:
-        return id_ in self._ticket_of
+    def __contains__(self, ticket: int) -> bool:
+        position = bisect_left(self._tickets, ticket)
+        return position < len(self._tickets) and self._tickets[position] == ticket
 
-    def __getitem__(self, position: int) -> str:
-        return self._ids[position]
+    def __getitem__(self, position: int) -> int:
+        return self._tickets[position]
 
-    def position(self, id_: str) -> int:
-        """Which row an id is, from 0. Raises `KeyError` for one that is not here."""
-        return bisect_left(self._tickets, self._ticket_of[id_])
+    def position(self, ticket: int) -> int:
+        """Which row a ticket is, from 0. Raises `KeyError` for one that is not here."""
+        position = bisect_left(self._tickets, ticket)
+        if position == len(self._tickets) or self._tickets[position] != ticket:
+            raise KeyError(ticket)
+        return position
 
-    def append(self, id_: str) -> None:
-        """Add an id at the end; nothing happens if it is here."""
-        if id_ in self._ticket_of:
-            return
-        self._ids.append(id_)
-        self._tickets.append(self._next)
-        self._ticket_of[id_] = self._next
-        self._next += 1
+    def add(self, ticket: int) -> None:
+        """Put a ticket where it belongs; nothing happens if it is here."""
+        if not self._tickets or ticket > self._tickets[-1]:
+            self._tickets.append(ticket)
+        elif ticket not in self:
+            self._tickets.insert(bisect_left(self._tickets, ticket), ticket)
 
-    def discard(self, id_: str) -> None:
-        """Take an id out; nothing happens if it is not here."""
-        if id_ not in self._ticket_of:
-            return
-        position = self.position(id_)
-        del self._ids[position], self._tickets[position], self._ticket_of[id_]
+    def discard(self, ticket: int) -> None:
+        """Take a ticket out; nothing happens if it is not here."""
+        if ticket in self:
+            del self._tickets[bisect_left(self._tickets, ticket)]
+
+    def copy(self) -> "OrderedTickets":
+        """The same tickets, which no longer change with these."""
+        return OrderedTickets(self._tickets)

@@ -1,77 +1,42 @@
 """The calls in sections, as the list shows them: kept in step with a board, change by change, filtered and grouped."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Iterable, Iterator
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.command import Argv
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
-from whisper_tui.tui.grouped import GroupedIds
-from whisper_tui.tui.likeness import likeness
-from whisper_tui.tui.ordered import OrderedIds
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.grouped import GroupedTickets
+from whisper_tui.tui.listed import Listed, listed, searched_words
+from whisper_tui.tui.narrowing import WORK, Narrowing
 from whisper_tui.tui.recent import RecentCalls
-
-Section = Literal["waiting", "queued", "running", "behind", "ended"]
-SECTIONS: tuple[Section, ...] = get_args(Section)
-"""From top to bottom: waits for a human, waits for a worker, runs, has left something behind, is over."""
-NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
-
-Grouping = Literal["arrival", "session", "likeness"]
-GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
-"""How the calls that wait are put together: one after the other, by session, or those that are alike."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A row of the list: which section, and which row of it from its top."""
-
-    section: Section
-    row: int
-
-
-def section_of(record: CallRecord) -> Section | None:
-    """Where a call is listed. None: it is not yet judged, so there is nothing to show."""
-    match record.state:
-        case Waiting():
-            return "waiting"
-        case Held() | Queued():
-            return "queued"
-        case Starting() | Running():
-            return "running"
-        case Ended(settled=False):
-            return "behind"
-        case Ended():
-            return "ended"
-        case _:
-            return None
+from whisper_tui.tui.section_rows import SectionRows
+from whisper_tui.tui.sections import NEWEST_FIRST, SECTIONS, Grouping, Place, Section, section_of
 
 
 class Roster:
-    """Which call is in which row.
+    """Which call is in which row. Everything costs the same with 100 rows and with 100,000.
 
-    Everything costs the same with 100 rows and with 100,000, save another filter and another grouping.
+    A filter is worked out slice by slice: whoever shows the rows calls `search_on` between two frames. Groups stand in
+    the order in which the first of their calls was found.
     """
 
-    def __init__(self, board: Board, grouping: Grouping = "arrival") -> None:
+    def __init__(self, board: Board, grouping: Grouping = "arrival", work: int = WORK) -> None:
+        """`work`: how much of a search is done at once."""
         self.board = board
+        self._work = work
         self.filter = ""
         self.grouping: Grouping = grouping
-        self._where: dict[str, Section] = {}
-        self.totals: dict[Section, int] = dict.fromkeys(SECTIONS, 0)
-        self._shown: dict[Section, OrderedIds | GroupedIds] = {section: self._rows(section) for section in SECTIONS}
+        self._next_ticket = 0
+        self._ticket_of: dict[str, int] = {}
+        """A call has a new ticket in each section that it comes into."""
+        self._listed: dict[int, Listed] = {}
+        self._all = SectionRows(self._listed)
+        self._shown = self._all
+        self._narrowing: Narrowing | None = None
+        self._sessions_found: dict[str, bool] = {}
+        """Whether the name of a session matches the filter."""
         for id_ in self._board_order():
             self._move(id_)
         self._recent = RecentCalls(board)
-
-    def _rows(self, section: Section, ids: Iterable[str] = ()) -> OrderedIds | GroupedIds:
-        if section != "waiting" or self.grouping == "arrival":
-            return OrderedIds(ids)
-        return GroupedIds(self._group_key, ids)
-
-    def _group_key(self, id_: str) -> str:
-        record = self.board.calls[id_]
-        return record.call.session_id if self.grouping == "session" else likeness(record)
 
     def _board_order(self) -> Iterator[str]:
         board = self.board
@@ -88,37 +53,84 @@ class Roster:
         """Put a call where its state belongs now. Returns whether it is listed for the first time."""
         record = self.board.calls.get(id_)
         now = section_of(record) if record is not None else None
-        before = self._where.get(id_)
-        if now is before:
+        ticket = self._ticket_of.get(id_)
+        if now is (self._listed[ticket].section if ticket is not None else None):
             return False
-        if before is not None:
-            del self._where[id_]
-            self.totals[before] -= 1
-            self._shown[before].discard(id_)
+        if ticket is not None:
+            self._shown.discard(ticket)
+            self._all.discard(ticket)
+            del self._ticket_of[id_], self._listed[ticket]
         if now is not None and record is not None:
-            self._where[id_] = now
-            self.totals[now] += 1
-            if self._matches(record, self.filter):
-                self._shown[now].append(id_)
-        return before is None
+            self._list(listed(record, now))
+        return ticket is None
+
+    def _list(self, call: Listed) -> None:
+        ticket = self._next_ticket
+        self._next_ticket += 1
+        self._ticket_of[call.id] = ticket
+        self._listed[ticket] = call
+        self._all.add(ticket)
+        if self._shown is not self._all and self._matches(ticket):
+            self._shown.add(ticket)
 
     def narrow(self, text: str) -> None:
         """Show only the calls whose words hold this text, whatever its case. Empty: all."""
         wanted = text.strip().casefold()
-        source: Mapping[Section, Iterable[str]] = self._shown if wanted.startswith(self.filter) else self._all()
+        if wanted == self.filter:
+            return
+        within_found = wanted.startswith(self.filter) and not self.searching
+        source = self._shown if within_found else self._all
         self.filter = wanted
-        self._show(source)
+        self._sessions_found = {}
+        self._narrowing = None
+        self._shown = self._all
+        if wanted:
+            self._shown = SectionRows(self._listed)
+            self._narrowing = Narrowing(source.snapshot().values(), self._shown, self._matches, self._work)
+            self.search_on()
+
+    @property
+    def searching(self) -> bool:
+        """Whether there may be more calls that the filter lets through than are shown."""
+        return self._narrowing is not None
+
+    def search_on(self) -> None:
+        """Look for some more of what the filter lets through."""
+        if self._narrowing is not None:
+            self._narrowing.go_on()
+            if self._narrowing.over:
+                self._narrowing = None
+
+    def _matches(self, ticket: int) -> bool:
+        call = self._listed.get(ticket)
+        if call is None:
+            return False
+        words = call.words
+        if words is None:
+            record = self.board.calls.get(call.id)
+            words = searched_words(record) if record is not None else ""
+        if self.filter in words:
+            return True
+        found = self._sessions_found.get(call.session_id)
+        if found is None:
+            session = self.board.sessions.get(call.session_id)
+            found = session is not None and self.filter in session.name.casefold()
+            self._sessions_found[call.session_id] = found
+        return found
+
+    def passes(self, id_: str) -> bool:
+        """Whether the filter lets a call through, found yet or not."""
+        ticket = self._ticket_of.get(id_)
+        return ticket is not None and (not self.filter or self._matches(ticket))
 
     def group(self, grouping: Grouping) -> None:
         """Put the calls that wait together in another way."""
         self.grouping = grouping
-        self._show(self._all())
 
     @property
-    def groups(self) -> GroupedIds | None:
+    def groups(self) -> GroupedTickets | None:
         """The calls that wait, in their groups. None: they are not grouped."""
-        waiting = self._shown["waiting"]
-        return waiting if isinstance(waiting, GroupedIds) else None
+        return self._shown.groups(self.grouping)
 
     def group_title(self, key: str) -> str:
         """What a group has in common, as the agent wrote it."""
@@ -134,50 +146,34 @@ class Roster:
         """The last calls of the same session, without this one, the newest first."""
         return self._recent.beside(record)
 
-    def _show(self, source: Mapping[Section, Iterable[str]]) -> None:
-        calls = self.board.calls
-        self._shown = {
-            section: self._rows(section, (id_ for id_ in ids if self._matches(calls[id_], self.filter)))
-            for section, ids in source.items()
-        }
-
-    def _all(self) -> dict[Section, list[str]]:
-        found: dict[Section, list[str]] = {section: [] for section in SECTIONS}
-        for id_ in self._board_order():
-            if section := self._where.get(id_):
-                found[section].append(id_)
-        return found
-
-    def _matches(self, record: CallRecord, wanted: str) -> bool:
-        if not wanted:
-            return True
-        command = record.spec.command
-        text = " ".join(command.words()) if isinstance(command, Argv) else command.text
-        if wanted in text.casefold() or wanted in record.call.description.casefold():
-            return True
-        session = self.board.sessions.get(record.call.session_id)
-        words = f"{record.id} {record.call.tool} {session.name if session else ''}"
-        return wanted in words.casefold()
+    @property
+    def totals(self) -> dict[Section, int]:
+        """How many calls each section has, whether the filter lets them through or not."""
+        return {section: len(self._all.of(section)) for section in SECTIONS}
 
     def count(self, section: Section) -> int:
         """How many rows of a section are shown."""
-        return len(self._shown[section])
+        return len(self._shown.of(section))
 
     def id_at(self, place: Place) -> str | None:
         """The call in a row."""
-        ids = self._shown[place.section]
-        if not 0 <= place.row < len(ids):
+        tickets = self._shown.of(place.section, self.grouping)
+        if not 0 <= place.row < len(tickets):
             return None
-        return ids[len(ids) - 1 - place.row] if place.section in NEWEST_FIRST else ids[place.row]
+        row = len(tickets) - 1 - place.row if place.section in NEWEST_FIRST else place.row
+        return self._listed[tickets[row]].id
 
     def place_of(self, id_: str) -> Place | None:
         """The row of a call. None: it is not shown."""
-        section = self._where.get(id_)
-        if section is None or id_ not in self._shown[section]:
+        ticket = self._ticket_of.get(id_)
+        if ticket is None:
             return None
-        ids = self._shown[section]
-        position = ids.position(id_)
-        return Place(section, len(ids) - 1 - position if section in NEWEST_FIRST else position)
+        section = self._listed[ticket].section
+        tickets = self._shown.of(section, self.grouping)
+        if ticket not in tickets:
+            return None
+        position = tickets.position(ticket)
+        return Place(section, len(tickets) - 1 - position if section in NEWEST_FIRST else position)
 
     def first(self) -> str | None:
         """The topmost row there is."""

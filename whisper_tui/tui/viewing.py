@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from whisper_tui.tui.roster import GROUPINGS
 from whisper_tui.tui.screens.help import HelpScreen
+from whisper_tui.tui.sections import GROUPINGS
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.call_panel import CallPanel
 from whisper_tui.tui.widgets.filter_bar import FilterBar

@@ -261,7 +261,7 @@ class CockpitScreen(KeyedScreen):
     def _filter_changed(self, message: FilterChanged) -> None:
         self._roster.narrow(message.text)
         calls = self.query_one(CallList)
-        if calls.selected is None or self._roster.place_of(calls.selected) is None:
+        if calls.selected is None or not self._roster.passes(calls.selected):
             calls.select(self._roster.first(), by_hand=False)
         calls.changed()
 

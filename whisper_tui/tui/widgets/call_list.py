@@ -9,15 +9,19 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from whisper_tui.model.board import Board
 from whisper_tui.tui.list_row import empty_line, group_line, heading_line, row_line
 from whisper_tui.tui.messages import CallSelected, CommandWanted
-from whisper_tui.tui.roster import Place, Roster
+from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.sections import Place, Section
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span
 from whisper_tui.tui.widgets.drawn import base_style, drawn
 from whisper_tui.tui.widgets.list_layout import ListLayout
 
+FRAME_S = 1 / 60
+"""Between two slices of a search through very many calls, so that each is drawn and keys are answered."""
 WIDE_ROW = 64
 """Columns from which a row that waits fits in one line."""
 
@@ -45,6 +49,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._marked: Collection[str] = ()
         self._layout_now = ListLayout(self.roster)
         self._line: int | None = None
+        self._search: Timer | None = None
+        """Goes on with a search."""
         self._untouched = True
         """Whether nobody has chosen a call yet: then the topmost one is selected."""
 
@@ -68,6 +74,13 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             self._untouched = True
         self._keep_under_the_eye()
         self.refresh()
+        if self.roster.searching and self._search is None:
+            self._search = self.set_timer(FRAME_S, self._search_on)
+
+    def _search_on(self) -> None:
+        self._search = None
+        self.roster.search_on()
+        self.changed()
 
     def regroup(self) -> None:
         """The rows stand elsewhere all at once: show the selected one, wherever it is now."""
@@ -168,13 +181,19 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if found is None:
             return Strip.blank(width, base_style(self))
         if found.heading:
-            shown, total = self.roster.count(found.section), self.roster.totals[found.section]
-            return drawn(self, heading_line(found.section, shown, total, width, self.roster.grouping), width)
+            return drawn(self, self._heading(found.section, width), width)
         if found.group is not None:
-            return drawn(self, group_line(self.roster.group_title(found.group.key), len(found.group.ids), width), width)
+            title, number = self.roster.group_title(found.group.key), len(found.group.tickets)
+            return drawn(self, group_line(title, number, width), width)
         if found.place is None:
-            return drawn(self, empty_line(bool(self.roster.filter)), width)
+            filtered, searching = bool(self.roster.filter), self.roster.searching
+            return drawn(self, empty_line(filtered=filtered, searching=searching), width)
         return self._row(found.place, found.part, width)
+
+    def _heading(self, section: Section, width: int) -> Line:
+        roster = self.roster
+        shown, total = roster.count(section), roster.totals[section]
+        return heading_line(section, shown, total, width, roster.grouping, searching=roster.searching)
 
     def _row(self, place: Place, part: int, width: int) -> Strip:
         call_id = self.roster.id_at(place)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from whisper_tui.tui.grouped import Group
-from whisper_tui.tui.roster import SECTIONS, Place, Roster, Section
+from whisper_tui.tui.roster import Roster
+from whisper_tui.tui.sections import SECTIONS, Place, Section
 
 
 @dataclass(frozen=True)

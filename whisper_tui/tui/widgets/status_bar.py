@@ -1,6 +1,6 @@
 """The first line: what there is to do, and whether the supervisor is there."""
 
-from whisper_tui.tui.roster import Section
+from whisper_tui.tui.sections import Section
 from whisper_tui.tui.spans import Line, Role, Span
 from whisper_tui.tui.widgets.line_view import LineView
 
