@@ -14,6 +14,7 @@ from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
 from whisper_tui.model.run import OutputSizes
 from whisper_tui.supervisor.executor import HasEnded, HasSettled, HasSpawned
+from whisper_tui.supervisor.keeper import processes
 from whisper_tui.supervisor.local import LocalExecutor
 
 
@@ -186,8 +187,10 @@ async def test_closing_lets_the_waiting_keepers_go(engine: Engine):
     key = await engine.run("true")
     zygote = engine.executor._keepers._zygote
     assert zygote is not None
+    waiting = processes.children_of(zygote.pid)
     await engine.close()
-    assert zygote.returncode == 0
+    assert zygote.returncode is not None
+    await until(lambda: not any(map(processes.look_at, waiting)))
     await engine.open()
     await until(lambda: engine.executor.read_output(key, "out", 0, 1).ended)
 
