@@ -1,16 +1,17 @@
-"""One instance under attack: how it is reached, who lives in it, and what has been killed."""
+"""One instance under attack: how it is reached, who lives in it, what has been killed, and what everybody was told."""
 
 import asyncio
 import os
 import signal
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 
+from tests.crash.work import Numbers, Work
+from whisper_tui.model.board import Board
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.wire.client import RemoteSupervision
@@ -22,20 +23,48 @@ AGAIN_S = 0.1
 
 
 @dataclass
+class Told:
+    """What agents and human were told: the journal must never say anything else."""
+
+    submitted: dict[str, Work] = field(default_factory=dict)
+    """Calls whose submission was confirmed, by their ids."""
+    decided: dict[str, str] = field(default_factory=dict)
+    """Decisions that were confirmed, by call: `approve` or `deny`."""
+    results: int = 0
+    """Exit codes with outputs that agents were given."""
+    untrue: list[str] = field(default_factory=list)
+    """Those that no such command can have, each in a sentence."""
+
+    def result(self, work: Work, code: int, output: bytes) -> None:
+        """An agent was given an exit code and what is said to be all of the standard output."""
+        self.results += 1
+        if code != work.code or output not in {work.answered(), work.output()}:
+            told = f"exit {code} and {len(output)} bytes of output"
+            self.untrue.append(f"the agent of {work.kind} command {work.number} was told {told}")
+
+
+@dataclass
 class Field:
     """Shared by agents, human and killer."""
 
     root: Path
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    numbers: Numbers = field(default_factory=Numbers)
+    board: Board = field(default_factory=Board)
+    """What the human sees."""
+    told: Told = field(default_factory=Told)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when nobody shall begin anything more."""
     processes: dict[str, set[asyncio.subprocess.Process]] = field(default_factory=dict)
     """What can be killed, by what it is."""
     killed: Counter[str] = field(default_factory=Counter)
-    without_keeper: set[str] = field(default_factory=set)
-    """Calls whose keepers were killed: their ends may honestly be lost."""
-    told: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    """Exit code and output that an agent was given, by the number of the command."""
+    killed_at: dict[int, float] = field(default_factory=dict)
+    """When, in seconds since the epoch, by pid."""
+    keepers_killed: dict[int, float] = field(default_factory=dict)
+    """The same of keepers: what they kept may honestly be lost."""
+    under_way: list[int] = field(default_factory=list)
+    """How many calls were open at each kill."""
+    without_leader: set[str] = field(default_factory=set)
+    """Calls whose commands were killed."""
     ended_by_agent: set[int] = field(default_factory=set)
     """Commands whose stand-in was killed, so that they were to be ended."""
 
@@ -54,6 +83,11 @@ class Field:
                 with connection:
                     return peer_process(connection)[0]
         return None
+
+    def open_calls(self) -> int:
+        """How many calls something can still happen to."""
+        board = self.board
+        return sum(map(len, (board.waiting, board.held, board.queued, board.running, board.unsettled)))
 
     async def start(self, kind: str, *words: str, stdin: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
         """Start a program that the killer may find."""
@@ -79,6 +113,10 @@ class Field:
         except ProcessLookupError:
             return False
         self.killed[kind] += 1
+        self.killed_at[pid] = time.time()
+        if kind in {"keeper", "waiting keeper"}:
+            self.keepers_killed[pid] = self.killed_at[pid]
+        self.under_way.append(self.open_calls())
         return True
 
     async def door(self) -> RemoteSupervision:

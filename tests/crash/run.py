@@ -1,28 +1,34 @@
-"""Usage: python -m tests.crash [--kills N] [--seed N]
+"""Usage: python -m tests.crash [--kills N] [--seed N] [--write]
 
-Kills supervisor, keepers, relay, hook, exec and cockpit with signal 9 at random instants while agents work, and prints
-what was killed, how the calls ended, and every contradiction that was found.
+Kills supervisor, keepers, commands, relay, hook, exec and cockpit with signal 9 at random instants while agents work,
+and prints what was killed, how the calls ended, and every contradiction that was found.
 """
 
 import argparse
 import asyncio
+import os
 import random
+import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.crash.agents import over_mcp, over_the_port, with_a_hook
-from tests.crash.field import Field
-from tests.crash.others import cockpit, human, killer
-from tests.crash.verdict import violations
-from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.port import HistoryQuery
-from whisper_tui.model.state import Held
+from tests.crash.cockpit import cockpit
+from tests.crash.field import AGAIN_S, Field
+from tests.crash.human import human
+from tests.crash.killer import killer
+from tests.crash.mcp_agent import over_mcp
+from tests.crash.port_agent import PortAgent
+from tests.crash.shell_agent import with_a_hook
+from tests.crash.verdict import Verdict
 
-SETTLES_S = 180.0
+SETTLES_S = 240.0
 """Seconds in which everything has to come to its end once nothing is killed any more."""
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+MARKS = ("<!-- crash test -->", "<!-- end of crash test -->")
 
 
 @dataclass
@@ -30,8 +36,10 @@ class Result:
     """What one crash test gave."""
 
     kills: Counter[str]
+    under_way: float
+    """Calls that were open at a kill, on average."""
     endings: Counter[str]
-    told: int
+    results: int
     violations: list[str]
     seconds: float
 
@@ -41,67 +49,84 @@ async def crash(root: Path, kills: int, seed: int) -> Result:
     began = time.monotonic()
     field, all_over = Field(root), asyncio.Event()
     deciding = asyncio.create_task(human(field, all_over))
-    agents = [
-        *(asyncio.create_task(over_the_port(field, f"agent {number}")) for number in range(3)),
-        *(asyncio.create_task(with_a_hook(field)) for _ in range(2)),
-        asyncio.create_task(over_mcp(field)),
-        asyncio.create_task(cockpit(field)),
-    ]
-    await killer(field, kills, random.Random(seed))
+    working = asyncio.gather(
+        *(PortAgent(field, f"agent {number}").work() for number in range(3)),
+        *(with_a_hook(field) for _ in range(2)),
+        over_mcp(field),
+        cockpit(field),
+    )
+    killing = asyncio.create_task(killer(field, kills, random.Random(seed)))
+    await asyncio.wait([killing, deciding, working], return_when=asyncio.FIRST_COMPLETED)
+    killing.result()
     field.over.set()
-    async with asyncio.timeout(SETTLES_S):
-        await asyncio.gather(*agents)
-        await _settled(field)
+    unsettled = await _settle(field, working)
     all_over.set()
     await deciding
     door = await field.door()
-    found, endings = await violations(field, door)
+    verdict = Verdict(field, door)
+    await verdict.find()
     await door.shutdown(end_runs=True)
     await door.close()
-    return Result(field.killed, endings, len(field.told), found, time.monotonic() - began)
+    while field.supervisor() is not None:
+        await asyncio.sleep(AGAIN_S)
+    under_way = sum(field.under_way) / max(1, len(field.under_way))
+    seconds = time.monotonic() - began
+    found = unsettled + verdict.violations
+    return Result(field.killed, under_way, verdict.endings, field.told.results, found, seconds)
 
 
-async def _settled(field: Field) -> None:
-    """Wait until nothing can happen any more."""
-    door = await field.door()
-    while True:
-        try:
-            open_calls = await door.history(HistoryQuery(open_only=True, limit=500))
-        except WhisperError:
-            pass
-        else:
-            # What is approved and held waits for an agent that asks again, which nobody does any more.
-            if all(isinstance(record.state, Held) for record in open_calls):
-                break
-        await asyncio.sleep(0.2)
-    await door.close()
+async def _settle(field: Field, working: asyncio.Future[Any]) -> list[str]:
+    """Wait until nothing can happen any more: what is held waits for an agent that asks again, and nobody does."""
+    try:
+        async with asyncio.timeout(SETTLES_S):
+            await working
+            while (field.open_calls() - len(field.board.held)) or field.board.unjudged:
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        return [f"not everything has come to its end after {SETTLES_S:g} s"]
+    return []
 
 
 def table(result: Result) -> str:
     """The counts, as Markdown."""
+    calls, kills = result.endings.total(), result.kills.total()
     rows = [
-        ("seconds", f"{result.seconds:.0f}"),
-        ("kills", f"{sum(result.kills.values()):,}"),
+        ("seconds", f"{result.seconds:,.0f}"),
+        ("kills", f"{kills:,}"),
         *((f"of those, {kind}", f"{number:,}") for kind, number in sorted(result.kills.items())),
-        ("calls", f"{sum(result.endings.values()):,}"),
+        ("calls open at a kill, on average", f"{result.under_way:.1f}"),
+        ("calls", f"{calls:,}"),
         *((f"of those, {kind.replace('_', ' ')}", f"{number:,}") for kind, number in sorted(result.endings.items())),
-        ("results that agents were given whole", f"{result.told:,}"),
+        ("calls per kill", f"{calls / max(1, kills):.1f}"),
+        ("results that agents were given whole", f"{result.results:,}"),
         ("violations", f"{len(result.violations):,}"),
     ]
     return "\n".join(["| counted | number |", "|---|---:|", *(f"| {name} | {number} |" for name, number in rows)])
 
 
+def write(page: Path, command: str, counts: str) -> None:
+    """Put a table into the page, in place of the last one."""
+    before, _, rest = page.read_text().partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    told = f"`{command}`, {os.cpu_count()} processors with other work on them:"
+    page.write_text(f"{before}{MARKS[0]}\n{told}\n\n{counts}\n{MARKS[1]}{after}")
+
+
 def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     options = parser.parse_args()
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
+    command = f"python -m tests.crash --kills {options.kills} --seed {seed}"
+    print(command, flush=True)
     with tempfile.TemporaryDirectory() as directory:
         result = asyncio.run(crash(Path(directory) / "crash", options.kills, seed))
     print(table(result))
     for violation in result.violations:
-        print(violation)
+        print(violation, file=sys.stderr)
+    if options.write:
+        write(PAGE, command, table(result))
     return 1 if result.violations else 0

@@ -1,89 +1,139 @@
-"""What the journal, the files and the agents say afterwards, and whether they contradict each other."""
+"""What the journal, the files and everybody's memory say afterwards, and whether they contradict each other."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tests.crash import work
 from tests.crash.field import Field
-from whisper_tui.model.decision import Approve
-from whisper_tui.model.ending import Denied, Exited, Lost, Signalled, Withdrawn
+from tests.crash.human import HUMAN
+from tests.crash.work import Work
+from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.ending import Denied, Exited, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import CallRecord, Ended, Held
 from whisper_tui.supervisor.chain import check_file
 
 
-async def violations(field: Field, door: Supervision) -> tuple[list[str], Counter[str]]:
+class Verdict:
     """Every contradiction, in a sentence, and how the calls ended."""
-    ran = Counter(int(line) for line in _lines(field.root / work.RAN))
-    found = [f"command {number} ran {times} times" for number, times in ran.items() if times > 1]
-    endings: Counter[str] = Counter()
-    started: set[int] = set()
-    for record in await _all(door):
-        number = work.number_in(record.call.spec.command.text)
-        problem = await _problem(field, door, record, number, ran[number])
-        if problem is not None:
-            found.append(f"call {record.id} (command {number}): {problem}")
-        if isinstance(record.state, Ended):
-            endings[record.state.ending.kind] += 1
-            if record.state.attempt is not None:
-                started.add(number)
-    found += [f"command {number} ran, and no call in the journal was started" for number in ran.keys() - started]
-    found += [
-        f"an agent was told exit {code} and {len(output)} bytes of command {number}"
-        for number, (code, output) in field.told.items()
-        if (code, output) != (work.code(number), work.output(number)) and number not in _lost(field)
-    ]
-    broken = check_file(Path(field.home.state) / "journal.sqlite").problem
-    return found + ([broken] if broken else []), endings
 
+    def __init__(self, field: Field, door: Supervision) -> None:
+        self._field = field
+        self._door = door
+        self._started: Counter[int] = Counter()
+        """How many calls with each number were started."""
+        self._exited: Counter[int] = Counter()
+        self._records: dict[str, CallRecord] = {}
+        self.endings: Counter[str] = Counter()
+        self.violations: list[str] = []
 
-def _lost(field: Field) -> set[int]:
-    """Commands of which an agent may have been told that they are lost."""
-    return {number for number, (code, _) in field.told.items() if code == 126}
+    async def find(self) -> None:
+        """Compare everything with everything."""
+        ran = Counter(map(int, _lines(self._field.root / work.RAN)))
+        async for record in self._every_call():
+            self._records[record.id] = record
+            asked = Work.found_in(record.call.spec.command.text)
+            problem = await self._problem(record, Work.found_in(record.spec.command.text), asked)
+            if problem is not None:
+                self.violations.append(f"call {record.id} ({asked.kind} command {asked.number}): {problem}")
+        self.violations += self._field.told.untrue
+        self._compare_with_what_ran(ran)
+        self._compare_with_what_was_confirmed()
+        if broken := check_file(Path(self._field.home.state) / "journal.sqlite").problem:
+            self.violations.append(broken)
 
-
-async def _problem(field: Field, door: Supervision, record: CallRecord, number: int, ran: int) -> str | None:
-    if isinstance(record.state, Held):
-        return None
-    if not isinstance(record.state, Ended):
-        return f"it has no ending: it is {record.state.kind}"
-    match record.state.ending:
-        case Denied() | Withdrawn():
+    async def _problem(self, record: CallRecord, ran: Work, asked: Work) -> str | None:
+        if isinstance(record.state, Held):
+            return None
+        if not isinstance(record.state, Ended):
+            return f"it has no ending: it is {record.state.kind}"
+        ending = record.state.ending
+        self.endings[ending.kind] += 1
+        if isinstance(ending, Denied | Withdrawn):
             return None if record.attempt is None else "it was started, and is journaled as one that never was"
-        case _ if not isinstance(record.decision, Approve):
+        self._started[ran.number] += 1
+        return self._not_approved(record, ran, asked) or await self._wrong_end(record, ran)
+
+    def _not_approved(self, record: CallRecord, ran: Work, asked: Work) -> str | None:
+        if not isinstance(record.decision, Approve) or record.decided_by is None:
             return "it was started, and nobody had approved it"
-        case _ if work.is_denied(number):
-            return "it was approved, and the human says no to such numbers"
-        case Exited(code=code):
-            if code != work.code(number):
-                return f"its exit code is {work.code(number)}, and the journal says {code}"
-            return await _wrong_output(door, record, number) or (None if ran else "it exited, and it never ran")
-        case Lost():
-            return None if record.id in field.without_keeper else "it is lost, and its keeper was never killed"
-        case Signalled(number=signal):
-            known = (
-                number in field.ended_by_agent or record.agent_gave_up is not None or record.id in field.without_keeper
-            )
-            return None if known else f"signal {signal} ended it, and nobody had sent one"
-        case other:
-            return f"it ended as {other.kind}"
+        if asked.kind == "denied":
+            return "it was approved, and the human says no to such commands"
+        if ran != asked.edited():
+            return f"what ran is of the kind {ran.kind}, which the human has not made of it"
+        if record.decided_by.surface == "memory" and asked.kind != "again":
+            return "it was approved from memory, and no such approval was to be remembered"
+        return None if record.decided_by == HUMAN or asked.kind == "again" else f"{record.decided_by} approved it"
 
+    async def _wrong_end(self, record: CallRecord, ran: Work) -> str | None:
+        assert isinstance(record.state, Ended)
+        match record.state.ending:
+            case Exited(code=code) if ran.kind != "late":
+                self._exited[ran.number] += 1
+                if code != ran.code:
+                    return f"its exit code is {ran.code}, and the journal says {code}"
+                return await self._wrong_output(record, ran)
+            case TimedOut() if ran.kind == "late":
+                return None
+            case Lost():
+                return None if self._lost_its_keeper(record) else "it is lost, and its keeper was never killed"
+            case Signalled(number=signal):
+                return None if self._was_ended(record, ran) else f"signal {signal} ended it, and nobody had sent one"
+            case other:
+                return f"it ended as {other.kind}"
 
-async def _wrong_output(door: Supervision, record: CallRecord, number: int) -> str | None:
-    for stream, expected in (("out", work.output(number)), ("err", work.errors(number))):
-        chunk = await door.read_output(record.id, stream, 0, len(expected) + 1)
-        if chunk.data != expected:
-            return f"{len(chunk.data)} bytes of {stream} are there, and {len(expected)} were written"
-    return None
+    def _was_ended(self, record: CallRecord, ran: Work) -> bool:
+        field = self._field
+        by_agent = ran.number in field.ended_by_agent or record.agent_gave_up is not None
+        return by_agent or record.id in field.without_leader or self._lost_its_keeper(record)
 
+    def _lost_its_keeper(self, record: CallRecord) -> bool:
+        """Whether its keeper was killed, or one that may just have taken it."""
+        assert isinstance(record.state, Ended)
+        killed, began, ended = self._field.keepers_killed, record.decided_at or 0.0, record.state.at
+        if record.process is not None:
+            return killed.get(record.process.keeper_pid, 0.0) >= began
+        return any(began <= at <= ended for at in killed.values())
 
-async def _all(door: Supervision) -> list[CallRecord]:
-    records: list[CallRecord] = []
-    before: str | None = None
-    while page := await door.history(HistoryQuery(limit=500, before=before)):
-        records += page
-        before = page[-1].id
-    return records
+    async def _wrong_output(self, record: CallRecord, ran: Work) -> str | None:
+        for stream, expected in (("out", ran.output()), ("err", ran.errors())):
+            chunk = await self._door.read_output(record.id, stream, 0, len(expected) + 1)
+            if chunk.data != expected and not self._was_cut(record, ran, expected, chunk.data):
+                return f"{len(chunk.data)} bytes of {stream} are there, and {len(expected)} were written"
+        return None
+
+    def _was_cut(self, record: CallRecord, ran: Work, expected: bytes, found: bytes) -> bool:
+        """Whether what a process left behind wrote had nobody any more who could keep it."""
+        return ran.kind == "behind" and found in {ran.answered(), expected} and self._lost_its_keeper(record)
+
+    def _compare_with_what_ran(self, ran: Counter[int]) -> None:
+        for number in ran.keys() | self._exited.keys():
+            if ran[number] > self._started[number]:
+                told = f"{self._started[number]} calls of it were started"
+                self.violations.append(f"command {number} ran {ran[number]} times, and {told}")
+            if ran[number] < self._exited[number]:
+                told = f"{self._exited[number]} calls of it have exited"
+                self.violations.append(f"command {number} ran {ran[number]} times, and {told}")
+
+    def _compare_with_what_was_confirmed(self) -> None:
+        told = self._field.told
+        for call_id, asked in told.submitted.items():
+            record = self._records.get(call_id)
+            if record is None or Work.found_in(record.call.spec.command.text) != asked:
+                self.violations.append(f"call {call_id} was confirmed as command {asked.number}, and is not that")
+        for call_id, decision in told.decided.items():
+            record = self._records.get(call_id)
+            found = record.decision if record is not None else None
+            if not isinstance(found, Approve if decision == "approve" else Deny):
+                self.violations.append(f"to {decision} call {call_id} was confirmed, and the journal says {found}")
+
+    async def _every_call(self) -> AsyncIterator[CallRecord]:
+        before: str | None = None
+        while page := await self._door.history(HistoryQuery(limit=500, before=before)):
+            for record in page:
+                yield record
+            before = page[-1].id
 
 
 def _lines(path: Path) -> list[str]:

@@ -1,54 +1,142 @@
-"""What the agents of the crash test ask for: every command is numbered, and what it must do follows from the number."""
+"""What the agents of the crash test ask for: what a command must write, and how it must end, follows from its text."""
 
 import re
 import shlex
+from itertools import count
 from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from whisper_tui.model.command import CommandSpec, Shell
 
 RAN = "ran"
 """The file in which every command that runs leaves its number, once."""
+LATE_S = 1.0
+"""Seconds that a command of the kind `late` has."""
 
-_NUMBER = re.compile(r"n=(\d+);")
+Kind = Literal[
+    "plain",
+    "long",
+    "behind",
+    "denied",
+    "again",
+    "asked",
+    "edited",
+    "terminal",
+    "input",
+    "signalled",
+    "late",
+    "withdrawn",
+]
+"""Some lines; many; a process left behind that writes after the end; the human says no; the same one three times;
+the human makes another of it; that other one; in a terminal; reads a line; ends when it is sent a signal;
+is ended when its time is over; its agent takes it back."""
 
+OF_ANY_SHELL: tuple[Kind, ...] = ("plain", "behind", "plain", "long", "denied", "plain")
+"""What agents ask for that can say nothing but a text."""
+OF_THE_PORT: tuple[Kind, ...] = (*OF_ANY_SHELL, *(kind for kind in get_args(Kind)[4:] if kind != "edited"))
 
-def text(number: int, directory: Path) -> str:
-    """The command. It says that it runs, writes on both streams, takes a moment, and has an exit code of its own."""
-    ran = shlex.quote(str(directory / RAN))
-    behind = "sleep 0.2 & " if number % 13 == 0 else ""
-    pause = (number % 5) * 0.03
-    return (
-        f"n={number}; echo $n >> {ran}; {behind}seq 1 {lines(number)}; echo e$n >&2; "
-        f"sleep {pause:.2f}; echo end; exit {code(number)}"
-    )
-
-
-def number_in(command: str) -> int:
-    """The number of a command."""
-    found = _NUMBER.search(command)
-    if found is None:
-        raise ValueError(f"this is no command of the crash test: {command}")
-    return int(found[1])
-
-
-def lines(number: int) -> int:
-    """How many lines it writes before its last one."""
-    return number * 37 % 2000 + 1
-
-
-def code(number: int) -> int:
-    """Its exit code."""
-    return number % 100
+_MARKS = re.compile(r"n=(\d+); k=(\w+);")
 
 
-def is_denied(number: int) -> bool:
-    """Whether the human says no to it."""
-    return number % 10 == 9
+class Work(NamedTuple):
+    """One command."""
+
+    number: int
+    kind: Kind
+
+    @classmethod
+    def found_in(cls, text: str) -> "Work":
+        """The command that has this text."""
+        found = _MARKS.match(text)
+        if found is None:
+            raise ValueError(f"this is no command of the crash test: {text}")
+        return cls(int(found[1]), next(kind for kind in get_args(Kind) if kind == found[2]))
+
+    @property
+    def code(self) -> int:
+        """Its exit code."""
+        return self.number % 100
+
+    @property
+    def times(self) -> int:
+        """How often its agent asks for it."""
+        return 3 if self.kind == "again" else 1
+
+    def text(self, directory: Path) -> str:
+        """What the shell is given: it says that it runs, writes on both streams, and has an exit code of its own."""
+        ran = shlex.quote(str(directory / RAN))
+        return f"n={self.number}; k={self.kind}; echo $n >> {ran}; {self._body()}; exit {self.code}"
+
+    def spec(self, directory: Path, workspace: Path) -> CommandSpec:
+        """What the supervisor is asked to run."""
+        special: dict[str, Any] = {"tty": self.kind == "terminal", "accepts_input": self.kind == "input"}
+        if self.kind == "late":
+            special |= {"timeout_s": LATE_S, "grace_s": 1.0}
+        return CommandSpec(command=Shell(text=self.text(directory)), cwd=str(workspace), **special)
+
+    def edited(self) -> "Work":
+        """What the human makes of it."""
+        return self._replace(kind="edited") if self.kind == "asked" else self
+
+    def output(self) -> bytes:
+        """All of its standard output, what a process left behind writes included."""
+        return self.answered() + (b"late\n" if self.kind == "behind" else b"")
+
+    def answered(self) -> bytes:
+        """What its standard output holds when the command itself has ended."""
+        match self.kind:
+            case "input":
+                return f"got word{self.number}\n".encode()
+            case "signalled":
+                return b"ready\ncaught\n"
+            case "late":
+                return b"begun\n"
+            case "terminal":
+                return (self._lines() + self._said() + b"end\n").replace(b"\n", b"\r\n")
+            case _:
+                return self._lines() + b"end\n"
+
+    def errors(self) -> bytes:
+        """All of its standard error."""
+        if self.kind in {"input", "signalled", "late", "terminal"}:
+            return b""
+        return self._lines() + self._said() if self.kind == "long" else self._said()
+
+    def _body(self) -> str:
+        lines, pause = f"seq 1 {self._length()}", f"{self.number % 5 * 0.03:.2f}"
+        match self.kind:
+            case "input":
+                return "read -r line; echo got $line"
+            case "signalled":
+                waits = "for i in $(seq 400); do sleep 0.05; done"
+                return f"trap 'echo caught; exit {self.code}' USR1; echo ready; {waits}; echo in vain"
+            case "late":
+                return "echo begun; exec sleep 20"
+            case "behind":
+                left = "(while kill -0 $$ 2> /dev/null; do sleep 0.05; done; echo late) &"
+                return f"{lines}; echo e$n >&2; {left} echo end"
+            case "long":
+                return f"{lines}; {lines} >&2; echo e$n >&2; echo end"
+            case _:
+                return f"{lines}; echo e$n >&2; sleep {pause}; echo end"
+
+    def _length(self) -> int:
+        return 20_000 + self.number if self.kind == "long" else self.number * 37 % 500 + 1
+
+    def _lines(self) -> bytes:
+        return b"".join(b"%d\n" % line for line in range(1, self._length() + 1))
+
+    def _said(self) -> bytes:
+        return b"e%d\n" % self.number
 
 
-def output(number: int) -> bytes:
-    """All of its standard output."""
-    return b"".join(b"%d\n" % line for line in range(1, lines(number) + 1)) + b"end\n"
+class Numbers:
+    """Gives every command a number of its own."""
 
+    def __init__(self) -> None:
+        self._count = count(1)
 
-def errors(number: int) -> bytes:
-    """All of its standard error."""
-    return b"e%d\n" % number
+    def next_of(self, kinds: tuple[Kind, ...]) -> Work:
+        """The next command, of one kind after the other."""
+        number = next(self._count)
+        return Work(number, kinds[number % len(kinds)])

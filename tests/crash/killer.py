@@ -1,0 +1,133 @@
+"""Kills one thing after the other with signal 9, at random instants."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.crash.field import Field
+from whisper_tui.model.state import CallRecord, Running
+from whisper_tui.supervisor.attempt import Attempt
+from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.keeper.processes import children_of, is_stopped, look_at
+
+VICTIMS = {
+    "supervisor": 14,
+    "keeper": 18,
+    "waiting keeper": 8,
+    "parent of keepers": 6,
+    "command": 14,
+    "relay": 12,
+    "hook": 12,
+    "exec": 12,
+    "cockpit": 4,
+}
+"""What is killed how often, of a hundred."""
+CALLS_A_KILL = 5
+"""Agents come to so many calls, on average, before the next kill."""
+IN_A_ROW = 0.25
+"""How often the next kill comes without waiting for more calls: in the middle of the recovery from the last one."""
+LONGEST_WAIT_S = 10.0
+LONGEST_PAUSE_S = 0.15
+
+
+async def killer(field: Field, kills: int, chance: random.Random) -> None:
+    """Kill until it was enough."""
+    kinds, weights = list(VICTIMS), list(VICTIMS.values())
+    while (killed := field.killed.total()) < kills:
+        if chance.random() >= IN_A_ROW:
+            await _calls(field, CALLS_A_KILL * killed)
+        await asyncio.sleep(chance.uniform(0.0, LONGEST_PAUSE_S))
+        (kind,) = chance.choices(kinds, weights)
+        _kill(field, kind, chance)
+
+
+async def _calls(field: Field, wanted: int) -> None:
+    """Wait until so many calls were made, though not for ever: what was killed may be in the way of all."""
+    deadline = time.monotonic() + LONGEST_WAIT_S
+    while len(field.told.submitted) < wanted and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+
+
+def _kill(field: Field, kind: str, chance: random.Random) -> None:
+    match kind:
+        case "supervisor":
+            pid = field.supervisor()
+            if pid is not None:
+                field.kill(kind, pid)
+        case "keeper" | "command":
+            running = [record for record in _running(field) if isinstance(record.state, Running)]
+            if running:
+                _kill_of(field, kind, chance.choice(running))
+        case "parent of keepers":
+            for parent in _forkers(field):
+                field.kill(kind, parent)
+        case "waiting keeper":
+            waiting = [pid for parent in _forkers(field) for pid in children_of(parent) if not children_of(pid)]
+            if waiting:
+                field.kill(kind, chance.choice(waiting))
+        case _:
+            victims = [one for one in field.processes.get(kind, ()) if one.returncode is None]
+            if victims:
+                field.kill(kind, chance.choice(victims).pid)
+
+
+def _running(field: Field) -> list[CallRecord]:
+    return [field.board.calls[call_id] for call_id in tuple(field.board.running)]
+
+
+def _kill_of(field: Field, kind: str, record: CallRecord) -> None:
+    """What the human sees may be over already, and its pids be taken by others."""
+    assert record.process is not None
+    leader, keeper = record.process.leader, record.process.keeper_pid
+    seen = look_at(leader.pid)
+    if kind == "command" and seen is not None and seen.start == leader.start_time:
+        field.without_leader.add(record.id)
+        field.kill(kind, leader.pid)
+    elif kind == "keeper" and _is_ours(field, keeper):
+        if _stands_still(keeper) and _still_keeps(field, record):
+            field.kill(kind, keeper)
+        else:
+            _let_go_on(keeper)
+
+
+def _stands_still(pid: int) -> bool:
+    """Stop a keeper, which may be about to take its next run. Returns whether it is there and has stopped."""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+    except ProcessLookupError:
+        return False
+    while (seen := look_at(pid)) is not None and not is_stopped(pid):
+        time.sleep(0.001)
+    return seen is not None
+
+
+def _still_keeps(field: Field, record: CallRecord) -> bool:
+    runs = str(field.root / "state" / "runs")
+    try:
+        return Attempt(runs, RunKey(record.id, record.attempt or 1)).fate() == "alive"
+    except OSError:
+        return False
+
+
+def _let_go_on(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def _forkers(field: Field) -> list[int]:
+    """Processes that fork keepers for the supervisor of now."""
+    supervisor = field.supervisor()
+    return [] if supervisor is None else [pid for pid in children_of(supervisor) if _is_ours(field, pid)]
+
+
+def _is_ours(field: Field, pid: int) -> bool:
+    """Whether a process is one that keeps runs of this instance, or forks those that do."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"keeper.zygote" in words and str(field.root).encode() in words
