@@ -38,9 +38,12 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.records import Records
 from whisper_tui.model.state import CallRecord, CallState, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.weight import weight
 
 ENDED_KEPT = 1000
 """How many settled calls a board remembers; older ones are in the journal."""
+ENDED_LARGEST = 64 * 1024 * 1024
+"""Bytes of memory, about, that they take together at most."""
 SAID_KEPT = 200
 """How much of what was said in a session a board remembers."""
 REFUSED_KEPT = 100
@@ -77,6 +80,9 @@ class Board:
         """Ids of the ended calls of which something is still alive."""
         self.settled: deque[str] = deque()
         """Ids of the calls that are over, oldest first."""
+        self._weights: deque[int] = deque()
+        """Of the same calls."""
+        self._weight = 0
 
     def apply_all(self, events: Iterable[Event]) -> None:
         """Apply events in their order."""
@@ -163,7 +169,10 @@ class Board:
             if not others:
                 del self.open_in[session_id]
         self.settled.append(record.id)
-        while len(self.settled) > ENDED_KEPT:
+        self._weights.append(weight(record.call))
+        self._weight += self._weights[-1]
+        while len(self.settled) > ENDED_KEPT or (self._weight > ENDED_LARGEST and len(self.settled) > 1):
+            self._weight -= self._weights.popleft()
             self.calls.pop(self.settled.popleft(), None)
 
     def _shelf(self, record: CallRecord) -> dict[str, None] | None:

@@ -22,6 +22,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.policy.memory import is_exact, saved_rule
 from whisper_tui.policy.rules import Rule
+from whisper_tui.supervisor.capacity import Capacity
 from whisper_tui.supervisor.coverage import check_scope
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.keepable import check_keepable
@@ -45,6 +46,7 @@ class Desk:
         self._keep_rule = keep_rule
         """Writes a rule to the user's rules. None: this supervisor has none."""
         self._twins = Twins(ledger, clock)
+        self._capacity = Capacity(ledger)
 
     def submit(self, request: CallRequest) -> str:
         """Journal a call together with its verdict. The same key in the same session is the same call.
@@ -65,9 +67,11 @@ class Desk:
             **{name: getattr(request, name) for name in CallRequest.model_fields},
         )
         check_keepable(call)
+        self._capacity.check(call)
         judged = self._judge.judge(call, call.spec)
         self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
         self._ledger.journal.last_call += 1
+        self._capacity.take(call)
         return call.id
 
     def leave(self, record: CallRecord, why: str) -> None:

@@ -14,6 +14,7 @@ from whisper_tui.model.event import (
     SessionResumed,
     SessionSaid,
 )
+from whisper_tui.supervisor.capacity import MOST_SESSIONS
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.keepable import check_keepable
 from whisper_tui.supervisor.keeper.processes import look_at
@@ -56,6 +57,7 @@ class Sessions:
             opened_at=self._clock(),
         )
         check_keepable(session)
+        self._check_room()
         self._environments.keep(session.id, hello.environment)
         self._ledger.record(SessionOpened(at=session.opened_at, session=session))
         self._ledger.journal.last_session += 1
@@ -114,6 +116,16 @@ class Sessions:
         for session in tuple(self._ledger.board.sessions.values()):
             if session.key is not None and session.closed_at is None and not self._is_there(session):
                 self.close(session.id, "the agent's program ended")
+
+    def _check_room(self) -> None:
+        """Raises `Refused` where more sessions are open than anybody has agents."""
+        sessions = self._ledger.board.sessions
+        if len(sessions) >= MOST_SESSIONS:
+            opened = sum(session.closed_at is None for session in sessions.values())
+            if opened >= MOST_SESSIONS:
+                raise Refused(
+                    f"{opened:,} sessions are open, and no more are opened", hint="End agents, then try again"
+                )
 
     def _is_there(self, session: Session) -> bool:
         """Whether the agent's program still runs. One that cannot be looked at is taken to be there."""

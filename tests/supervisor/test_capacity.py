@@ -1,0 +1,77 @@
+"""One agent cannot fill the memory, nor the list, for all others."""
+
+import pytest
+
+from tests.model.build import a_call, a_shell
+from tests.supervisor.conftest import Bench
+from whisper_tui.model import board as boards
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.weight import weight
+from whisper_tui.supervisor import capacity, sessions
+
+
+async def test_a_session_has_so_many_calls_and_the_others_go_on(bench, monkeypatch):
+    monkeypatch.setattr(capacity, "MOST_OF_A_SESSION", 2)
+    greedy, modest = await bench.session(), await bench.session()
+    first = await bench.submit(greedy, "true")
+    await bench.submit(greedy, "true")
+    with pytest.raises(Refused, match=r"2 calls of session s1 wait or run.*"):
+        await bench.submit(greedy, "true")
+    assert await bench.submit(modest, "true") == "3"
+    await bench.deny(first, "no")
+    assert await bench.submit(greedy, "true") == "4"
+
+
+async def test_all_together_have_so_many_calls_also_after_a_restart(bench, monkeypatch):
+    monkeypatch.setattr(capacity, "MOST_CALLS", 2)
+    session = await bench.session()
+    first = await bench.submit(session, "true")
+    await bench.submit(await bench.session(), "true")
+    await bench.restart()
+    with pytest.raises(Refused, match="2 calls wait or run"):
+        await bench.submit(session, "true")
+    await bench.deny(first, "no")
+    await bench.submit(session, "true")
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"), [("LARGEST_OF_A_SESSION", "calls of session s1"), ("LARGEST", "the calls that wait or run")]
+)
+async def test_calls_that_wait_take_no_more_memory_than_there_is_for_them(bench, monkeypatch, bound, words):
+    monkeypatch.setattr(capacity, bound, 5000)
+    session = await bench.session()
+    first = await bench.submit(session, "echo", "x" * 3000)
+    with pytest.raises(Refused, match=words):
+        await bench.submit(session, "echo", "x" * 3000)
+    await bench.submit(session, "echo")
+    await bench.deny(first, "no")
+    await bench.submit(session, "echo", "x" * 3000)
+
+
+async def test_no_more_sessions_are_opened_than_anybody_has_agents(bench, monkeypatch):
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 2)
+    first = await bench.session()
+    await bench.session()
+    with pytest.raises(Refused, match="2 sessions are open"):
+        await bench.session()
+    await bench.supervisor.close_session(first, "done")
+    await bench.session()
+
+
+async def test_ended_calls_that_are_large_are_left_to_the_journal_sooner(bench: Bench, monkeypatch):
+    monkeypatch.setattr(boards, "ENDED_LARGEST", 7000)
+    session = await bench.session()
+    ids = [await bench.submit(session, "echo", "x" * 2000) for _ in range(4)]
+    for call_id in ids:
+        await bench.deny(call_id, "no")
+    kept = [call_id for call_id in ids if call_id in bench.supervisor._ledger.board.calls]
+    assert kept == ids[-2:]
+    assert (await bench.record(ids[0])).state.ending.reason == "no"
+
+
+def test_what_takes_more_memory_than_characters_weighs_more():
+    plain, wide = (weight(a_call(spec=a_shell(text * 10_000))) for text in ("x", "😀"))
+    assert 10_000 < plain < 12_000 and wide > 40_000
+    lists = a_call().model_copy(update={"arguments": {"all": [[] for _ in range(1000)]}})
+    assert weight(lists) > 64_000
+    assert weight(a_call().model_copy(update={"arguments": {"number": 10**4000}})) > 1600
