@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from whisper_tui.model.event import AttemptRefused
 from whisper_tui.model.home import Home
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.wire.server import Server, serve
 
+PYTHON = sys.executable
 ROOT = Path(whisper_tui.__file__).parent.parent
 HUMAN = Decider(surface="library", who="tester")
 
@@ -36,9 +39,9 @@ class Field:
         """What the journal has taken down about refused attempts."""
         return list(self.supervisor._ledger.board.refused)
 
-    async def ask(self, *words: str) -> str:
+    async def ask(self, *words: str, cwd: Path | None = None) -> str:
         """A call that waits for a human."""
-        return await waiting_call(self.supervisor, self.root, *words)
+        return await waiting_call(self.supervisor, cwd or self.root, *words)
 
     async def approve(self, call_id: str) -> None:
         """What a human does."""
@@ -64,16 +67,22 @@ class Field:
         return path.read_text()
 
 
-@pytest.fixture
-async def field(tmp_path: Path) -> AsyncIterator[Field]:
-    home = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
-    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
+@asynccontextmanager
+async def a_field(root: Path, settings: SupervisorSettings | None = None) -> AsyncIterator[Field]:
+    """One field, with everything ended afterwards."""
+    home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), settings=settings)
     await supervisor.open()
     server = await serve(supervisor, home, {}, refused=supervisor.attempt_refused)
-    yield Field(supervisor, server, home, tmp_path)
-    await server.close()
-    await supervisor.shutdown(end_runs=True)
-    await supervisor.close()
+    try:
+        yield Field(supervisor, server, home, root)
+    finally:
+        await server.close()
+        await supervisor.shutdown(end_runs=True)
+        await supervisor.close()
 
 
-PYTHON = sys.executable
+@pytest.fixture
+async def field(tmp_path: Path) -> AsyncIterator[Field]:
+    async with a_field(tmp_path) as made:
+        yield made

@@ -67,3 +67,5 @@ class Resolved(Value):
     """Values of the variables that the text uses, as far as they are known and no secret."""
     commands: tuple[Meaning, ...] = ()
     """What will really run, each command with its words expanded as far as that is known."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """What is behind the paths of its programs and scripts, so that another file in the place of one shows."""

@@ -105,6 +105,8 @@ def _spec(order: StartOrder, boot: str) -> dict[str, Any]:
         "argv": spec.command.words(),
         "program": order.program,
         "cwd": spec.cwd,
+        "real_cwd": order.real_cwd,
+        "files": dict(order.files),
         "tty": spec.tty,
         "input": spec.accepts_input and not spec.tty,
         "timeout": spec.timeout_s,

@@ -1,6 +1,6 @@
 """The seam between the pool and whatever executes: start, attach, signal, ask, read, by call and attempt."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -42,6 +42,10 @@ class StartOrder:
     min_free_bytes: int = 0
     """Below this much free disk only the tail of what follows is kept."""
     limits: Limits = NO_LIMITS
+    real_cwd: str | None = None
+    """Where its working directory has to lead, links resolved. None: wherever it leads."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What has to be behind these paths. Empty: whatever is."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import Verdict
+from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.functions import evaluate_function
 from whisper_tui.policy.memory import is_exact
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor.files_behind import changed_files, what_changed
 from whisper_tui.supervisor.resolve import resolve
 
 
@@ -79,20 +80,27 @@ class Judge:
         """Look once more before the start. None: it may start as it was decided.
 
         A command whose meaning has changed since is asked again, and so is one whose rule or remembered
-        approval no longer holds. A human's approval of the same command stands, unless a rule denies it by now.
+        approval no longer holds. A human's approval of the same command stands, unless a rule denies it by now, and
+        unless a program or script of it is another file: rules and memory are about words, a human may have read it.
         """
         used = record.decided_by.who if record.decided_by and record.decided_by.surface == "memory" else None
         again = self.judge(record.call, record.spec, used=used)
         if again.verdict.kind == "refuse":
             return again
-        if again.resolved != record.resolved:
-            reason = "what it would start has changed since it was approved"
-            return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         by_human = record.decided_by is not None and record.decided_by.surface not in {"rule", "memory"}
+        before = record.resolved or Resolved()
+        if _means_another(before, again.resolved) or (by_human and any(changed_files(before, again.resolved))):
+            changed = what_changed(before, again.resolved)
+            reason = f"what it would start has changed since it was approved: {changed}"
+            return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         if again.verdict.kind == "ask" and not by_human:
             reason = f"what allowed it no longer holds: {again.verdict.reason}"
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         return None
+
+
+def _means_another(before: Resolved, now: Resolved) -> bool:
+    return before.model_copy(update={"files": {}}) != now.model_copy(update={"files": {}})
 
 
 def _asked(verdict: Verdict, reason: str) -> Verdict:

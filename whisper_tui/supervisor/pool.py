@@ -15,7 +15,7 @@ from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.reported import facts
 from whisper_tui.supervisor.settings import SupervisorSettings
-from whisper_tui.supervisor.start_form import inherited, what_starts
+from whisper_tui.supervisor.start_form import inherited, is_unasked, what_starts
 
 RETRY_S = 0.5
 """Seconds until a fact that could not be journaled is tried again."""
@@ -165,6 +165,8 @@ class Pool:
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
             limits=self._limits,
+            real_cwd=record.resolved.cwd if record.resolved else None,
+            files=record.resolved.files if record.resolved and not is_unasked(record) else {},
         )
 
     def _environment(self, record: CallRecord) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from whisper_tui.model.command import CommandSpec, Function, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.view import view
+from whisper_tui.supervisor.files_behind import files_behind
 from whisper_tui.supervisor.find_program import find_program, is_directory
 from whisper_tui.supervisor.git_configuration import is_neutral
 from whisper_tui.supervisor.meaning import explain
@@ -29,6 +30,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
         shell=os.path.basename(os.path.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
         variables=variables,
         commands=commands,
+        files=files_behind(program, commands, cwd),
     )
 
 

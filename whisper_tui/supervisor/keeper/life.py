@@ -103,6 +103,7 @@ class Keeper:
         ours = self._open_channels()
         spawn.enter(self._spec["cwd"])
         try:
+            spawn.check_unchanged(self._spec)
             pid = spawn.spawn(self._spec, self._job.environment, ours.actions)
         finally:
             os.chdir("/")

@@ -6,6 +6,7 @@ start takes half as long; the price is paid while nobody waits.
 
 import os
 import signal
+from contextlib import suppress
 from types import FrameType
 
 from whisper_tui.supervisor.keeper import layout
@@ -41,7 +42,9 @@ def rehearse(runs: str, standing: Standing) -> None:
 
 
 def _run(directory: str, standing: Standing) -> None:
-    os.makedirs(directory, mode=0o700)
+    with suppress(FileExistsError):
+        os.mkdir(os.path.dirname(directory), 0o700)
+    os.mkdir(directory, 0o700)
     layout.write_json(os.path.join(directory, layout.SPEC), _spec())
     job = take(pack(directory, dict(os.environ), _LONGEST_MESSAGE))
     if job is not None:
@@ -56,6 +59,8 @@ def _spec() -> dict[str, object]:
         "argv": ["echo"],
         "program": program,
         "cwd": "/",
+        "real_cwd": "/",
+        "files": {},
         "tty": False,
         "input": False,
         "timeout": None,

@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 from whisper_tui.supervisor.keeper import limited
+from whisper_tui.supervisor.keeper.stamp import stamp
 
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _STANDARD = (0, 1, 2)
@@ -34,6 +35,24 @@ def enter(cwd: str) -> None:
     except (OSError, ValueError) as error:
         message = f"The working directory {cwd!r} cannot be used: {_reason(error)}."
         raise StartFailed("other", cwd, message) from None
+
+
+def check_unchanged(order: dict[str, Any]) -> None:
+    """Whether we are where it was approved, and its files are still those: the last look before the start."""
+    cwd, expected = order["cwd"], order["real_cwd"]
+    if expected is not None and (here := _here()) != expected:
+        message = f"The working directory {cwd} led to {expected} when it was approved, and now leads to {here}."
+        raise StartFailed("other", cwd, message)
+    for path, known in order["files"].items():
+        if stamp(path) != known:
+            raise StartFailed("other", path, f"{path} was replaced or changed in the moment of the start.")
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "nowhere"
 
 
 def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[Any, ...]]) -> int:
