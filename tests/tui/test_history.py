@@ -53,6 +53,16 @@ async def test_capital_h_lists_every_call_newest_first_and_shows_the_selected_on
         assert screen.query_one(PastList).row == 0
 
 
+async def test_the_session_of_an_old_call_is_named_though_the_board_has_forgotten_it():
+    async with cockpit(a_month()) as seat:
+        gone = seat.record("7").call.session_id
+        name = seat.screen.board.sessions.pop(gone).name
+        async with history(seat) as screen:
+            await seat.until(lambda: screen.record is not None and screen.record.id == "7")
+            assert seat.screen.board.sessions[gone].name == name
+            await seat.sees(name)
+
+
 async def test_a_call_is_selected_with_the_mouse():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.click("#past", offset=(5, 2))

@@ -6,13 +6,24 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
 from whisper_tui.model.errors import UnknownCall
-from whisper_tui.model.event import CallEvent, Event, Submitted
+from whisper_tui.model.event import (
+    CallEvent,
+    Event,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    Submitted,
+)
 from whisper_tui.model.state import CallRecord, Unjudged
 from whisper_tui.supervisor.journal import Journal
 from whisper_tui.supervisor.recent import Recent
 
 BATCH = 1000
 """Events handed to a watcher at once."""
+
+SESSION_FACTS = (SessionOpened, SessionDescribed, SessionResumed, SessionClosed)
+"""What makes a session as it is; what was said in it is told once."""
 
 SESSIONS_SHOWN = 100
 """How many of the newest sessions a board knows even when they have no calls."""
@@ -84,7 +95,7 @@ class Ledger:
             batch = self._after(after)
             if batch:
                 after = batch[-1].seq
-                yield batch
+                yield self._with_old_sessions(batch)
             else:
                 await news.wait()
 
@@ -101,11 +112,22 @@ class Ledger:
         recent = self._recent.newest(behind, BATCH)
         return self.journal.events_after(seq, BATCH) if recent is None else recent
 
+    def _with_old_sessions(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Before a session that comes back, what made it: it may be older than all that a watcher was told."""
+        told: list[Event] = []
+        for event in batch:
+            if isinstance(event, SessionResumed):
+                past = next(self.journal.events_of_sessions([event.session_id]))
+                told += (fact for fact in past if fact.seq < event.seq and isinstance(fact, SESSION_FACTS))
+            told.append(event)
+        return tuple(told)
+
     def _board_events(self, up_to: int | None = None) -> Iterator[tuple[Event, ...]]:
         """What makes up the board, session by session and call by call; later facts are left to the live stream."""
         limit = self.journal.last_seq if up_to is None else up_to
         calls, sessions = self.journal.call_ids_for_board()
         sessions |= self.journal.session_ids(SESSIONS_SHOWN)
+        sessions |= {session.id for session in self.board.sessions.values() if session.closed_at is None}
         shown = (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls))
         for source in ((self.journal.pause(), self.journal.refused(REFUSED_KEPT)), *shown):
             for batch in source:

@@ -2,16 +2,19 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 
 from whisper_tui import __version__
+from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Grant, Scope
 from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import Event
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream
-from whisper_tui.model.state import CallRecord, Ended, Starting
+from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.supervisor.coverage import LOOKED_AT, check_scope, coverage
 from whisper_tui.supervisor.executor import Executor, RunKey
 from whisper_tui.supervisor.ledger import Ledger
@@ -29,6 +32,15 @@ class Looking:
         self._executor = executor
         self._settings = settings
         self._started_at = started_at
+
+    @property
+    def board(self) -> Board:
+        """Everything as it is now; only to be read."""
+        return self._ledger.board
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Have a function called with every fact, in order, once it is on the board."""
+        self._ledger.listen(listener)
 
     async def session(self, session_id: str) -> Session:
         """Any session that the journal knows."""
@@ -49,6 +61,11 @@ class Looking:
         """The file that holds all of a stream."""
         record = self._ledger.call(call_id)
         return None if record.attempt is None else self._executor.output_file(run_key(record), stream)
+
+    def input_file(self, call_id: str) -> str | None:
+        """Path of the FIFO that takes the input of a command. None: it takes none, or not any more."""
+        record = self._ledger.call(call_id)
+        return self._executor.input_file(run_key(record)) if isinstance(record.state, Running) else None
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """Rows of the time index."""

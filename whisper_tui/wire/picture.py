@@ -1,40 +1,56 @@
-"""The server's own picture of now, folded from the port's events like everybody else's."""
+"""What the server knows of now: the supervisor's own board, and the programs of the agents."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
-from whisper_tui.model.port import HistoryQuery, Supervision
+from whisper_tui.model.port import Supervision
 from whisper_tui.wire.agents import Agents
 
 
-class Picture:
-    """A board that follows the events. Reading it never waits, except for `caught_up`."""
+class InProcess(Supervision, Protocol):
+    """A supervisor in this very process, which lets its board be read."""
 
-    def __init__(self, supervision: Supervision) -> None:
-        self.board = Board()
-        self._supervision = supervision
+    @property
+    def board(self) -> Board:
+        """Everything as it is now; only to be read."""
+        ...
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Have a function called with every fact, in order, once it is on the board."""
+        ...
+
+
+class Picture:
+    """Reads the board of the supervisor, which is never behind, and follows who the agents are."""
+
+    def __init__(self, supervisor: InProcess) -> None:
+        self._supervisor = supervisor
         self._agents = Agents()
-        self._progress = asyncio.Event()
+        self._came: asyncio.Queue[str] = asyncio.Queue()
+        """Ids of sessions whose agents are to be looked at."""
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def board(self) -> Board:
+        """Everything as it is now."""
+        return self._supervisor.board
 
     def open(self) -> None:
         """Begin to follow."""
-        self._task = asyncio.create_task(self._follow())
+        for session_id in self.board.sessions:
+            self._came.put_nowait(session_id)
+        self._supervisor.listen(self._notice)
+        self._task = asyncio.create_task(self._note_agents())
 
     async def close(self) -> None:
         """Stop following."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-
-    async def caught_up(self) -> Board:
-        """The board once it knows the newest call."""
-        newest = await self._supervision.history(HistoryQuery(limit=1))
-        while newest and newest[0].id not in self.board.calls and self._task is not None and not self._task.done():
-            await self._progress.wait()
-        return self.board
+            self._task = None
 
     def keepers(self) -> Mapping[int, str]:
         """The calls of which anything is alive, by the pids of their keepers."""
@@ -45,23 +61,12 @@ class Picture:
         """What to call the agents' programs, by pid and start."""
         return self._agents.known
 
-    async def _note_agents(self, batch: tuple[Event, ...]) -> None:
-        for event in batch:
-            if isinstance(event, SessionOpened | SessionDescribed | SessionResumed):
-                session_id = event.session.id if isinstance(event, SessionOpened) else event.session_id
-                session = self.board.sessions[session_id]
-                if session.closed_at is None:
-                    await self._agents.note(session)
+    def _notice(self, event: Event) -> None:
+        if self._task is not None and isinstance(event, SessionOpened | SessionDescribed | SessionResumed):
+            self._came.put_nowait(event.session.id if isinstance(event, SessionOpened) else event.session_id)
 
-    async def _follow(self) -> None:
-        try:
-            async for batch in self._supervision.watch():
-                self.board.apply_all(batch)
-                self._tell()
-                await self._note_agents(batch)
-        finally:
-            self._tell()
-
-    def _tell(self) -> None:
-        told, self._progress = self._progress, asyncio.Event()
-        told.set()
+    async def _note_agents(self) -> None:
+        while True:
+            session = self.board.sessions.get(await self._came.get())
+            if session is not None and session.closed_at is None:
+                await self._agents.note(session)

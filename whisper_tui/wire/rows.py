@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.call import Session
 from whisper_tui.model.masked import as_shown, masked_grant
 from whisper_tui.model.port import HistoryQuery, Page, Supervision
 from whisper_tui.model.state import CallRecord
@@ -52,7 +53,7 @@ class Rows:
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
         """Rows of one kind: waiting ones first in `list`, newest first in `history`."""
-        board = await self._picture.caught_up()
+        board = self._picture.board
         shown = _whole if unmasked else as_shown
         match kind:
             case "list":
@@ -61,7 +62,7 @@ class Rows:
                 return _call_rows(board, shown, (*board.running, *board.unsettled))
             case "show":
                 record = await self._supervision.record(call_id or "")
-                row = call_details(shown(record), board.sessions.get(record.call.session_id))
+                row = call_details(shown(record), await self._session(record))
                 return [{**row, "output_removed": await output_was_removed(self._supervision, record)}]
             case "approvals":
                 return [
@@ -69,7 +70,13 @@ class Rows:
                     for grant in await self._supervision.grants()
                 ]
             case "history":
-                return [_row(board, shown(record)) for record in await self._history(board, limit, session, text)]
+                records = await self._history(board, limit, session, text)
+                return [call_row(shown(record), await self._session(record)) for record in records]
+
+    async def _session(self, record: CallRecord) -> Session:
+        """The session of any call, of whatever age."""
+        session_id = record.call.session_id
+        return self._picture.board.sessions.get(session_id) or await self._supervision.session(session_id)
 
     async def _history(self, board: Board, limit: int, session: str | None, text: str) -> list[CallRecord]:
         """A session is named by its id or by its name, which several may share."""
@@ -86,8 +93,5 @@ def _whole(record: CallRecord) -> CallRecord:
 
 
 def _call_rows(board: Board, shown: Callable[[CallRecord], CallRecord], call_ids: Iterable[str]) -> list[Row]:
-    return [_row(board, shown(board.calls[call_id])) for call_id in call_ids]
-
-
-def _row(board: Board, record: CallRecord) -> Row:
-    return call_row(record, board.sessions.get(record.call.session_id))
+    records = (board.calls[call_id] for call_id in call_ids)
+    return [call_row(shown(record), board.sessions.get(record.call.session_id)) for record in records]

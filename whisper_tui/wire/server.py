@@ -13,10 +13,9 @@ from typing import Any
 
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllowed, Unavailable, WhisperError
 from whisper_tui.model.home import Home
-from whisper_tui.model.port import Supervision
 from whisper_tui.supervisor.state_directory import prepare
 from whisper_tui.wire.codec import error_line
-from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.picture import InProcess, Picture
 from whisper_tui.wire.places import Places, most_connections
 from whisper_tui.wire.port_door import PortDoor
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
@@ -39,7 +38,7 @@ _log = logging.getLogger(__name__)
 class Server:
     """Listens until it is closed."""
 
-    def __init__(self, supervision: Supervision, home: Home, doors: Mapping[str, Door], refusals: Refusals) -> None:
+    def __init__(self, supervision: InProcess, home: Home, doors: Mapping[str, Door], refusals: Refusals) -> None:
         self._home = home
         self._picture = Picture(supervision)
         self._doors: dict[str, Door] = {"port": PortDoor(supervision, self._picture, refusals), **doors}
@@ -112,7 +111,7 @@ class Server:
 
 
 async def serve(
-    supervision: Supervision, home: Home, doors: Mapping[str, Door], *, refused: Record | None = None
+    supervision: InProcess, home: Home, doors: Mapping[str, Door], *, refused: Record | None = None
 ) -> Server:
     """Listen at the instance's socket. The door `port` is there by itself; the others are given by name.
 

@@ -20,6 +20,7 @@ from whisper_tui.tui.history.chips import Chips
 from whisper_tui.tui.history.filters import NEXT, Filters
 from whisper_tui.tui.history.past_calls import AHEAD, PastCalls
 from whisper_tui.tui.history.past_list import PastList
+from whisper_tui.tui.history.past_sessions import know_session
 from whisper_tui.tui.history.replay_area import ReplayArea
 from whisper_tui.tui.history.times import day_time
 from whisper_tui.tui.retrying import again, why_not
@@ -216,6 +217,8 @@ class HistoryScreen(CommandScreen):
         supervision = self._cockpit.supervision
         try:
             record = await supervision.record(call_id) if call_id is not None else None
+            if record is not None:
+                await know_session(record.call.session_id, self._cockpit.board, supervision)
             self._show_record(record, from_top=True)
             self.refresh_bindings()
             await self.query_one(ReplayArea).show(supervision, record)

@@ -1,0 +1,53 @@
+"""Sessions that are older than what a board is made of."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from tests.supervisor.conftest import Bench
+from whisper_tui.model.board import Board
+from whisper_tui.wire.picture import Picture
+from whisper_tui.wire.rows import Rows
+
+
+@pytest.fixture(autouse=True)
+def _one_session_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_tui.supervisor.ledger.SESSIONS_SHOWN", 1)
+    monkeypatch.setattr("whisper_tui.supervisor.journal.ENDED_KEPT", 0)
+
+
+async def test_a_watcher_meets_a_session_that_comes_back_from_long_ago(bench: Bench) -> None:
+    old = await bench.session("long ago", pid=11)
+    new = await bench.session("newer")
+    await bench.restart()
+    board = Board()
+    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+        board.apply_all(await anext(batches))
+        assert list(board.sessions) == [new]
+        await bench.session("long ago", resume=old, pid=12)
+        board.apply_all(await anext(batches))
+    assert board.sessions[old] == await bench.supervisor.session(old)
+    assert (board.sessions[old].name, board.sessions[old].pid) == ("long ago", 12)
+
+
+async def test_a_later_watcher_knows_every_open_session(bench: Bench) -> None:
+    old, new = await bench.session("long open"), await bench.session("newer")
+    board = Board()
+    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+        board.apply_all(await anext(batches))
+        assert set(board.sessions) == {old, new}
+        await bench.supervisor.close_session(old, "it ended")
+        board.apply_all(await anext(batches))
+    assert board.sessions[old].closed_because == "it ended"
+
+
+async def test_rows_of_the_history_name_the_session_however_old_it_is(bench: Bench) -> None:
+    old = await bench.session("long ago")
+    await bench.deny(call := await bench.submit(old, "true"), "no")
+    await bench.session("newer")
+    await bench.restart()
+    assert old not in bench.supervisor.board.sessions
+    rows = Rows(bench.supervisor, Picture(bench.supervisor))
+    for found in (await rows.rows("history"), await rows.rows("show", call_id=call)):
+        assert [(row["id"], row["session"]) for row in found] == [(call, "long ago")]
