@@ -3,9 +3,10 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from whisper_tui.model.board import ENDED_KEPT
-from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, JournalFailed
+from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
     EVENT,
     AttemptRefused,
@@ -28,34 +29,8 @@ from whisper_tui.model.event import (
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.value import Value
 from whisper_tui.supervisor.chain import START, link
+from whisper_tui.supervisor.journal_file import not_read, not_written, open_file
 from whisper_tui.supervisor.search_text import search_text
-
-FORMAT = 2
-"""Version of the tables and of the events in them."""
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS events (
-    seq INTEGER PRIMARY KEY,
-    call_id INTEGER,
-    session_id TEXT,
-    body TEXT NOT NULL,
-    link BLOB
-);
-CREATE INDEX IF NOT EXISTS events_by_call ON events (call_id, seq) WHERE call_id IS NOT NULL;
-CREATE INDEX IF NOT EXISTS events_by_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
-CREATE TABLE IF NOT EXISTS calls (
-    id INTEGER PRIMARY KEY,
-    session_id TEXT NOT NULL,
-    key TEXT,
-    open INTEGER NOT NULL DEFAULT 1,
-    words TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS refused (seq INTEGER PRIMARY KEY);
-CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
-CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
-CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
-"""
 
 LARGEST_BATCH = 8 * 1024 * 1024
 """Characters of the events that are read at once."""
@@ -69,7 +44,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._db = self._open(path)
+        self._db = open_file(path)
         self._durable = False
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
@@ -77,8 +52,7 @@ class Journal:
 
     def _read_numbers(self) -> None:
         self.last_seq = self._number("SELECT max(seq) FROM events")
-        newest = self._db.execute("SELECT link FROM events WHERE seq = ?", (self.last_seq,)).fetchone()
-        self._link = newest[0] if newest else START
+        self._link = next((row[0] for row in self._rows("SELECT link FROM events WHERE seq = ?", self.last_seq)), START)
         self.last_call = self._number("SELECT max(id) FROM calls")
         self.last_session = self._number("SELECT value FROM counters WHERE name = 'session'")
         self.last_grant = self._number("SELECT value FROM counters WHERE name = 'grant'")
@@ -102,10 +76,7 @@ class Journal:
                     end = link(end, event.seq, body)
                     self._insert(event, body, end)
         except sqlite3.Error as error:
-            raise JournalFailed(
-                f"the journal {self._path} cannot be written: {error}",
-                hint="Nothing was done. Check free disk space and permissions, then try again",
-            ) from error
+            raise not_written(self._path, error) from error
         self._link = end
         self.last_seq += len(numbered)
         self.sizes = tuple(map(len, bodies))
@@ -113,14 +84,14 @@ class Journal:
 
     def call_with_key(self, session_id: str, key: str) -> str | None:
         """The call that was submitted with this key in this session."""
-        row = self._db.execute("SELECT id FROM calls WHERE session_id = ? AND key = ?", (session_id, key)).fetchone()
-        return str(row[0]) if row else None
+        query = "SELECT id FROM calls WHERE session_id = ? AND key = ?"
+        return next((str(row[0]) for row in self._rows(query, session_id, key)), None)
 
     def events_after(self, seq: int, limit: int) -> tuple[Event, ...]:
         """At most `limit` events that follow the one with that number, and fewer where they are large."""
         query = "SELECT body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         found, size = list[Event](), 0
-        for (body,) in self._db.execute(query, (seq, limit)):
+        for (body,) in self._rows(query, seq, limit):
             found.append(EVENT.validate_json(body))
             size += len(body)
             if size > LARGEST_BATCH:
@@ -148,12 +119,12 @@ class Journal:
     def pause(self) -> tuple[Event, ...]:
         """The fact that everything is paused; none while everything goes on."""
         query = "SELECT body FROM events WHERE seq = (SELECT value FROM counters WHERE name = 'paused')"
-        return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query))
+        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query))
 
     def refused(self, newest: int) -> tuple[Event, ...]:
         """The newest refused attempts to decide, oldest first."""
         query = "SELECT body FROM events WHERE seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?) ORDER BY seq"
-        return tuple(EVENT.validate_json(body) for (body,) in self._db.execute(query, (newest,)))
+        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query, newest))
 
     def call_ids_for_board(self) -> tuple[list[str], set[str]]:
         """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
@@ -161,7 +132,7 @@ class Journal:
             "SELECT id, session_id FROM calls WHERE open = 1 UNION "
             "SELECT id, session_id FROM (SELECT id, session_id FROM calls ORDER BY id DESC LIMIT ?)"
         )
-        rows = self._db.execute(query, (ENDED_KEPT,)).fetchall()
+        rows = list(self._rows(query, ENDED_KEPT))
         return [str(row[0]) for row in rows], {row[1] for row in rows}
 
     def session_ids(self, newest: int) -> set[str]:
@@ -184,7 +155,7 @@ class Journal:
             conditions.append("instr(words, ?)")
             values.append(query.text.casefold())
         sql = f"SELECT id FROM calls WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"  # noqa: S608
-        return [str(row[0]) for row in self._db.execute(sql, (*values, query.limit))]
+        return [str(row[0]) for row in self._rows(sql, *values, query.limit)]
 
     def close(self) -> None:
         """Write everything back and let go of the file."""
@@ -215,12 +186,18 @@ class Journal:
     def _events(self, column: str, ids: Sequence[object]) -> Iterator[Event]:
         marks = ",".join("?" * len(ids))
         query = f"SELECT body FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
-        for (body,) in self._db.execute(query, tuple(ids)).fetchall():
+        for (body,) in list(self._rows(query, *ids)):
             yield EVENT.validate_json(body)
 
     def _number(self, query: str) -> int:
-        row = self._db.execute(query).fetchone()
-        return int(row[0] or 0) if row else 0
+        return next((int(row[0] or 0) for row in self._rows(query)), 0)
+
+    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """What the file says. Raises `Unavailable`."""
+        try:
+            yield from self._db.execute(query, values)
+        except sqlite3.Error as error:
+            raise not_read(self._path, error) from error
 
     def _count(self, name: str, named: str) -> None:
         """Remember the highest number given out; ids are a letter and a number."""
@@ -230,40 +207,6 @@ class Journal:
         if durable is not self._durable:
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
-
-    def _open(self, path: Path) -> sqlite3.Connection:
-        try:
-            path.touch(mode=0o600, exist_ok=True)
-            db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version > FORMAT:
-                raise BadStateDirectory(
-                    f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
-                    hint="Install the newer version again, or give this one another directory with --home",
-                )
-            columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
-            if columns and "link" not in columns:
-                _add_links(db)
-            db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
-        except (sqlite3.Error, OSError) as error:
-            raise BadStateDirectory(
-                f"the journal {path} cannot be opened: {error}",
-                hint="Check its permissions and the free disk space, or give another directory with --home",
-            ) from error
-        return db
-
-
-def _add_links(db: sqlite3.Connection) -> None:
-    """The first format had no chain: it begins with what is there."""
-    end = START
-    with db:
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("ALTER TABLE events ADD COLUMN link BLOB")
-        for seq, body in db.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
-            end = link(end, seq, body)
-            db.execute("UPDATE events SET link = ? WHERE seq = ?", (end, seq))
 
 
 def as_stored(value: Value) -> str:

@@ -1,0 +1,105 @@
+"""The SQLite file of the journal: opened and brought up to date, and its troubles told in words."""
+
+import sqlite3
+from pathlib import Path
+
+from whisper_tui.model.errors import BadStateDirectory, JournalFailed, Unavailable
+from whisper_tui.supervisor.chain import START, link
+
+FORMAT = 2
+"""Version of the tables and of the events in them."""
+
+OPENING_S = 5.0
+"""Seconds to wait at the start for whoever else has the file locked."""
+BUSY_S = 0.25
+"""The same for each write. Meanwhile nobody else is served, so whoever wants it written tries again."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS events (
+    seq INTEGER PRIMARY KEY,
+    call_id INTEGER,
+    session_id TEXT,
+    body TEXT NOT NULL,
+    link BLOB
+);
+CREATE INDEX IF NOT EXISTS events_by_call ON events (call_id, seq) WHERE call_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_by_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    key TEXT,
+    open INTEGER NOT NULL DEFAULT 1,
+    words TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS refused (seq INTEGER PRIMARY KEY);
+CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
+CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
+"""
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "Make room on the disk",
+    sqlite3.SQLITE_BUSY: "Let the program that has it locked, such as a backup or an sqlite3 shell, come to its end",
+    sqlite3.SQLITE_LOCKED: "Let the program that has it locked, such as a backup or an sqlite3 shell, come to its end",
+    sqlite3.SQLITE_READONLY: "Make the file and its file system writable",
+    sqlite3.SQLITE_IOERR: "Look for errors of the disk in the log of the system, and make room on it",
+    sqlite3.SQLITE_CANTOPEN: "Check its permissions, the free disk space and the limit of open files",
+    sqlite3.SQLITE_CORRUPT: "Move it away: a new one is begun. whisper-tui history verify tells what can still be read",
+}
+"""What to do, by SQLite's primary result code."""
+_PRIMARY = 0xFF
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open a journal, made or brought up to date if need be. Raises `BadStateDirectory`."""
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+        db = sqlite3.connect(path, isolation_level=None, timeout=OPENING_S)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA temp_store = MEMORY")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > FORMAT:
+            raise BadStateDirectory(
+                f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
+                hint="Install the newer version again, or give this one another directory with --home",
+            )
+        columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
+        if columns and "link" not in columns:
+            _add_links(db)
+        db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+        db.execute(f"PRAGMA busy_timeout = {1000 * BUSY_S:.0f}")
+    except (sqlite3.Error, OSError) as error:
+        raise BadStateDirectory(
+            f"the journal {path} cannot be opened: {error}",
+            hint=f"{_advice(error)}, or give another directory with --home",
+        ) from error
+    return db
+
+
+def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
+    """What whoever wanted something written is told."""
+    message = f"the journal {path} cannot be written: {error}"
+    return JournalFailed(message, hint=f"Nothing was done. {_advice(error)}, then try again")
+
+
+def not_read(path: Path, error: sqlite3.Error) -> Unavailable:
+    """What whoever wanted to read is told."""
+    return Unavailable(f"the journal {path} cannot be read: {error}", hint=f"{_advice(error)}, then try again")
+
+
+def _advice(error: Exception) -> str:
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return _ADVICE.get(code & _PRIMARY, "Check its permissions and the free disk space")
+
+
+def _add_links(db: sqlite3.Connection) -> None:
+    """The first format had no chain: it begins with what is there."""
+    end = START
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ALTER TABLE events ADD COLUMN link BLOB")
+        for seq, body in db.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
+            end = link(end, seq, body)
+            db.execute("UPDATE events SET link = ? WHERE seq = ?", (end, seq))
