@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,33 @@ def test_a_command_does_not_run_in_another_directory_than_was_approved(shell: Sh
 def test_standard_input_reaches_the_command(shell: Shell) -> None:
     data = bytes(range(256)) * 2000
     assert shell.run(shell.approved("cat"), input=data).stdout == data
+
+
+def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -> None:
+    data = os.urandom(3_000_000)
+    words = shell.approved("head -c 100 > begun; until test -e go; do sleep 0.1; done; cat > rest; exit 9")
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=shell.instance.workspace)
+    writing = threading.Thread(target=process.communicate, args=(data,), daemon=True)
+    writing.start()
+    shell.instance.until(lambda: (shell.instance.workspace / "begun").exists())
+    shell.instance.kill_supervisor(signal.SIGKILL)
+    (shell.instance.workspace / "go").touch()
+    writing.join(ANSWER_S)
+    assert process.returncode == 9
+    assert b"".join((shell.instance.workspace / name).read_bytes() for name in ("begun", "rest")) == data
+
+
+def test_the_end_of_the_input_is_told_to_the_next_supervisor_too(shell: Shell) -> None:
+    words = shell.approved("until test -e go; do sleep 0.1; done; cat")
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"all of it")
+    process.stdin.close()
+    shell.instance.until(lambda: shell.row("1")["state"] == "running")
+    shell.instance.kill_supervisor(signal.SIGKILL)
+    (shell.instance.workspace / "go").touch()
+    assert process.stdout.read() == b"all of it"
+    assert process.wait(ANSWER_S) == 0
 
 
 def test_without_standard_input_the_command_has_none(shell: Shell) -> None:

@@ -77,6 +77,9 @@ class HandExecutor:
         data = self.written.get((key, stream), b"")
         return OutputChunk(data=data[offset : offset + limit], start=offset, size=len(data), ended=False)
 
+    def input_file(self, key: RunKey) -> str | None:
+        return None
+
     def output_file(self, key: RunKey, stream: Stream) -> str | None:
         return self.files.get((key, stream))
 

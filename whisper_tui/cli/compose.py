@@ -84,12 +84,12 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         await supervisor.close()
 
 
-def _shell_doors(supervision: Supervision) -> dict[str, Door]:
+def _shell_doors(supervisor: Supervisor) -> dict[str, Door]:
     """The doors of the agents' own shells."""
     from whisper_tui.transports.hooks.door import HookDoor
     from whisper_tui.transports.hooks.run_door import RunDoor
 
-    return {"hook": HookDoor(supervision), "exec": RunDoor(supervision, descends)}
+    return {"hook": HookDoor(supervisor), "exec": RunDoor(supervisor, descends, supervisor.input_file)}
 
 
 class _LateMcpDoor:

@@ -142,6 +142,10 @@ class Executor(Protocol):
         """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
         ...
 
+    def input_file(self, key: RunKey) -> str | None:
+        """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        ...
+
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         ...

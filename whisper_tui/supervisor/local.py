@@ -168,6 +168,11 @@ class LocalExecutor:
         """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
         return self._files.whole_file(key, stream)
 
+    def input_file(self, key: RunKey) -> str | None:
+        """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        path = Attempt(self._runs_path, key).path(layout.INPUT)
+        return path if os.path.lexists(path) else None
+
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)

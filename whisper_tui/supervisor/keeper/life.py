@@ -20,7 +20,7 @@ from whisper_tui.supervisor.keeper.processes import Descendants
 from whisper_tui.supervisor.keeper.quota import Quota
 from whisper_tui.supervisor.keeper.record import Records
 
-INTRODUCED_AFTER_S = 0.002
+INTRODUCED_AFTER_S = 0.01
 """How long a command lives before it is announced; the end of a shorter one is announced with its start."""
 DRAIN_S = 0.1
 """How long what was printed before the leader's end may take to be read before it is answered."""

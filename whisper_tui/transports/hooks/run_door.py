@@ -18,7 +18,10 @@ from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Value
 from whisper_tui.tools.exec_command.task import ending_sentence
 from whisper_tui.transports.hooks.flow import Flow
-from whisper_tui.transports.hooks.frames import END, EOF, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+
+InputFile = Callable[[str], str | None]
+"""The path of the FIFO from which a call's command takes its input. None: it takes none, or not any more."""
 
 Descends = Callable[[Any, int], bool]
 """Whether the process at the other end of a socket descends from the process with this pid."""
@@ -71,9 +74,10 @@ class RunHello(Value):
 class RunDoor:
     """Joins agents' shells with the runs that stand for their commands."""
 
-    def __init__(self, supervision: Supervision, descends: Descends) -> None:
+    def __init__(self, supervision: Supervision, descends: Descends, input_file: InputFile) -> None:
         self._supervision = supervision
         self._descends = descends
+        self._input_file = input_file
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection. If it breaks, the agent has ended its command, and so is the run."""
@@ -85,7 +89,8 @@ class RunDoor:
         claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment))
         record = await self._supervision.claim(call_id, secret, claim, said.names)
         dies = session.client is None or session.client.name not in HANGS_ON_SIGNALS
-        joined = _Joined(self._supervision, record, reader, writer, said, dies=dies)
+        way_in = self._input_file if said.stdin else None
+        joined = _Joined(self._supervision, record, reader, writer, said, dies=dies, way_in=way_in)
         await joined.serve()
 
     async def _check(self, record: CallRecord, session: Session, said: RunHello, writer: asyncio.StreamWriter) -> None:
@@ -116,9 +121,12 @@ class _Joined:
         said: RunHello,
         *,
         dies: bool,
+        way_in: InputFile | None,
     ) -> None:
         self._dies = dies
         """Whether the program ends by the signal that ended the command, instead of with the code for it."""
+        self._way_in = way_in
+        """None: the program has no input."""
         self._supervision = supervision
         self._record = record
         self._reader = reader
@@ -146,6 +154,9 @@ class _Joined:
             await asyncio.gather(sending, taking, return_exceptions=True)
 
     async def _send(self) -> None:
+        if self._way_in is not None:
+            await self._supervision.started(self._record.id)
+            self._writer.write(frame(INPUT, os.fsencode(self._way_in(self._record.id) or "")))
         async for stream, data in self._flow.pieces():
             self._writer.write(frame(STDOUT if stream == "out" else STDERR, data))
             await self._writer.drain()

@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import WhisperError, error_from
-from whisper_tui.transports.hooks.frames import END, EOF, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDOUT, Frames, frame
+from whisper_tui.transports.hooks.input_way import InputWay
 
 if TYPE_CHECKING:
     from _socket import socket as Connection
@@ -79,8 +80,7 @@ class Standing:
         self._reach = reach
         self._by = os.urandom(12).hex()
         self._had = {STDOUT: 0, STDERR: 0}
-        self._input_open = not _is_nothing(0)
-        self._has_input = self._input_open
+        self._input = InputWay()
         self._pending: list[bytes] = []
         """Pieces that could not be sent yet."""
         self._woken, self._wake = os.pipe()
@@ -115,7 +115,7 @@ class Standing:
             "ticket": self._ticket,
             "by": self._by,
             "cwd": os.getcwd(),  # noqa: PTH109  pathlib is not needed for anything else here
-            "stdin": self._has_input,
+            "stdin": self._input.has_any,
             "names": [name for name in os.environ if _is_text(name)],
             "environment": {name: value for name, value in environment.items() if _is_text(value)},
             "out": self._had[STDOUT],
@@ -130,14 +130,18 @@ class Standing:
         again, self._pending = self._pending, []
         for piece in again:
             self._send(connection, piece)
+        if self._input.ended:
+            self._send(connection, frame(EOF))
         frames, refusal = Frames(), b""
         while True:
-            watched = [connection.fileno(), self._woken, *([0] if self._input_open else [])]
-            ready, _, _ = select.select(watched, [], [])
+            watched = [connection.fileno(), self._woken, *self._input.reads]
+            ready, writable, _ = select.select(watched, self._input.writes, [])
             if self._woken in ready:
                 self._pass_signals(connection)
-            if 0 in ready and self._input_open:
-                self._pass_input(connection)
+            if writable:
+                self._input.write()
+            if 0 in ready and (piece := self._input.read()):
+                self._send(connection, piece)
             if connection.fileno() not in ready:
                 continue
             data = connection.recv(READ * 4)
@@ -157,6 +161,8 @@ class Standing:
             if kind == END:
                 ending: dict[str, Any] = json.loads(data)
                 return ending
+            if kind == INPUT:
+                self._input.begin(data)
             if kind in self._had:
                 self._had[kind] += len(data)
                 if not _write(1 if kind == STDOUT else 2, data):
@@ -169,15 +175,6 @@ class Standing:
             self._send(connection, frame(SIGNAL, bytes((number,))))
             if number == signal.SIGTSTP:
                 os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _pass_input(self, connection: "Connection") -> None:
-        try:
-            data = os.read(0, READ)
-        except OSError:
-            data = b""
-        if not data:
-            self._input_open = False
-        self._send(connection, frame(STDIN, data) if data else frame(EOF))
 
     def _send(self, connection: "Connection", piece: bytes) -> None:
         """Send a piece, or keep it for another connection: what has come on this one is still to be read."""
@@ -193,15 +190,6 @@ def _refused(line: bytes) -> WhisperError:
         return error_from(str(told["kind"]), str(told["message"]), str(told["hint"]))
     except (ValueError, KeyError, TypeError):
         return WhisperError("the supervisor's answer is not understood", hint="Run whisper-tui doctor")
-
-
-def _is_nothing(descriptor: int) -> bool:
-    """Whether nothing can be read from a descriptor: it is closed, or the null device."""
-    try:
-        about = os.fstat(descriptor)
-    except OSError:
-        return True
-    return about.st_rdev == os.stat(os.devnull).st_rdev and about.st_rdev != 0  # noqa: PTH116
 
 
 def _is_text(text: str) -> bool:
