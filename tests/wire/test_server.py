@@ -97,7 +97,7 @@ async def test_a_client_of_another_version_is_told_both_versions_and_what_to_do(
     raw = await Raw.open(home, hello=False)
     error = (await raw.say({"door": "port", "version": VERSION + 1}))["error"]
     assert str(VERSION) in error["message"] and str(VERSION + 1) in error["message"]
-    assert "whisper-tui stop" in error["hint"]
+    assert "whisper-tui restart" in error["hint"]
 
 
 async def test_several_requests_are_under_way_at_once_and_each_gets_its_own_answer(raw, supervisor, tmp_path):

@@ -18,10 +18,12 @@ from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import Supervision
 from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.journal_file import check_format
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
 from whisper_tui.wire.peers import descends, why_supervised_here
 from whisper_tui.wire.server import Door, serve
+from whisper_tui.wire.stepping_down import step_down
 
 if TYPE_CHECKING:
     from whisper_tui.tools import ToolContext, ToolRegistry
@@ -30,14 +32,20 @@ if TYPE_CHECKING:
 _log = logging.getLogger("whisper_tui")
 
 
-def supervise(home: Home, ready: Callable[[], None]) -> None:
-    """Be the supervisor of these directories until told to stop. Raises `WhisperError` if it cannot be."""
+def supervise(home: Home, ready: Callable[[], None], *, take_over: bool = False) -> None:
+    """Be the supervisor of these directories until told to stop. Raises `WhisperError` if it cannot be.
+
+    `take_over`: whoever is it now steps down, once it is clear that this program can go on in its place.
+    """
     log = logging.StreamHandler(sys.stderr)
     log.setFormatter(MaskedLines())
     logging.basicConfig(level=logging.INFO, handlers=[log])
     _check_outside()
     configuration = load(home)
     prepare(home)
+    if take_over:
+        check_format(Path(home.state) / "journal.sqlite")
+        step_down(home)
     with Occupation(home.state):
         try:
             leave_pointer(home, os.environ)

@@ -29,7 +29,7 @@ FAMILIES = {
     "approvals": ("approvals", "revoke"),
     "check": ("check",),
     "rules": ("rules",),
-    "running": ("status", "stop"),
+    "running": ("status", "restart", "stop"),
     "pausing": ("pause", "resume"),
     "prune": ("prune",),
     "supervise": ("supervise",),

@@ -1,7 +1,5 @@
-"""`status` and `stop`: the supervisor itself."""
+"""`status`, `restart` and `stop`: the supervisor itself."""
 
-import os
-import signal
 import sys
 import time
 
@@ -9,20 +7,23 @@ from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.home import Home
 from whisper_tui.model.text import visible
-from whisper_tui.supervisor.state_directory import is_occupied
 from whisper_tui.wire.asking import asking
-from whisper_tui.wire.rendezvous import connect, peer_process
-
-STOP_S = 60.0
-"""Seconds that a supervisor has to stop."""
+from whisper_tui.wire.rendezvous import replace
+from whisper_tui.wire.stepping_down import step_down
 
 
 def add(verbs: Verbs) -> None:
     """Declare the subcommands."""
     status = verbs.add("status", "show whether a supervisor runs, and what it has to do; never starts one", _status)
     status.add_argument("--json", action="store_true", help="print one object")
+    verbs.add(
+        "restart",
+        "hand over to a supervisor of this version; what runs goes on",
+        _restart,
+        details="The supervisor that runs steps down, and a new one takes over its calls, its waiting ones too. Agents "
+        "stay connected. Where none runs, one is started.",
+    )
     stop = verbs.add(
         "stop",
         "stop the supervisor",
@@ -52,35 +53,19 @@ def _status(options: Options) -> int:
 
 def _stop(options: Options) -> int:
     home = home_of(options)
-    try:
-        with asking(home, start=False) as supervisor:
-            pid = supervisor.greeting["pid"]
-            supervisor.ask("shutdown", end_runs=options.end_runs)
-            supervisor.until_closed()
-    except Unavailable:
-        if options.end_runs:
-            raise
-        pid = _stop_by_signal(home)
-    _wait_until_gone(home)
+    pid = step_down(home, end_runs=options.end_runs)
+    if pid is None:
+        raise Unavailable(f"no supervisor runs for {home.state}", hint="Any other whisper-tui command starts one")
     sys.stdout.write(f"Stopped the supervisor (pid {pid})\n")
     return 0
 
 
-def _stop_by_signal(home: Home) -> int:
-    """Stop a supervisor that does not understand us: of another version, or stuck. Returns its pid."""
-    connection = connect(home)
-    if connection is None:
-        raise Unavailable(f"no supervisor runs for {home.state}")
-    with connection:
-        pid, _ = peer_process(connection)
-    os.kill(pid, signal.SIGTERM)
-    return pid
-
-
-def _wait_until_gone(home: Home) -> None:
-    """Wait until its hold on the state directory ends, which it does with its process."""
-    deadline = time.monotonic() + STOP_S
-    while is_occupied(home.state):
-        if time.monotonic() > deadline:
-            raise Unavailable(f"the supervisor did not stop within {STOP_S:g} s", hint="Its log may say why")
-        time.sleep(0.02)
+def _restart(options: Options) -> int:
+    home = home_of(options)
+    replace(home)
+    with asking(home, start=False) as supervisor:
+        now = supervisor.greeting
+    sys.stdout.write(
+        f"whisper_tui {now['supervisor']} (pid {now['pid']}) supervises {home.state} now; what ran goes on\n"
+    )
+    return 0

@@ -3,9 +3,14 @@
 import json
 import os
 import sys
+import time
+from contextlib import ExitStack
 
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.home import Home
+from whisper_tui.supervisor.state_directory import prepare
+from whisper_tui.wire.rendezvous import PATIENCE_S, turn
 
 
 def add(verbs: Verbs) -> None:
@@ -17,6 +22,11 @@ def add(verbs: Verbs) -> None:
         details="SIGTERM and Ctrl-C stop it; commands go on under their keepers and are taken back at the next start.",
     )
     parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="take over from a supervisor that runs: it steps down, and what it runs goes on",
+    )
+    parser.add_argument(
         "--tell",
         type=int,
         metavar="FD",
@@ -25,12 +35,15 @@ def add(verbs: Verbs) -> None:
 
 
 def _supervise(options: Options) -> int:
+    home = home_of(options)
     starter = _Starter(options.tell)
     starter.detach()
     try:
         from whisper_tui.cli.compose import supervise
 
-        supervise(home_of(options), starter.ready)
+        if options.replace:
+            starter.take_turn(home)
+        supervise(home, starter.ready, take_over=options.replace)
     except WhisperError as error:
         starter.failed(error)
         raise
@@ -44,6 +57,7 @@ class _Starter:
 
     def __init__(self, fd: int | None) -> None:
         self._fd = fd
+        self._turn = ExitStack()
 
     def detach(self) -> None:
         """Become nobody's child, so that whoever ends the starter's processes does not find this one."""
@@ -54,8 +68,15 @@ class _Starter:
             os._exit(0)
         os.setsid()
 
+    def take_turn(self, home: Home) -> None:
+        """Let nobody else start one until this one is ready; a starter has seen to that already."""
+        if self._fd is None:
+            prepare(home)
+            self._turn.enter_context(turn(home, time.monotonic() + PATIENCE_S))
+
     def ready(self) -> None:
         """Say that the socket answers."""
+        self._turn.close()
         self._tell({"ready": True, "pid": os.getpid()})
 
     def failed(self, error: WhisperError) -> None:

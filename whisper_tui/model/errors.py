@@ -10,6 +10,7 @@ WhisperError
 │   └── InvalidRequest   the request itself is wrong
 ├── Unavailable          the supervisor or its storage cannot be used
 │   ├── AlreadyRunning   another supervisor has this state directory
+│   ├── OtherVersion     the program at the other end speaks another protocol
 │   ├── BadStateDirectory
 │   └── JournalFailed    a fact could not be written, so nothing was done
 ├── BadConfiguration     a file of the user's cannot be read
@@ -84,6 +85,12 @@ class AlreadyRunning(Unavailable):
     """Another supervisor has this state directory."""
 
     kind = "already_running"
+
+
+class OtherVersion(Unavailable):
+    """The supervisor and this program are of versions that do not understand each other."""
+
+    kind = "other_version"
 
 
 class BadStateDirectory(Unavailable):

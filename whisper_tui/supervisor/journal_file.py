@@ -1,6 +1,7 @@
 """The SQLite file of the journal: opened and brought up to date, and its troubles told in words."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from whisper_tui.model.errors import BadStateDirectory, JournalFailed, Unavailable
@@ -59,23 +60,26 @@ def open_file(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA temp_store = MEMORY")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > FORMAT:
-            raise BadStateDirectory(
-                f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
-                hint="Install the newer version again, or give this one another directory with --home",
-            )
+        _check_format(db, path)
         columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
         if columns and "link" not in columns:
             _add_links(db)
         db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
         db.execute(f"PRAGMA busy_timeout = {1000 * BUSY_S:.0f}")
     except (sqlite3.Error, OSError) as error:
-        raise BadStateDirectory(
-            f"the journal {path} cannot be opened: {error}",
-            hint=f"{_advice(error)}, or give another directory with --home",
-        ) from error
+        raise _not_opened(path, error) from error
     return db
+
+
+def check_format(path: Path) -> None:
+    """Raises `BadStateDirectory` for a journal that this program cannot go on with; changes nothing."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=OPENING_S)) as db:
+            _check_format(db, path)
+    except sqlite3.Error as error:
+        raise _not_opened(path, error) from error
 
 
 def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
@@ -87,6 +91,20 @@ def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
 def not_read(path: Path, error: sqlite3.Error) -> Unavailable:
     """What whoever wanted to read is told."""
     return Unavailable(f"the journal {path} cannot be read: {error}", hint=f"{_advice(error)}, then try again")
+
+
+def _check_format(db: sqlite3.Connection, path: Path) -> None:
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise BadStateDirectory(
+            f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
+            hint="Install the newer version again, or give this one another directory with --home",
+        )
+
+
+def _not_opened(path: Path, error: Exception) -> BadStateDirectory:
+    message = f"the journal {path} cannot be opened: {error}"
+    return BadStateDirectory(message, hint=f"{_advice(error)}, or give another directory with --home")
 
 
 def _advice(error: Exception) -> str:

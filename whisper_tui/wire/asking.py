@@ -4,12 +4,13 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError, error_from
 from whisper_tui.model.home import Home
-from whisper_tui.wire.protocol import LONGEST_REQUEST, VERSION
+from whisper_tui.wire.protocol import LONGEST_REQUEST
 from whisper_tui.wire.rendezvous import connect, reach
+from whisper_tui.wire.versions import check_greeting, hello
 
 ANSWER_S = 60.0
 """Seconds in which an answer has to come."""
@@ -19,12 +20,17 @@ class Asking:
     """One connection; one question at a time. Values are plain JSON in the shape of the model."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Say hello. Raises `Unavailable`."""
+        """Say hello. Raises `Unavailable`; `OtherVersion` where nothing can be asked."""
         connection.settimeout(ANSWER_S)
         self._connection = connection
         self._lines = connection.makefile("rb")
         self._last_id = 0
-        self.greeting = self._exchange({"door": "port", "version": VERSION})
+        try:
+            self.greeting = self._exchange(hello())
+            check_greeting(self.greeting)
+        except WhisperError:
+            self.close()
+            raise
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """The answer to one question. Raises what the supervisor raised, or `Unavailable`."""
@@ -38,6 +44,12 @@ class Asking:
                 pass
         except OSError:
             return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the connection."""
@@ -83,12 +95,5 @@ def asking(home: Home, *, start: bool = True) -> Iterator[Asking]:
     connection = reach(home) if start else connect(home)
     if connection is None:
         raise Unavailable(f"no supervisor runs for {home.state}", hint="Any other whisper-tui command starts one")
-    try:
-        questions = Asking(connection)
-    except WhisperError:
-        connection.close()
-        raise
-    try:
+    with Asking(connection) as questions:
         yield questions
-    finally:
-        questions.close()

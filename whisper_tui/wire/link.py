@@ -8,10 +8,11 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
+from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError
 from whisper_tui.wire.codec import error_in, line_of, request_line
 from whisper_tui.wire.operations import OPERATIONS, Operation, explain
-from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST, VERSION
+from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST
+from whisper_tui.wire.versions import HAND_OVER, check_greeting, hello
 
 GREETING_S = 30.0
 """Seconds in which the supervisor has to answer a hello."""
@@ -124,7 +125,7 @@ async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.Strea
     connection.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=connection, limit=limit)
     try:
-        writer.write(line_of({"door": "port", "version": VERSION}))
+        writer.write(line_of(hello()))
         async with asyncio.timeout(GREETING_S):
             _check_greeting(await reader.readline())
     except TimeoutError:
@@ -146,8 +147,7 @@ def _check_greeting(line: bytes) -> None:
     error = error_in(greeting)
     if error is not None:
         raise error
-    if greeting.get("version") != VERSION:
-        raise Unavailable(f"the supervisor speaks version {greeting.get('version')!r} of the protocol, not {VERSION}")
+    check_greeting(greeting)
 
 
 def _gone() -> WhisperError:
@@ -170,8 +170,8 @@ def _value(operation: Operation, line: bytes) -> Any:
     try:
         answer: Any = operation.answer.model_validate_json(line)
     except ValidationError as error:
-        return Unavailable(
+        return OtherVersion(
             f"the supervisor's answer to {operation.name!r} cannot be read: {explain(error)}",
-            hint="It may be of another version: run whisper-tui stop, then try again",
+            hint=f"It may be of another version. {HAND_OVER}",
         )
     return answer.item if operation.streams else answer.ok

@@ -2,20 +2,19 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from whisper_tui import __version__
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.wire.codec import answer_line, error_line, line_of
 from whisper_tui.wire.operations import Arguments, BadLine, Cancel, Operation, parse_line
 from whisper_tui.wire.picture import Picture
-from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST, VERSION
+from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST
 from whisper_tui.wire.refusals import Refusals
 from whisper_tui.wire.rows import Rows
+from whisper_tui.wire.versions import greeting
 from whisper_tui.wire.visitor import Visitor
 
 MOST_IN_FLIGHT = 10_000
@@ -53,10 +52,10 @@ class PortDoor:
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection until it ends."""
-        _check_version(hello)
+        answer = greeting(hello)
         visitor = Visitor(writer.get_extra_info("socket"), self._picture, self._refusals)
         await visitor.looked_at()
-        writer.write(line_of({"ok": True, "version": VERSION, "supervisor": __version__, "pid": os.getpid()}))
+        writer.write(line_of(answer))
         connection = _Connection(self._supervision, self._rows, visitor, writer)
         try:
             await connection.read(reader)
@@ -203,12 +202,3 @@ def _stopping() -> WhisperError:
         "the connection to the supervisor was lost: it is stopping",
         hint="What runs goes on; any whisper-tui command brings the supervisor back",
     )
-
-
-def _check_version(hello: dict[str, Any]) -> None:
-    if hello.get("version") != VERSION:
-        raise Unavailable(
-            f"this client speaks version {hello.get('version')!r} of the protocol and the supervisor "
-            f"(whisper_tui {__version__}, pid {os.getpid()}) speaks version {VERSION}",
-            hint="Run whisper-tui stop, and the next command starts a supervisor of its own version; commands go on",
-        )

@@ -1,7 +1,10 @@
 """What both ends of the socket must agree on before anything else. Standard library only."""
 
 VERSION = 1
-"""Of the lines on the wire and of the values in them; both ends must have the same."""
+"""Of the lines on the wire and of the values in them: the newest that this program speaks."""
+
+OLDEST = 1
+"""The oldest that it still speaks."""
 
 SOCKET = "supervisor.sock"
 """Name of the socket in the runtime directory."""

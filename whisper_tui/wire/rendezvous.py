@@ -24,6 +24,9 @@ PATIENCE_S = 60.0
 LOG = "supervisor.log"
 """Name of the file in the state directory that takes what the supervisor has to say."""
 
+START_LOCK = "start.lock"
+"""Name of the file in the runtime directory that whoever starts a supervisor holds locked."""
+
 INSIDE = "WHISPER_TUI_CALL_ID"
 """Set in the environment of every supervised command."""
 
@@ -80,17 +83,14 @@ def reach(home: Home, *, patience_s: float = PATIENCE_S) -> socket.socket:
     connection = connect(home)
     if connection is not None:
         return connection
-    if os.environ.get(INSIDE):
-        raise NotAllowed(
-            f"no supervisor runs for {home.state}, and a supervised command may not start one",
-            hint="Start whisper-tui outside",
-        )
+    _check_outside(home)
     prepare(home)
     while True:
-        with _turn(home, deadline):
+        with turn(home, deadline):
             connection = connect(home)
             if connection is None:
-                _start(home, deadline)
+                with suppress(AlreadyRunning):  # another one's being there is as good
+                    _start(home, deadline)
                 connection = connect(home)
         if connection is not None:
             return connection
@@ -98,9 +98,24 @@ def reach(home: Home, *, patience_s: float = PATIENCE_S) -> socket.socket:
         time.sleep(_POLL_S)
 
 
+def replace(home: Home, *, patience_s: float = PATIENCE_S) -> None:
+    """Have a supervisor of this program's version take over from the one that runs, or start one. What runs goes on.
+
+    Nobody else starts one meanwhile. Raises `WhisperError`.
+    """
+    deadline = time.monotonic() + patience_s
+    _check_outside(home)
+    prepare(home)
+    with turn(home, deadline):
+        _start(home, deadline, "--replace")
+
+
 def was_stopped(home: Home) -> bool:
-    """Whether a supervisor that is gone went in order; one that crashed has left its socket behind."""
-    return not (Path(home.runtime) / SOCKET).exists()
+    """Whether a supervisor that is gone went in order, and nobody is starting another one.
+
+    One that crashed has left its socket behind; one that another takes over from goes while that one is being started.
+    """
+    return not _is_starting(home) and not (Path(home.runtime) / SOCKET).exists()
 
 
 def choice_of(home: Home) -> list[str]:
@@ -131,10 +146,18 @@ def _check_owner(connection: socket.socket, home: Home) -> None:
         )
 
 
+def _check_outside(home: Home) -> None:
+    if os.environ.get(INSIDE):
+        raise NotAllowed(
+            f"no supervisor was started for {home.state}: a supervised command may not do that",
+            hint="Start whisper-tui outside",
+        )
+
+
 @contextmanager
-def _turn(home: Home, deadline: float) -> Iterator[None]:
-    """Only one starter at a time."""
-    lock = os.open(home.runtime / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def turn(home: Home, deadline: float) -> Iterator[None]:
+    """Only one starter at a time. `deadline`: monotonic seconds. Raises `Unavailable`."""
+    lock = os.open(home.runtime / START_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
             try:
@@ -142,12 +165,26 @@ def _turn(home: Home, deadline: float) -> Iterator[None]:
                 break
             except OSError as error:
                 if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-                    raise Unavailable(f"{home.runtime}/start.lock cannot be locked: {error.strerror}") from error
+                    raise Unavailable(f"{home.runtime}/{START_LOCK} cannot be locked: {error.strerror}") from error
             _check_time(home, deadline)
             time.sleep(_POLL_S)
         yield
     finally:
         os.close(lock)
+
+
+def _is_starting(home: Home) -> bool:
+    try:
+        lock = os.open(home.runtime / START_LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _check_time(home: Home, deadline: float) -> None:
@@ -158,8 +195,8 @@ def _check_time(home: Home, deadline: float) -> None:
         )
 
 
-def _start(home: Home, deadline: float) -> None:
-    """Start a supervisor and wait for its word that it is ready; another one's being there is as good."""
+def _start(home: Home, deadline: float, *options: str) -> None:
+    """Start a supervisor and wait for its word that it is ready. Raises `WhisperError`."""
     import subprocess
 
     log_path = Path(home.state) / LOG
@@ -168,7 +205,7 @@ def _start(home: Home, deadline: float) -> None:
         began = log.tell()
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "whisper_tui", "supervise", *choice_of(home), "--tell", str(tell)],
+                [sys.executable, "-m", "whisper_tui", "supervise", *choice_of(home), *options, "--tell", str(tell)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -185,9 +222,7 @@ def _start(home: Home, deadline: float) -> None:
         if answer.get("ready"):
             return
         why = answer.get("error") or _last_words(log_path, began)
-    problem = error_from(why["kind"], why["message"], why["hint"])
-    if not isinstance(problem, AlreadyRunning):
-        raise problem
+    raise error_from(why["kind"], why["message"], why["hint"])
 
 
 def _open_log(path: Path) -> BinaryIO:

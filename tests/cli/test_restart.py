@@ -1,0 +1,80 @@
+"""Handing over to a supervisor of another version, as people do it: nothing is lost, and nothing runs twice."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tests.outside import outside_only
+from whisper_tui.wire.rendezvous import connect, peer_process
+
+pytestmark = outside_only
+
+OLDER = """
+import sys
+from whisper_tui.wire import protocol
+protocol.VERSION = protocol.OLDEST = 0
+from whisper_tui.cli import main
+sys.exit(main(["supervise", "--home", sys.argv[1]]))
+"""
+"""A supervisor that speaks an older protocol than everybody else here."""
+RUN = "echo {0} >> ran; echo begun {0}; while [ ! -e go ]; do sleep 0.05; done; echo ended {0}"
+
+
+def pid_of(instance) -> int:
+    connection = connect(instance.home)
+    assert connection is not None
+    with connection:
+        return peer_process(connection)[0]
+
+
+def lines(instance) -> list[str]:
+    ran = instance.workspace / "ran"
+    return ran.read_text().splitlines() if ran.exists() else []
+
+
+def test_what_runs_goes_on_and_what_waits_waits_on_while_another_supervisor_takes_over(instance):
+    first = instance.call("run_shell_command", command=RUN.format("one"))
+    assert instance.run("approve", "1").returncode == 0
+    instance.until(lambda: lines(instance) == ["one"])
+    second = instance.call("run_shell_command", command=RUN.format("two"))
+    before = pid_of(instance)
+    handed_over = instance.run("restart")
+    assert (handed_over.returncode, handed_over.stderr) == (0, "")
+    assert pid_of(instance) != before and f"pid {pid_of(instance)}" in handed_over.stdout
+    assert instance.run("approve", "2").returncode == 0
+    instance.until(lambda: lines(instance) == ["one", "two"])
+    (instance.workspace / "go").touch()
+    for process, name in ((first, "one"), (second, "two")):
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, f"begun {name}" in out, f"ended {name}" in out, err) == (0, True, True, "")
+    assert lines(instance) == ["one", "two"]
+
+
+@pytest.mark.parametrize("words", [("restart",), ("supervise", "--replace")], ids=" ".join)
+def test_a_supervisor_that_is_not_understood_steps_down_for_one_that_is(instance, words):
+    older = subprocess.Popen([sys.executable, "-c", OLDER, str(instance.root)], stderr=subprocess.PIPE, text=True)
+    instance.until(lambda: connect(instance.home))
+    refused = instance.run("list")
+    assert refused.returncode == 3 and "whisper-tui restart" in refused.stderr
+    assert f"pid {older.pid}) speaks version 0" in refused.stderr
+    instance.start(*words)
+    assert older.wait(60) == 0 and older.stderr is not None
+    older.stderr.close()
+    assert instance.until(lambda: instance.run("status").returncode == 0)
+    assert pid_of(instance) != older.pid
+
+
+def test_a_supervisor_goes_on_where_this_program_could_not_take_its_place(instance):
+    assert instance.run("restart").returncode == 0
+    before = pid_of(instance)
+    with sqlite3.connect(instance.root / "state" / "journal.sqlite") as journal:
+        journal.execute("PRAGMA user_version = 99")
+    refused = instance.run("restart")
+    assert refused.returncode == 3 and "of a newer whisper_tui" in refused.stderr
+    assert pid_of(instance) == before
+    (instance.root / "config" / "config.toml").write_text("[supervisor]\nworker = 1\n")
+    assert "'worker'" in instance.run("restart").stderr
+    assert pid_of(instance) == before and os.path.exists(f"/proc/{before}")

@@ -1,0 +1,108 @@
+"""Programs and supervisors of different versions: they agree on a protocol, or say plainly that they cannot."""
+
+import fcntl
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.wire.conftest import Raw
+from whisper_tui.model.errors import OtherVersion
+from whisper_tui.wire.asking import asking
+from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.protocol import OLDEST, SOCKET, VERSION
+from whisper_tui.wire.rendezvous import START_LOCK, was_stopped
+from whisper_tui.wire.versions import greeting, hello
+
+
+def test_both_ends_of_one_version_agree():
+    assert greeting(hello())["version"] == VERSION
+
+
+def test_a_newer_program_that_still_speaks_this_version_is_answered_in_it():
+    assert greeting({"version": VERSION + 3, "oldest": OLDEST})["version"] == VERSION
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ({"version": VERSION + 2, "oldest": VERSION + 1, "program": "9.1"}, "Run whisper-tui restart"),
+        ({"version": OLDEST - 1}, "Start it again as it is installed now"),
+        ({"version": "two"}, "Start it again"),
+        ({}, "Start it again"),
+    ],
+)
+def test_a_program_that_cannot_be_understood_is_told_both_versions_and_what_to_do(said, advice):
+    with pytest.raises(OtherVersion, match=r"whisper_tui .*, pid") as refused:
+        greeting(said)
+    assert repr(said.get("version")) in refused.value.message and advice in refused.value.hint
+    assert str(said.get("program", "")) in refused.value.message
+
+
+async def test_an_older_program_is_refused_in_words_at_the_socket(server, home):
+    raw = await Raw.open(home, hello=False)
+    answer = await raw.say({"door": "port", "version": OLDEST - 1})
+    assert answer["error"]["kind"] == "other_version" and "what runs goes on" in answer["error"]["hint"]
+    assert await raw.is_closed()
+
+
+@pytest.fixture
+def answered(home) -> Iterator[Callable[[object], None]]:
+    """A supervisor of another version, as far as its first line goes."""
+    Path(home.runtime).mkdir()
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(Path(home.runtime) / SOCKET))
+    listening.listen()
+    threads: list[threading.Thread] = []
+
+    def serve(answer: object) -> None:
+        def run() -> None:
+            connection, _ = listening.accept()
+            with connection, connection.makefile("rb") as lines:
+                lines.readline()
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+                lines.readline()
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+
+    yield serve
+    for thread in threads:
+        thread.join(30)
+    listening.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": {"kind": "other_version", "message": "no", "hint": "Run whisper-tui restart"}},
+        {"ok": True, "version": VERSION + 1, "supervisor": "9.1", "pid": 7},
+        {"ok": True, "version": OLDEST - 1, "supervisor": "0.0", "pid": 7},
+    ],
+)
+class TestASupervisorOfAnotherVersion:
+    def test_commands_say_how_to_hand_over(self, home, answered, answer):
+        answered(answer)
+        with pytest.raises(OtherVersion) as refused, asking(home, start=False):
+            pass
+        assert "whisper-tui restart" in refused.value.hint
+
+    async def test_the_cockpits_client_says_how_to_hand_over(self, home, answered, answer):
+        answered(answer)
+        with pytest.raises(OtherVersion) as refused:
+            await RemoteSupervision.connect(home, start=False)
+        assert "whisper-tui restart" in refused.value.hint
+
+
+def test_a_supervisor_from_which_another_takes_over_was_not_stopped(home):
+    Path(home.runtime).mkdir()
+    assert was_stopped(home)
+    lock = os.open(Path(home.runtime) / START_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    assert not was_stopped(home)
+    os.close(lock)
+    assert was_stopped(home)
