@@ -1,0 +1,1 @@
+"""Text of agents, made to act or to hide, through everything that shows it."""

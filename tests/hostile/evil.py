@@ -1,0 +1,154 @@
+"""A stage on which an agent writes one text into everything that it may fill in."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.tui.scenes import ME, Play
+from whisper_tui.demo.cast import StageClock
+from whisper_tui.demo.stage import Stage
+from whisper_tui.model.call import CallRequest, ClientInfo, Session
+from whisper_tui.model.command import Argv, Command, CommandSpec, Function, Shell
+from whisper_tui.model.decision import Approve, Decider, Grant, PrefixScope
+from whisper_tui.model.ending import Ending, FailedToStart, Lost, Withdrawn
+from whisper_tui.model.event import (
+    AgentGaveUp,
+    Decided,
+    Finished,
+    Granted,
+    SessionDescribed,
+    SessionOpened,
+    SessionSaid,
+)
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.tui.rule_book import Judgement, RuleList, ShownRule
+
+
+@dataclass
+class Evil:
+    """Plays an agent that fills in `text`, whatever it is asked for."""
+
+    text: str
+    play: Play = field(init=False)
+    session: Session = field(init=False)
+
+    def __post_init__(self) -> None:
+        clock = StageClock()
+        self.play = Play(Stage(clock), clock)
+        text = self.text
+        client = ClientInfo(name=f"client {text}", version=f"v {text}", model=f"model {text}")
+        self.session = Session(
+            id="s1", name=f"name {text}", root=f"/root {text}", client=client, hears=True, opened_at=clock()
+        )
+        self.play.stage.happen(
+            SessionOpened(at=clock(), session=self.session),
+            SessionDescribed(at=clock(), session_id="s1", client=client),
+        )
+
+    def ask(self, command: Command | None = None, description: str | None = None) -> str:
+        """Ask for a command, by all the texts that there are beside it."""
+        text = self.text
+        command = command if command is not None else Shell(text=f"run {text}")
+        spec = CommandSpec(command=command, cwd=f"/cwd {text}", environment={f"N{text}": f"value {text}"})
+        request = CallRequest(
+            session_id="s1",
+            tool=f"tool {text}",
+            arguments={text: text},
+            spec=spec,
+            description=description if description is not None else f"says {text}",
+            asker=f"asker {text}",
+        )
+        return self.play.stage.ask(request, self.verdict(), self.resolved())
+
+    def ask_in_every_form(self) -> list[str]:
+        """The same as an argv, for a shell, and as a tool of the agent's own."""
+        text = self.text
+        return [
+            self.ask(Argv(program=f"program {text}", args=(text, "end"))),
+            self.ask(Shell(text=f"run {text}")),
+            self.ask(Function(tool=f"function {text}", arguments={f"key {text}": [f"argument {text}"]})),
+        ]
+
+    def verdict(self) -> Verdict:
+        """What the policy repeats of it."""
+        risk = Risk(id="destructive", sentence=f"risk {self.text}", span=(2, 5))
+        return Verdict(kind="ask", reason=f"reason {self.text}", rule=f"rule {self.text}", risks=(risk,))
+
+    def resolved(self) -> Resolved:
+        """What the system says of it."""
+        text = self.text
+        meaning = Meaning(
+            words=(f"word {text}", None),
+            program=f"/bin {text}",
+            through=(f"wrapper {text}",),
+            expanded=(f"files {text}",),
+            unknown=f"unknown {text}",
+        )
+        return Resolved(
+            program=f"/usr/bin/{text}",
+            cwd=f"/real {text}",
+            problem=f"problem {text}",
+            commands=(meaning,),
+            variables={f"V{text}": f"variable {text}"},
+        )
+
+    def run(self, call_id: str, output: str = "") -> None:
+        """Let it run, print, and leave something behind."""
+        play = self.play
+        play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=self.somebody()))
+        play.stage.start(call_id)
+        play.stage.write(call_id, output.encode("utf-8", "surrogatepass"))
+        play.stage.write(call_id, output.encode("utf-8", "surrogatepass"), "err")
+        play.stage.leave_behind(call_id, f"behind {self.text}")
+        play.stage.happen(AgentGaveUp(at=play.clock(), call_id=call_id, why=f"gave up {self.text}"))
+
+    def endings(self) -> list[str]:
+        """Calls that ended in every way that has words in it."""
+        text, stage = self.text, self.play.stage
+        endings: tuple[Ending, ...] = (
+            FailedToStart(problem="program_not_found", subject=text, message=f"failed {text}"),
+            Withdrawn(why=f"withdrawn {text}"),
+            Lost(why=f"lost {text}"),
+            {"kind": "denied", "by": self.somebody(), "reason": f"denied {text}"},
+        )
+        ids = [self.ask() for _ in endings]
+        for call_id, ending in zip(ids, endings, strict=True):
+            stage.happen(Finished(at=self.play.clock(), call_id=call_id, ending=ending))
+        return ids
+
+    def talk(self) -> None:
+        """Say it, in somebody else's name, too."""
+        at, stage = self.play.clock(), self.play.stage
+        stage.happen(SessionSaid(at=at, session_id="s1", text=f"said {self.text}", by=self.somebody("agent")))
+        stage.happen(SessionSaid(at=at, session_id="s1", text=f"asked {self.text}", by=self.somebody()))
+
+    def remember(self) -> None:
+        """A human has approved it for the session."""
+        spec = CommandSpec(command=Shell(text=f"run {self.text}"), cwd=f"/cwd {self.text}")
+        scope = PrefixScope(words=(f"word {self.text}",), directory=f"/dir {self.text}")
+        grant = Grant(
+            id="g1", session_id="s1", spec=spec, from_call="1", granted_at=self.play.clock(), by=ME, scope=scope
+        )
+        self.play.stage.happen(Granted(at=self.play.clock(), grant=grant))
+
+    def somebody(self, surface: str = "library") -> Decider:
+        """Who decides, as they call themselves."""
+        return Decider(surface=surface, who=f"who {self.text}")
+
+
+@dataclass
+class EvilBook:
+    """Rules that an agent has written into its project."""
+
+    evil: Evil
+    path: Path = Path("rules.toml")
+
+    def rules(self) -> RuleList:
+        text = self.evil.text
+        rule = ShownRule("ask", f"rule {text}", f"subject {text}", f"where {text}", f"because {text}", removable=True)
+        return RuleList(rules=(rule,), broken=f"broken {text}")
+
+    def judge(self, text: str, directory: str) -> Judgement:
+        return Judgement(self.evil.verdict(), self.evil.resolved())
+
+    def remove(self, name: str) -> None:
+        raise AssertionError("nobody removes anything here")
