@@ -144,6 +144,42 @@ async def test_a_rare_call_is_found_far_back_and_says_how_far_it_looked():
         await seat.sees("looked at 2,001 back to")
 
 
+async def test_words_are_looked_for_a_window_at_a_time_and_it_says_how_far_back_it_looked(monkeypatch):
+    monkeypatch.setattr("whisper_tui.tui.history.past_calls.WINDOW", 50)
+    play = begin()
+    ask(play, "needle", "first")
+    for number in range(220):
+        ask(play, "echo", str(number))
+    ask(play, "needle", "last")
+    past = PastCalls(play.stage, Filters(text="needle"), me="me", clock=play.clock)
+    seen = [(past.looked_at, [call.id for call in past.found]) async for _ in past.more(10)]
+    assert seen == [*((50 * turn, ["222"]) for turn in (1, 2, 3, 4)), (222, ["222", "1"])]
+    assert past.ended
+
+
+async def test_a_search_for_words_stops_where_the_period_begins(monkeypatch):
+    monkeypatch.setattr("whisper_tui.tui.history.past_calls.WINDOW", 50)
+    play = begin()
+    for number in range(300):
+        ask(play, "echo", str(number))
+    play.clock.advance(2 * 3600)
+    for number in range(60):
+        ask(play, "true", str(number))
+    past = PastCalls(play.stage, Filters(text="echo", period="last hour"), me="me", clock=play.clock)
+    seen = [past.looked_at async for _ in past.more(10)]
+    assert (past.found, past.ended, seen) == ([], True, [50, 100])
+
+
+async def test_a_page_that_is_full_is_gone_on_from_its_last_call():
+    play = begin()
+    for number in range(25):
+        ask(play, "echo", str(number))
+    past = PastCalls(play.stage, Filters(text="echo"), me="me", clock=play.clock, page=10)
+    seen = [(past.looked_at, len(past.found)) async for _ in past.more(100)]
+    assert seen == [(10, 10), (20, 20), (25, 25)]
+    assert [call.id for call in past.found] == [str(number) for number in range(25, 0, -1)]
+
+
 async def test_a_time_is_found_in_a_few_questions():
     play = begin()
     for _ in range(1000):

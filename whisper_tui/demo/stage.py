@@ -331,6 +331,8 @@ def _matches(record: CallRecord, query: HistoryQuery) -> bool:
         return False
     if query.before is not None and int(record.id) >= int(query.before):
         return False
+    if query.after is not None and int(record.id) <= int(query.after):
+        return False
     if query.open_only and not record.is_open:
         return False
     words = f"{record.call.tool} {record.call.description} {' '.join(record.spec.command.words())}"

@@ -33,6 +33,8 @@ class HistoryQuery(Value):
     limit: Page = 50
     before: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
     """Only calls with a smaller id than this."""
+    after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
+    """Only calls with a greater id than this: how far a search for words goes back at once."""
     session_id: str | None = None
     text: str = ""
     """Only calls whose command, description or tool holds this text. Empty: any."""
@@ -55,6 +57,8 @@ class SupervisorStatus(Value):
     paused_since: float | None = None
     """Seconds since the epoch. None: nothing is held still."""
     paused_by: Decider | None = None
+    problem: str | None = None
+    """What keeps it from working, and what to do about that. None: nothing."""
 
 
 class Pruned(Value):

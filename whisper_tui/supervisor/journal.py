@@ -30,6 +30,7 @@ from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.value import Value
 from whisper_tui.supervisor.chain import START, link
 from whisper_tui.supervisor.journal_file import not_read, not_written, open_file
+from whisper_tui.supervisor.journal_search import find_beside, statement
 from whisper_tui.supervisor.search_text import search_text
 
 LARGEST_BATCH = 8 * 1024 * 1024
@@ -141,21 +142,13 @@ class Journal:
         return {f"s{number}" for number in range(first, self.last_session + 1)}
 
     def find(self, query: HistoryQuery) -> list[str]:
-        """Ids of the calls that match, newest first."""
-        conditions, values = ["1"], list[object]()
-        if query.before is not None:
-            conditions.append("id < ?")
-            values.append(int(query.before))
-        if query.session_id is not None:
-            conditions.append("session_id = ?")
-            values.append(query.session_id)
-        if query.open_only:
-            conditions.append("open = 1")
-        if query.text:
-            conditions.append("instr(words, ?)")
-            values.append(query.text.casefold())
-        sql = f"SELECT id FROM calls WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"  # noqa: S608
-        return [str(row[0]) for row in self._rows(sql, *values, query.limit)]
+        """Ids of the calls that match, newest first. With words it may take long: see `find_beside`."""
+        sql, values = statement(query)
+        return [str(row[0]) for row in self._rows(sql, *values)]
+
+    async def find_beside(self, query: HistoryQuery) -> list[str]:
+        """The same, while everything else goes on."""
+        return await find_beside(self._path, query)
 
     def close(self) -> None:
         """Write everything back and let go of the file."""

@@ -20,6 +20,9 @@ from whisper_tui.supervisor.executor import Executor, RunKey
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.settings import SupervisorSettings
 
+READ_AT_ONCE = 25
+"""Calls of the past that are read before somebody else gets a turn."""
+
 
 class Looking:
     """Answers from the ledger and from the files of the runs."""
@@ -78,7 +81,14 @@ class Looking:
 
     async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
         """Calls that match, newest first."""
-        return tuple(self._ledger.call(call_id) for call_id in self._ledger.journal.find(query))
+        journal = self._ledger.journal
+        found = await journal.find_beside(query) if query.text else journal.find(query)
+        records: list[CallRecord] = []
+        for number, call_id in enumerate(found, start=1):
+            records.append(self._ledger.call(call_id))
+            if number % READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return tuple(records)
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
         """The remembered approvals that hold."""
@@ -113,6 +123,7 @@ class Looking:
             home=str(self._home.state),
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
+            problem=self._ledger.trouble,
         )
 
 

@@ -41,11 +41,16 @@ class Filters:
         """Whether there is any call that is not looked for."""
         return self != Filters()
 
-    def query(self, limit: int, before: str | None) -> HistoryQuery:
+    def query(self, limit: int, before: str | None, after: str | None = None) -> HistoryQuery:
         """What of it the journal can tell."""
-        open_only = self.ending == "still open"
-        text = self.text.strip()
-        return HistoryQuery(limit=limit, before=before, session_id=self.session_id, text=text, open_only=open_only)
+        return HistoryQuery(
+            limit=limit,
+            before=before,
+            after=after,
+            session_id=self.session_id,
+            text=self.text.strip(),
+            open_only=self.ending == "still open",
+        )
 
     def since(self, now: float) -> float | None:
         """When the oldest call came that is looked for, in seconds since the epoch. None: there is no such limit."""

@@ -12,6 +12,8 @@ from whisper_tui.tui.spans import Line, Span
 
 PAGE = 100
 """Calls asked for at once."""
+WINDOW = 25_000
+"""Calls that are searched for words at once: few enough that the answer comes before anybody waits for it."""
 AHEAD = 100
 """Calls that match, fetched beyond those that are looked at."""
 
@@ -69,28 +71,56 @@ class PastCalls:
         if self._until is not None and self._before is None:
             self._before = await first_at_or_after(self._supervision, self._until)
         while not self.ended and len(self.found) < wanted:
-            page = await self._supervision.history(self.filters.query(self._page, self._before))
-            self._take(page)
+            if self.filters.text.strip():
+                await self._search()
+            else:
+                page = await self._supervision.history(self.filters.query(self._page, self._before))
+                self.looked_at += self._take(page)
+                self.ended = self.ended or len(page) < self._page
             yield
 
-    def _take(self, page: tuple[CallRecord, ...]) -> None:
+    async def _search(self) -> None:
+        """Look for words in a window of calls, and go on below it, or below the last of a full page."""
+        before = int(self._before) if self._before is not None else await _beyond_newest(self._supervision)
+        after = max(0, before - 1 - WINDOW)
+        page = await self._supervision.history(self.filters.query(self._page, str(before), str(after)))
+        self._take(page)
+        if len(page) < self._page:
+            self._before = str(after + 1)
+            await self._reach_back(after)
+        self.looked_at += before - int(self._before or before)
+
+    async def _reach_back(self, after: int) -> None:
+        """Everything above this call was looked at: how old that is, and whether anything is left."""
+        older = await self._supervision.history(HistoryQuery(limit=1, before=str(after + 1)))
+        if not older:
+            self.ended = True
+            return
+        self.back_to = older[0].call.submitted_at
+        self.ended = self.ended or (self._since is not None and self.back_to < self._since)
+
+    def _take(self, page: tuple[CallRecord, ...]) -> int:
+        """Keep what matches; returns how many were looked at until one was too old."""
         now = self._clock()
-        self.ended = len(page) < self._page
-        for record in page:
+        for number, record in enumerate(page):
             if self._since is not None and record.call.submitted_at < self._since:
                 self.ended = True
-                return
-            self.looked_at += 1
+                return number
             self.back_to = record.call.submitted_at
             self._before = record.id
             if self.filters.matches(record, self._me):
                 self.found.append(past_call(record, now))
+        return len(page)
+
+
+async def _beyond_newest(supervision: Supervision) -> int:
+    newest = await supervision.history(HistoryQuery(limit=1))
+    return int(newest[0].id) + 1 if newest else 1
 
 
 async def first_at_or_after(supervision: Supervision, at: float) -> str:
     """The smallest id from which on calls came at that time or later; ids grow as time does."""
-    newest = await supervision.history(HistoryQuery(limit=1))
-    low, high = 0, int(newest[0].id) + 1 if newest else 1
+    low, high = 0, await _beyond_newest(supervision)
     while low < high:
         middle = (low + high) // 2
         below = await supervision.history(HistoryQuery(limit=1, before=str(middle + 1)))
