@@ -4,24 +4,17 @@ Keys go in and frames come out through a pseudo-terminal, so what is measured is
 byte of the key to the bytes that show its effect.
 """
 
-import fcntl
 import os
-import pty
-import select
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 from pathlib import Path
 
-import psutil
+from terminal import Terminal
 
 APP = Path(__file__).with_name("_cockpit_app.py")
 ROUNDS = 40
-PATIENCE_S = 60
 LINE = b"\x1b[32mok\x1b[0m  module.%08d compiled in \x1b[33m%03d ms\x1b[0m, nothing to report about it\n"
 WRITER = """
 import sys, time
@@ -37,61 +30,9 @@ with open(path, "ab", buffering=0) as file:
 """
 
 
-class Terminal:
-    """A cockpit on a pseudo-terminal of 120 by 40."""
-
-    def __init__(self, file: Path, waiting: int = 0) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        started = time.perf_counter()
-        self.process = subprocess.Popen(
-            [sys.executable, APP, file, str(waiting)], stdin=slave, stdout=slave, stderr=slave, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(slave)
-        self.wait_for(b"whisper_tui")
-        self.opened_s = time.perf_counter() - started
-
-    def key(self, key: bytes, effect: bytes) -> float:
-        """Milliseconds from a key to its effect on the terminal."""
-        self.drain()
-        started = time.perf_counter()
-        os.write(self._master, key)
-        self.wait_for(effect)
-        return (time.perf_counter() - started) * 1000
-
-    def wait_for(self, effect: bytes) -> None:
-        """Read until these bytes have come."""
-        seen = b""
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            if select.select([self._master], [], [], 0.5)[0]:
-                seen = seen[-4096:] + os.read(self._master, 65536)
-                if effect in seen:
-                    return
-        raise TimeoutError(f"{effect!r} did not appear on the terminal")
-
-    def drain(self, seconds: float = 0.08) -> None:
-        """Throw away what was drawn before."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if select.select([self._master], [], [], 0.01)[0]:
-                os.read(self._master, 65536)
-
-    def peak_mb(self) -> float:
-        """The most memory that it has had resident."""
-        status = Path(f"/proc/{self.process.pid}/status")
-        if not status.exists():
-            return psutil.Process(self.process.pid).memory_info().rss / 1e6
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024 / 1e6
-
-    def close(self) -> None:
-        """End it."""
-        self.process.kill()
-        self.process.wait()
-        os.close(self._master)
+def cockpit(file: Path, waiting: int = 0) -> Terminal:
+    """A cockpit that shows a file as the output of a call, and so many calls that wait."""
+    return Terminal([sys.executable, str(APP), str(file), str(waiting)], b"whisper_tui")
 
 
 def hold_and_follow(terminal: Terminal) -> list[float]:
@@ -114,7 +55,7 @@ def flood(folder: Path, rate: float) -> tuple[list[float], float]:
     """Latencies while a file grows by so many bytes a second, and the peak of memory."""
     file = folder / f"flood-{rate:.0f}"
     file.write_bytes(b"".join(LINE % (number, number % 1000) for number in range(1000)))
-    terminal = Terminal(file)
+    terminal = cockpit(file)
     writer = subprocess.Popen([sys.executable, "-c", WRITER, file, str(rate)]) if rate else None
     try:
         terminal.wait_for(b"following")
@@ -135,7 +76,7 @@ def size(folder: Path, count: int) -> tuple[list[float], float]:
     with file.open("wb") as out:
         while out.tell() < count:
             out.write(block[: count - out.tell()])
-    terminal = Terminal(file)
+    terminal = cockpit(file)
     try:
         terminal.wait_for(b"following")
         terminal.key(b"\t\t", b"stdout")
@@ -153,7 +94,7 @@ def queue(folder: Path, waiting: int, *, grouped: bool = False) -> tuple[list[fl
     """Latencies of moving down the list and back with so many calls, in their groups or not, and the peak of memory."""
     file = folder / "empty"
     file.touch()
-    terminal = Terminal(file, waiting)
+    terminal = cockpit(file, waiting)
     try:
         terminal.wait_for(f"{waiting:,} waiting".encode())
         terminal.drain(1)

@@ -1,0 +1,102 @@
+"""A thousand commands at once: how soon all of them run, what each of them costs, and whether all are answered."""
+
+import asyncio
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from benchmarks.peers.field import TRUE, Field, alone, directory, everybody, together, within
+from benchmarks.peers.ours import FromPython, FromShell
+from benchmarks.peers.processes import MIB, memory, until
+from benchmarks.peers.report import Column, Row, section, table
+from benchmarks.peers.way import Argv, Failed, Way
+
+_START_S = 60.0
+_ANSWER_S = 60.0
+_COMMANDS = ("bash", "sh", "benchmark-shell")
+
+
+async def crowd(field: Field) -> str:
+    """Each way alone."""
+    count = field.sizes.together
+    ways = [way for way in field.present(everybody()) if not isinstance(way, FromShell | FromPython)]
+    rows = [await _row(way, count) for way in ways]
+    columns = (
+        Column("all run after s", 2, ratio=True),
+        Column("private MiB each", 2),
+        Column("with its share MiB each", 2),
+        Column("all answered after s", 2, ratio=True),
+    )
+    told = (
+        f"{count:,} commands that wait, asked for at once, until all of them run; then all are let go. Memory is what "
+        "the processes of the way grew by, without the commands themselves, divided by their number."
+    )
+    return section("Many commands at once", told, table(columns, rows + field.absent()))
+
+
+async def _row(way: Way, count: int) -> Row:
+    with directory() as name:
+        gate = Gate(Path(name))
+        try:
+            async with alone(way, count, [gate.command, TRUE]):
+                return Row(way.name, await _figures(way, gate, count))
+        except Failed as error:
+            return Row(way.name, (), str(error))
+        finally:
+            gate.close()
+
+
+async def _figures(way: Way, gate: "Gate", count: int) -> Sequence[float]:
+    await within(_START_S, way, TRUE)
+    resting = memory(_COMMANDS)
+    begin = time.perf_counter()
+    asked = (within(_START_S + _ANSWER_S, way, gate.command) for _ in range(count))
+    answers = asyncio.create_task(together(asked))
+    try:
+        await until(lambda: answers.done() or gate.arrived() >= count, _START_S)
+        if gate.arrived() < count:
+            if answers.done():
+                answers.result()
+            raise Failed(f"{gate.arrived():,} of {count:,} run after {_START_S:.0f} s")
+        started = time.perf_counter() - begin
+        held = memory(_COMMANDS)
+        begin = time.perf_counter()
+        gate.open()
+        await answers
+    finally:
+        answers.cancel()
+        await asyncio.gather(answers, return_exceptions=True)
+    answered = time.perf_counter() - begin
+    private, proportional = ((held[n] - resting[n]) / MIB / count for n in range(2))
+    return started, private, proportional, answered
+
+
+class Gate:
+    """Commands that say that they run and wait, all for the same gate: pipes with names, and a script of builtins."""
+
+    def __init__(self, place: Path) -> None:
+        ready, self._gate, script = place / "ready", place / "gate", place / "wait"
+        os.mkfifo(ready)
+        os.mkfifo(self._gate)
+        script.write_text(f"echo > {shlex.quote(str(ready))}\nread -r line < {shlex.quote(str(self._gate))}\nexit 0\n")
+        self.command: Argv = ("bash", str(script))
+        self._ready = os.open(ready, os.O_RDWR | os.O_NONBLOCK)
+        self._count = 0
+
+    def arrived(self) -> int:
+        """How many have come so far."""
+        with suppress(BlockingIOError):
+            while said := os.read(self._ready, 65536):
+                self._count += len(said)
+        return self._count
+
+    def open(self) -> None:
+        """Let all of them go."""
+        os.close(os.open(self._gate, os.O_WRONLY))
+
+    def close(self) -> None:
+        """Let go of the pipe."""
+        os.close(self._ready)

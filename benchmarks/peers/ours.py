@@ -1,0 +1,151 @@
+"""whisper_tui as what it is compared as: an agent's MCP server, a Python library, and a program of the command line.
+
+Each has a supervisor of its own with policy, journal and keepers; a rule allows the commands, so nobody is waited for.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.mcp_stdio import Server
+from benchmarks.peers.processes import until
+from benchmarks.peers.programs import said
+from benchmarks.peers.way import Argv, Failed, Way, environment
+from whisper_tui.model.call import CallRequest, SessionHello
+from whisper_tui.model.command import Argv as ArgvCommand
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.home import Home
+from whisper_tui.model.state import CallRecord
+from whisper_tui.wire.client import RemoteSupervision
+
+SCRIPT = str(Path(sys.executable).parent / "whisper-tui")
+STOP_S = 60.0
+_TIMEOUT_S = 120
+_MOST_WORKERS = 1000
+
+
+def home_in(place: Path, workers: int = 8, commands: Sequence[Argv] = ()) -> Home:
+    """Directories for a supervisor, with rules that allow exactly these commands."""
+    rules = [
+        f'[[rules.allow]]\nname = "measured {number}"\nargv = {json.dumps(argv)}\n'
+        for number, argv in enumerate(commands)
+    ]
+    home = _home(place)
+    Path(home.config).mkdir(mode=0o700)
+    file = Path(home.config) / "config.toml"
+    file.touch(mode=0o600)
+    file.write_text(f"[supervisor]\nworkers = {min(workers, _MOST_WORKERS)}\n{''.join(rules)}")
+    return home
+
+
+async def stop(place: Path) -> None:
+    """Stop the supervisor of a place, as the system does: to what an agent has started it would not listen."""
+    door = await RemoteSupervision.connect(_home(place), start=False)
+    pid = (await door.status()).pid
+    await door.close()
+    os.kill(pid, signal.SIGTERM)
+    if not await until(lambda: not (place / "run" / "supervisor.sock").exists(), STOP_S):
+        raise Failed("the supervisor did not stop")
+
+
+class _Ours(Way):
+    _place: Path
+
+    def kept(self) -> int:
+        """The largest file of output: that of the only command with output."""
+        return max((file.stat().st_size for file in (self._place / "state" / "runs").glob("*/out")), default=0)
+
+
+class OverMcp(_Ours):
+    """What an agent launches."""
+
+    name = "whisper-tui mcp"
+
+    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
+        """Start the relay, which starts the supervisor."""
+        self._place = place
+        home_in(place, at_once, commands)
+        argv = (SCRIPT, "mcp", "--home", str(place), "--wait", "600")
+        self._server = await Server.start(argv, environment(place), place)
+
+    async def run(self, argv: Argv) -> None:
+        """One call."""
+        arguments = {"command": argv[0], "args": list(argv[1:]), "timeout": _TIMEOUT_S}
+        result = await self._server.call("execute_command", arguments)
+        _check_code(result.get("structuredContent") or {})
+
+    async def close(self) -> None:
+        """End the relay and the supervisor."""
+        await self._server.close()
+        await stop(self._place)
+
+
+class FromPython(_Ours):
+    """A program that uses the socket: what the library and the hooks do."""
+
+    name = "whisper-tui from Python"
+
+    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
+        """Start the supervisor."""
+        self._place = place
+        self._door = await RemoteSupervision.connect(home_in(place, at_once, commands))
+        hello = SessionHello(name="benchmark", root=str(place), environment=dict(os.environ))
+        self._session = (await self._door.open_session(hello)).id
+
+    async def run(self, argv: Argv) -> None:
+        """One call."""
+        record = await self._door.outcome(await self._door.submit(request(self._session, self._place, argv)))
+        _check_record(record)
+
+    async def close(self) -> None:
+        """Stop the supervisor."""
+        await self._door.close()
+        await stop(self._place)
+
+
+class FromShell(_Ours):
+    """`whisper-tui call`: an interpreter starts for each command."""
+
+    name = "whisper-tui call"
+
+    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
+        """Start the supervisor."""
+        self._place = place
+        home_in(place, at_once, commands)
+        await said((SCRIPT, "list", "--home", str(place)), environment(place))
+
+    async def run(self, argv: Argv) -> None:
+        """One call."""
+        arguments = {"command": argv[0], "args": list(argv[1:]), "timeout": _TIMEOUT_S}
+        words = (SCRIPT, "call", "--home", str(self._place), "execute_command", json.dumps(arguments))
+        _check_code(json.loads(await said(words, environment(self._place))))
+
+    async def close(self) -> None:
+        """Stop the supervisor."""
+        await stop(self._place)
+
+
+def request(session: str, place: Path, argv: Argv) -> CallRequest:
+    """A call of `execute_command`."""
+    spec = CommandSpec(command=ArgvCommand(program=argv[0], args=argv[1:]), cwd=str(place))
+    return CallRequest(session_id=session, tool="execute_command", arguments={}, spec=spec)
+
+
+def _home(place: Path) -> Home:
+    return Home(config=place / "config", state=place / "state", runtime=place / "run")
+
+
+def _check_code(result: dict[str, Any]) -> None:
+    if result.get("return_code") != 0:
+        raise Failed(f"return code {result.get('return_code')}")
+
+
+def _check_record(record: CallRecord) -> None:
+    ending = getattr(record.state, "ending", None)
+    if not isinstance(ending, Exited) or ending.code != 0:
+        raise Failed(f"ended as {ending}")

@@ -1,0 +1,125 @@
+"""A hundred thousand calls that wait: how fast they are taken, what each of them costs, and how long a look takes."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.measure import median
+from benchmarks.peers.field import Field, alone, directory, queues
+from benchmarks.peers.ours import SCRIPT, home_in, request, stop
+from benchmarks.peers.processes import end_all, memory
+from benchmarks.peers.programs import said
+from benchmarks.peers.queue_peers import Nq, TaskSpooler
+from benchmarks.peers.report import Column, Row, section, table
+from benchmarks.peers.way import Argv, Failed, environment
+from whisper_tui.model.call import SessionHello
+from whisper_tui.wire.client import RemoteSupervision
+
+SESSIONS = 10
+"""The calls come from so many agents."""
+PEERS_AT_MOST = 1_000
+"""More tells nothing new: a waiting command of nq is a process, and task-spooler hangs before."""
+_AT_ONCE = 32
+_SUBMIT_S = 5.0
+_LOOKS = 7
+_COMMANDS = ("sleep",)
+_LONG: Argv = ("sleep", "86400")
+
+
+class Waiting(NamedTuple):
+    """What was found with so many calls that wait."""
+
+    calls: int
+    a_second: float
+    kib_each: float
+    list_ms: float
+
+
+async def waiting(field: Field) -> str:
+    """We with few and with many, and the peers with as many as they take."""
+    few, many = min(PEERS_AT_MOST, field.sizes.waiting), field.sizes.waiting
+    bare = await _look(lambda: said((sys.executable, "-c", "pass"), environment(Path.home())))
+    rows = [Row("`python -c pass`", (None, None, None, bare))]
+    rows += [Row("whisper-tui", await _ours(number)) for number in (few, many)]
+    rows += [await _peer(way, few) for way in queues() if way.name not in field.missing]
+    columns = (
+        Column("calls that wait", 0),
+        Column("taken a second", 0),
+        Column("private KiB each", 1),
+        Column("list ms", 1, ratio=True),
+    )
+    told = (
+        f"Ours come over the socket from {SESSIONS} sessions, {_AT_ONCE} under way, and are in the journal; those of "
+        "the peers come by their programs, one after the other. The list is printed by a "
+        "program that is started for it."
+    )
+    absent = field.absent("task-spooler", "nq", "pueue")
+    return section("Calls that wait", told, table(columns, rows + absent))
+
+
+async def _ours(number: int) -> Waiting:
+    try:
+        with directory() as name:
+            place = Path(name)
+            door = await RemoteSupervision.connect(home_in(place))
+            resting, begin = memory().private, time.perf_counter()
+            await _submit(door, place, number)
+            a_second = number / (time.perf_counter() - begin)
+            grown = memory().private - resting
+            look = await _look(lambda: said((SCRIPT, "list", "--home", name), environment(place)))
+            await door.close()
+            await stop(place)
+            return Waiting(number, a_second, grown / 1024 / number, look)
+    finally:
+        await asyncio.to_thread(end_all)
+
+
+async def _submit(door: RemoteSupervision, place: Path, number: int) -> None:
+    hellos = (SessionHello(name=f"benchmark {n}", root=str(place)) for n in range(SESSIONS))
+    sessions = [(await door.open_session(hello)).id for hello in hellos]
+    numbers = iter(range(number))
+
+    async def submit() -> None:
+        for n in numbers:
+            await door.submit(request(sessions[n % SESSIONS], place, ("make", f"target-{n}")))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(submit())
+
+
+async def _peer(way: TaskSpooler | Nq, number: int) -> Row:
+    try:
+        async with alone(way, 1, [_LONG]):
+            await way.submit(_LONG)
+            resting, begin = memory(_COMMANDS).private, time.perf_counter()
+            taken, problem = await _submit_all(way, number)
+            elapsed = time.perf_counter() - begin
+            grown = memory(_COMMANDS).private - resting
+            look = None if problem or isinstance(way, Nq) else await _look(way.listed)
+            return Row(way.name, (taken, taken / elapsed, grown / 1024 / taken, look), problem)
+    except Failed as error:
+        return Row(way.name, (), str(error))
+
+
+async def _submit_all(way: TaskSpooler | Nq, number: int) -> tuple[int, str]:
+    """How many it has taken, and why not all."""
+    for n in range(number):
+        try:
+            await way.submit(_LONG, _SUBMIT_S)
+        except Failed as error:
+            return max(1, n), f"of {number:,}, at {n + 1:,}: {error}"
+    return number, ""
+
+
+async def _look(look: Callable[[], Awaitable[object]]) -> float:
+    """Milliseconds, the median of some."""
+    took = []
+    for _ in range(_LOOKS):
+        begin = time.perf_counter()
+        await look()
+        took.append((time.perf_counter() - begin) * 1000)
+    return median(took)
