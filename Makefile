@@ -11,7 +11,7 @@ RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench clean help crashtest
+.PHONY: run test test-clients check screenshots bench clean help crashtest defences
 
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
@@ -33,6 +33,9 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests, those with the
 
 crashtest: $(DEVELOPS) ## kill everything at random, KILLS times (default 300), and see whether anything was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
+
+defences: $(DEVELOPS) ## take away each defence in a copy, and see that its tests then fail
+	@$(BIN)/python -m tests.defences
 
 screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 	@$(BIN)/python screenshots/draw.py

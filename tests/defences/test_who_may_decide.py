@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -100,6 +101,32 @@ async def test_a_background_process_of_a_command_that_has_ended_decides_nothing(
     await asyncio.wait_for(field.supervisor.outcome(culprit), 60)
     (field.root / "go").touch()
     await all_refused(field, wanted, answers)
+
+
+FILE_VERBS = (
+    ("rules", "add", "allow", "--", "rm"),
+    ("rules", "remove", "anything"),
+    ("rules", "import", "settings.json", "--from", "claude", "--write"),
+    ("rules", "trust", ".", "--yes"),
+    ("rules", "untrust", "."),
+)
+"""Verbs that decide by writing a file of the user's."""
+
+
+@linux_only
+async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command(field):
+    (field.root / "settings.json").write_text('{"permissions": {"allow": ["Bash(rm:*)"]}}')
+    (field.root / ".whisper-tui").mkdir()
+    (field.root / ".whisper-tui" / "rules.toml").write_text('[[allow]]\nprefix = ["rm"]\n')
+    tries = [f"{PYTHON} -m whisper_tui {shlex.join(words)} >>told 2>&1; echo $? >>codes" for words in FILE_VERBS]
+    script = "\n".join(["unset WHISPER_TUI_CALL_ID", *tries, "echo end >>codes"])
+    surroundings = (f"PYTHONPATH={field.environment['PYTHONPATH']}", f"WHISPER_TUI_HOME={field.root}")
+    await field.approve(await field.ask("env", *surroundings, "sh", "-c", script))
+    codes = field.root / "codes"
+    await field.until(lambda: codes.exists() and codes.read_text().endswith("end\n"))
+    assert "0" not in codes.read_text().split()
+    assert (field.root / "told").read_text().count("was refused because it was asked from inside") == len(FILE_VERBS)
+    assert not [path for path in field.home.config.rglob("*") if path.is_file()]
 
 
 @linux_only

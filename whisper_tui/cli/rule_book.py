@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+from whisper_tui.cli.outside import check_outside
 from whisper_tui.config import load
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.command import CommandSpec, Shell
@@ -53,6 +54,7 @@ class InstanceRules:
 
     def remove(self, name: str) -> None:
         """Take the rules of a name out of the file."""
+        check_outside("taking a rule away")
         self._files().remove(name)
 
     def _files(self) -> RuleFiles:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.json_text import print_json
+from whisper_tui.cli.outside import check_outside
 from whisper_tui.cli.parsing import Options, Run, Verbs, add_places, home_of
 from whisper_tui.cli.table import print_table
 from whisper_tui.cli.trusting import describe_trust, trust, untrust
@@ -151,6 +152,7 @@ def _rule(options: Options) -> "Rule":
 
 
 def _add(options: Options) -> int:
+    check_outside("rules add")
     rule = _rule(options)
     files = _files(options)
     files.add(options.effect, rule)
@@ -172,6 +174,7 @@ def _try(options: Options) -> int:
 
 
 def _remove(options: Options) -> int:
+    check_outside("rules remove")
     files = _files(options)
     gone = files.remove(options.name)
     sys.stdout.write(f"Removed {gone} rule{'s' if gone > 1 else ''} from {files.path}\n")
@@ -205,6 +208,7 @@ def _import(options: Options) -> int:
     except ValueError as error:
         raise InvalidRequest(f"{options.file} cannot be carried over: {error}", hint="See docs/policy.md") from error
     if options.write:
+        check_outside("rules import")
         files = _files(options)
         for effect, rule in carried.rules:
             files.add(effect, rule)

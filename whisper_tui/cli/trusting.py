@@ -5,6 +5,7 @@ import os
 import sys
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
+from whisper_tui.cli.outside import check_outside
 from whisper_tui.cli.parsing import Options, home_of
 from whisper_tui.model.text import visible
 
@@ -22,6 +23,7 @@ def trust(options: Options) -> int:
     from whisper_tui.model.errors import BadConfiguration
     from whisper_tui.policy.examples import by_effect
 
+    check_outside("rules trust")
     root = os.path.realpath(options.directory)
     trusted = TrustedContent(home_of(options))
     content = ProjectRules(trusted).content(root)
@@ -46,6 +48,7 @@ def untrust(options: Options) -> int:
     """Take the trust back."""
     from whisper_tui.config.trusted_content import TrustedContent
 
+    check_outside("rules untrust")
     root = os.path.realpath(options.directory)
     TrustedContent(home_of(options)).forget(root)
     sys.stdout.write(f"The rules in {visible(root)} are not trusted any more\n")
