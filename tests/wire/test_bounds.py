@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from contextlib import aclosing
 
 import pytest
@@ -9,11 +10,17 @@ import pytest
 from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import CallRequest, SessionHello
 from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.wire import port_door, server
+from whisper_tui.wire import port_door, rendezvous, server
+from whisper_tui.wire.asking import Asking
 from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.codec import error_line
+from whisper_tui.wire.link import Link
 from whisper_tui.wire.places import Places, most_connections
+from whisper_tui.wire.protocol import SOCKET
+from whisper_tui.wire.rendezvous import connect
 from whisper_tui.wire.server import serve
 
 
@@ -193,3 +200,29 @@ async def test_a_page_of_history_has_the_length_that_was_asked_for(supervisor, t
         await waiting_call(supervisor, tmp_path, "true")
     assert [record.id for record in await supervisor.history(HistoryQuery(limit=2, before="3"))] == ["2", "1"]
     assert await supervisor.history(HistoryQuery(limit=0)) == ()
+
+
+def test_who_connects_waits_while_more_want_to_than_the_system_lets_queue(home, monkeypatch):
+    home.runtime.mkdir(parents=True)
+    accepted = []
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as first:
+        listening.bind(str(home.runtime / SOCKET))
+        listening.listen(0)
+        first.connect(str(home.runtime / SOCKET))
+        with pytest.raises(Unavailable, match="cannot be used"):
+            connect(home, timeout_s=0.0)
+        monkeypatch.setattr(rendezvous.time, "sleep", lambda _: accepted.append(listening.accept()[0]))
+        connection = connect(home)
+        assert connection is not None and len(accepted) == 1
+        for opened in (connection, *accepted):
+            opened.close()
+
+
+async def test_a_client_that_is_turned_away_before_it_has_spoken_hears_why():
+    for greet in (Link.open, lambda connection: asyncio.to_thread(Asking, connection)):
+        ours, theirs = socket.socketpair()
+        theirs.sendall(error_line(Unavailable("512 connections are open", hint="End some")))
+        theirs.close()
+        with pytest.raises(Unavailable, match="512 connections are open"):
+            await greet(ours)
+        ours.close()

@@ -182,7 +182,8 @@ class Relay:
         try:
             connection.settimeout(HELLO_S)
             lines = lines_of(lambda: connection.recv(1 << 18))
-            connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
+            with suppress(BrokenPipeError):  # Who is turned away at once hears why.
+                connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
             answer = parsed(next(lines, b"")) or {}
             if not answer.get("ok"):
                 raise _refusal(answer.get("error"))

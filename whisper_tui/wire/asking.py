@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError, error_from
@@ -63,7 +63,8 @@ class Asking:
                 f"the request is {len(line):,} bytes long, and {LONGEST_REQUEST:,} can be sent at once"
             )
         try:
-            self._connection.sendall(line)
+            with suppress(BrokenPipeError):  # Who is turned away at once hears why.
+                self._connection.sendall(line)
             answer = json.loads(self._lines.readline() or b"null")
         except TimeoutError:
             raise _unavailable(f"the supervisor did not answer within {ANSWER_S:g} s") from None

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -123,9 +124,10 @@ async def follow(connection: socket.socket, name: str, **arguments: Any) -> Asyn
 async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """The two ends of a connection on which the supervisor has answered a hello."""
     connection.setblocking(False)
+    with suppress(BrokenPipeError):  # Who is turned away at once hears why.
+        connection.sendall(line_of(hello()))
     reader, writer = await asyncio.open_unix_connection(sock=connection, limit=limit)
     try:
-        writer.write(line_of(hello()))
         async with asyncio.timeout(GREETING_S):
             _check_greeting(await reader.readline())
     except TimeoutError:

@@ -57,7 +57,7 @@ def connect(home: Home, *, timeout_s: float = 10.0) -> socket.socket | None:
     connection.settimeout(timeout_s)
     try:
         with socket_address(home.runtime) as address:
-            connection.connect(address)
+            _dial(connection, address, time.monotonic() + timeout_s)
         _check_owner(connection, home)
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
         connection.close()
@@ -135,6 +135,17 @@ def peer_process(connection: socket.socket) -> tuple[int, int]:
     uid = struct.unpack_from("2I", connection.getsockopt(local, peer_credentials, 76))[1]
     pid = struct.unpack("i", connection.getsockopt(local, peer_pid, 4))[0]
     return pid, uid
+
+
+def _dial(connection: socket.socket, address: str, deadline: float) -> None:
+    """Connect, waiting while more programs want to than the system lets queue. Raises `OSError`."""
+    while True:
+        try:
+            return connection.connect(address)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
 
 
 def _check_owner(connection: socket.socket, home: Home) -> None:

@@ -51,7 +51,7 @@ class Server:
         prepare(self._home)
         self._picture.open()
         self._listening = await asyncio.start_unix_server(
-            self._accept, sock=_bound_socket(self._home), limit=LONGEST_REQUEST
+            self._accept, sock=_bound_socket(self._home), limit=LONGEST_REQUEST, backlog=_BACKLOG
         )
 
     async def close(self) -> None:
