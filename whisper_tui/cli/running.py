@@ -45,6 +45,8 @@ def _status(options: Options) -> int:
         f"{status['waiting']} waiting, {status['queued']} queued, {status['running']} running, "
         f"{status['workers']} workers\n"
     )
+    if status["problem"] is not None:
+        sys.stdout.write(f"It cannot work as it should: {visible(status['problem'])}\n")
     if status["paused_since"] is not None:
         since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
         sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume lets it go on\n")

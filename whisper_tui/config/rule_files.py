@@ -53,8 +53,9 @@ class RuleFiles:
         self._write(rules.model_copy(update={effect: (*getattr(rules, effect), rule)}))
 
     def keep(self, rule: Rule) -> None:
-        """Write a rule that allows, from an approval."""
-        self.add("allow", rule)
+        """Write a rule that allows, from an approval; once, however often that is tried."""
+        if rule not in self._readable().allow:
+            self.add("allow", rule)
 
     def remove(self, name: str) -> int:
         """Take away the rules of that name. Returns how many there were. Raises `Refused` if there were none."""

@@ -96,12 +96,12 @@ class Claims:
 
     def _notice(self, event: Event) -> None:
         if isinstance(event, SessionClosed):
-            self._let_go(event.session_id)
+            self._ledger.see_to(lambda: self._let_go(event.session_id))
         elif isinstance(event, Decided):
             record = self._ledger.board.calls[event.call_id]
             session = self._ledger.board.sessions.get(record.call.session_id)
             if isinstance(record.state, Held) and session is not None and session.closed_at is not None:
-                self._withdraw(record.id)
+                self._ledger.see_to(lambda: self._let_go(session.id))
 
     def _let_go(self, session_id: str) -> None:
         board = self._ledger.board

@@ -6,7 +6,7 @@ from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, RuleScope, Scope
 from whisper_tui.model.ending import Denied, Withdrawn
-from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, Refused
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, JournalFailed, Refused
 from whisper_tui.model.event import (
     AgentGaveUp,
     AgentReturned,
@@ -140,12 +140,12 @@ class Desk:
         elif scope is not None:
             grant = self._grant(record, decision, scope, by, now)
             facts.append(Granted(at=now, grant=grant))
-        self._record(*facts)
+        self._record_with_rule(scope, *facts)
         if grant is not None:
             self._ledger.journal.last_grant += 1
             self._judge.remember(grant)
         if scope is not None:
-            self._let_through(grant)
+            self._ledger.see_to(lambda: self._let_through(grant))
 
     def _save(self, scope: RuleScope, spec: CommandSpec, record: CallRecord, now: float) -> None:
         """Write the rule before the approval is recorded: what cannot be kept is not approved like that."""
@@ -154,6 +154,15 @@ class Desk:
         session = self._ledger.board.sessions.get(record.call.session_id)
         root = session.root if session and scope.where == "project" else None
         self._keep_rule(saved_rule(scope, spec, call_id=record.id, root=root, now=now))
+
+    def _record_with_rule(self, scope: Scope | None, *facts: Event) -> None:
+        try:
+            self._record(*facts)
+        except JournalFailed as error:
+            if not isinstance(scope, RuleScope):
+                raise
+            message = f"the rule was saved, and the approval was not: {error.message}"
+            raise JournalFailed(message, hint="Approve it again once that is mended, or remove the rule") from error
 
     def _grant(self, record: CallRecord, decision: Approve, scope: Scope, by: Decider, now: float) -> Grant:
         minutes = None if isinstance(scope, str) else scope.minutes
@@ -180,12 +189,12 @@ class Desk:
                     self._record(judged, *self._consequences(record.call, judged))
 
     def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
-        self._record(*self._denial(record.id, decision, by))
-        if not decision.stop_session:
-            return
-        others = decision.model_copy(update={"stop_session": False})
-        for call_id in self._ledger.board.waiting_in(record.call.session_id):
-            self._record(*self._denial(call_id, others, by))
+        facts = self._denial(record.id, decision, by)
+        if decision.stop_session:
+            same = decision.model_copy(update={"stop_session": False})
+            others = self._ledger.board.waiting_in(record.call.session_id)
+            facts += tuple(fact for each in others if each != record.id for fact in self._denial(each, same, by))
+        self._record(*facts)
 
     def _denial(self, call_id: str, decision: Deny, by: Decider) -> tuple[Event, ...]:
         now = self._clock()

@@ -31,6 +31,9 @@ class Functions:
             record = self._ledger.board.calls[call_id]
             if record.function is not None:
                 self._lose(record, "the supervisor was restarted while its caller carried it out")
+        for session in tuple(self._ledger.board.sessions.values()):
+            if session.closed_at is not None:
+                self._abandon(session.id)
         self._ledger.listen(self._notice)
 
     def begin(self, call_id: str) -> CallRecord | None:
@@ -62,7 +65,7 @@ class Functions:
 
     def _notice(self, event: Event) -> None:
         if isinstance(event, SessionClosed):
-            self._abandon(event.session_id)
+            self._ledger.see_to(lambda: self._abandon(event.session_id))
 
     def _abandon(self, session_id: str) -> None:
         """With the session goes the only one who could carry them out."""

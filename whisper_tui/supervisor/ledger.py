@@ -1,11 +1,13 @@
 """The journal, the board that it makes, and whoever watches: every fact enters here and nowhere else."""
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
-from whisper_tui.model.errors import UnknownCall
+from whisper_tui.model.errors import JournalFailed, UnknownCall
 from whisper_tui.model.event import (
     CallEvent,
     Event,
@@ -28,6 +30,11 @@ SESSION_FACTS = (SessionOpened, SessionDescribed, SessionResumed, SessionClosed)
 SESSIONS_SHOWN = 100
 """How many of the newest sessions a board knows even when they have no calls."""
 
+RETRY_S = 0.5
+"""Seconds until a fact that could not be journaled is tried again."""
+
+_log = logging.getLogger(__name__)
+
 
 class Ledger:
     """Records facts: first on disk, then on the board, then to everybody who watches."""
@@ -38,22 +45,68 @@ class Ledger:
         self._recent = Recent()
         self._news = asyncio.Event()
         self._listeners: list[Callable[[Event], None]] = []
+        self._unknown: deque[tuple[Event, int]] = deque()
+        """Facts that are on the disk and not on the board yet, with their sizes."""
+        self._telling = False
+        self.trouble: str | None = None
+        """Why the last fact could not be written, and what to do. None: it was written."""
         self._closed = False
         for batch in self._board_events():
             self.board.apply_all(batch)
         self.board.seq = journal.last_seq
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        """Have a function called with every fact, in order, once it is on the board."""
+        """Have a function called with every fact, in order, once it is on the board.
+
+        What it records itself is made known after that; it may fail, so it belongs into `see_to`.
+        """
         self._listeners.append(listener)
 
     def record(self, *events: Event, durable: bool = False) -> None:
         """Write facts and make them known. Raises `JournalFailed`, and then nothing has changed."""
-        for event, size in zip(self.journal.append(events, durable=durable), self.journal.sizes, strict=True):
-            self.board.apply(event)
-            self._recent.add(event, size)
-            for listener in self._listeners:
-                listener(event)
+        self._unknown.extend(zip(self._written(events, durable=durable), self.journal.sizes, strict=True))
+        if not self._telling:
+            self._make_known()
+
+    def see_to(self, consequence: Callable[[], None]) -> None:
+        """Do what follows from facts by itself: now, or as soon as the journal takes it.
+
+        `consequence` is called again, whole, until it raises no `JournalFailed`: it has to look where things stand.
+        """
+        try:
+            consequence()
+        except JournalFailed:
+            asyncio.get_running_loop().call_later(RETRY_S, self._see_to_again, consequence)
+
+    def _see_to_again(self, consequence: Callable[[], None]) -> None:
+        if not self._closed:
+            self.see_to(consequence)
+
+    def _written(self, events: tuple[Event, ...], *, durable: bool) -> tuple[Event, ...]:
+        try:
+            written = self.journal.append(events, durable=durable)
+        except JournalFailed as error:
+            if self.trouble is None:
+                _log.error("%s", error.sentence())
+            self.trouble = error.sentence()
+            raise
+        if self.trouble is not None:
+            _log.info("the journal can be written again")
+            self.trouble = None
+        return written
+
+    def _make_known(self) -> None:
+        """In the order in which they were written, also those that a listener records meanwhile."""
+        self._telling = True
+        try:
+            while self._unknown:
+                event, size = self._unknown.popleft()
+                self.board.apply(event)
+                self._recent.add(event, size)
+                for listener in self._listeners:
+                    listener(event)
+        finally:
+            self._telling = False
         news, self._news = self._news, asyncio.Event()
         news.set()
 

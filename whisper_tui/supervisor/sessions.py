@@ -81,8 +81,14 @@ class Sessions:
         self._ledger.record(SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by))
 
     def close(self, session_id: str, why: str) -> None:
-        """End a session; its remembered approvals end with it."""
+        """End a session; its remembered approvals end with it.
+
+        That its agent is gone stays true while the journal takes nothing: it is recorded as soon as that is possible.
+        """
         self._absent.discard(session_id)
+        self._ledger.see_to(lambda: self._close(session_id, why))
+
+    def _close(self, session_id: str, why: str) -> None:
         session = self._ledger.board.sessions.get(session_id)
         if session is not None and session.closed_at is None:
             self._ledger.record(SessionClosed(at=self._clock(), session_id=session_id, why=why))
