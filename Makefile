@@ -11,7 +11,7 @@ RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench clean help crashtest defences
+.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest defences
 
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
@@ -43,8 +43,11 @@ screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 bench: $(DEVELOPS) ## measure every promise and write the table in benchmarks/README.md
 	@$(BIN)/python benchmarks/run_all.py
 
-clean: ## remove the virtual environment, the agent clients, caches and built packages
-	rm -rf $(VENV) .clients .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist snapshot_report.html
+bench-peers: $(DEVELOPS) ## measure beside other programs, which are installed into .peers; SIZE=short, usual (12 minutes) or full
+	@$(BIN)/python -m benchmarks.peers --size $(or $(SIZE),usual)
+
+clean: ## remove the virtual environment, the agent clients, the peers, caches and built packages
+	rm -rf $(VENV) .clients .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist snapshot_report.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list

@@ -15,7 +15,7 @@ from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, Way
 
 _START_S = 60.0
-_ANSWER_S = 60.0
+_ANSWER_S = 30.0
 _COMMANDS = ("bash", "sh", "benchmark-shell")
 
 
@@ -65,13 +65,20 @@ async def _figures(way: Way, gate: "Gate", count: int) -> Sequence[float]:
         held = memory(_COMMANDS)
         begin = time.perf_counter()
         gate.open()
-        await answers
+        await _all_answered(answers)
     finally:
         answers.cancel()
         await asyncio.gather(answers, return_exceptions=True)
     answered = time.perf_counter() - begin
     private, proportional = ((held[n] - resting[n]) / MIB / count for n in range(2))
     return started, private, proportional, answered
+
+
+async def _all_answered(answers: asyncio.Task[None]) -> None:
+    try:
+        await asyncio.wait_for(answers, _ANSWER_S)
+    except TimeoutError:
+        raise Failed(f"all run, but not all are answered {_ANSWER_S:.0f} s after they may end") from None
 
 
 class Gate:
@@ -94,8 +101,11 @@ class Gate:
         return self._count
 
     def open(self) -> None:
-        """Let all of them go."""
-        os.close(os.open(self._gate, os.O_WRONLY))
+        """Let all of them go. Raises `Failed`."""
+        try:
+            os.close(os.open(self._gate, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            raise Failed("the commands have ended before they were let go") from None
 
     def close(self) -> None:
         """Let go of the pipe."""
