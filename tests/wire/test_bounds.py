@@ -226,3 +226,12 @@ async def test_a_client_that_is_turned_away_before_it_has_spoken_hears_why():
         with pytest.raises(Unavailable, match="512 connections are open"):
             await greet(ours)
         ours.close()
+
+
+async def test_one_connection_follows_the_events_only_so_often(raw, monkeypatch):
+    monkeypatch.setattr(port_door, "MOST_WATCHES", 2)
+    for number in (1, 2, 3):
+        raw.send({"id": number, "op": "watch", "args": {"after": 10**6}})
+    answer = await raw.hear()
+    assert answer["id"] == 3 and "2 requests follow" in answer["error"]["message"] and answer["error"]["hint"]
+    assert (await raw.say({"cancel": 1}))["error"]["kind"] == "cancelled"

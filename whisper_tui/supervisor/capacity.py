@@ -30,8 +30,8 @@ class Capacity:
         self._of_session: Counter[str] = Counter()
         ledger.listen(self._notice)
 
-    def check(self, call: ToolCall) -> None:
-        """Raises `Refused` for a call that there is no room for."""
+    def check(self, call: ToolCall) -> int:
+        """The bytes of memory that a call takes, about. Raises `Refused` where there is no room for them."""
         board, session_id = self._board, call.session_id
         calls = len(board.waiting) + len(board.held) + len(board.queued) + len(board.running)
         if calls >= MOST_CALLS:
@@ -48,11 +48,11 @@ class Capacity:
             )
         if self._of_session.total() + size > LARGEST:
             raise Refused(f"the calls that wait or run would take more than {LARGEST:,} bytes of memory", hint=_HINT)
+        return size
 
-    def take(self, call: ToolCall) -> None:
+    def take(self, call: ToolCall, size: int) -> None:
         """Count a call that was taken in."""
         if call.id in self._board.open_in.get(call.session_id, ()):
-            size = weight(call)
             self._taken[call.id] = call.session_id, size
             self._of_session[call.session_id] += size
 

@@ -67,11 +67,11 @@ class Desk:
             **{name: getattr(request, name) for name in CallRequest.model_fields},
         )
         check_keepable(call)
-        self._capacity.check(call)
+        size = self._capacity.check(call)
         judged = self._judge.judge(call, call.spec)
         self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
         self._ledger.journal.last_call += 1
-        self._capacity.take(call)
+        self._capacity.take(call, size)
         return call.id
 
     def leave(self, record: CallRecord, why: str) -> None:

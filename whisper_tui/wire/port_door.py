@@ -20,6 +20,9 @@ from whisper_tui.wire.visitor import Visitor
 MOST_IN_FLIGHT = 10_000
 """Requests of one connection that may wait for their answers at the same time."""
 
+MOST_WATCHES = 16
+"""Of them those that follow the events: each is sent all that is on the board."""
+
 LARGEST_IN_FLIGHT = 64 * 1024 * 1024
 """Bytes of those requests."""
 
@@ -120,19 +123,21 @@ class _Connection:
                 request.task.cancel()
             return
         operation, request_id, arguments = parsed
-        self._check_room(request_id, len(line))
+        self._check_room(request_id, operation, len(line))
         task = asyncio.create_task(self._answer(operation, request_id, arguments))
         self._under_way[request_id] = _UnderWay(operation, task, len(line))
         self._size += len(line)
         task.add_done_callback(lambda done: self._finish(request_id, operation, done))
 
-    def _check_room(self, request_id: int, size: int) -> None:
+    def _check_room(self, request_id: int, operation: Operation, size: int) -> None:
         """Raises `BadLine` for a request that there is no room for."""
         if request_id in self._under_way:
             raise BadLine(f"request {request_id} is still being answered", hint="Give every request its own id")
         hint = "Wait for answers, or give requests up"
         if len(self._under_way) >= MOST_IN_FLIGHT:
             raise BadLine(f"{MOST_IN_FLIGHT:,} requests wait for answers already", request_id=request_id, hint=hint)
+        if operation.streams and sum(one.operation.streams for one in self._under_way.values()) >= MOST_WATCHES:
+            raise BadLine(f"{MOST_WATCHES} requests follow the events already", request_id=request_id, hint=hint)
         if self._size + size > LARGEST_IN_FLIGHT:
             message = f"the requests that wait for answers would be longer than {LARGEST_IN_FLIGHT:,} bytes"
             raise BadLine(message, request_id=request_id, hint=hint)
