@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
+from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -18,7 +19,9 @@ from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.commands import COMMANDS, Command, available
 from whisper_tui.tui.follow import Reconnect
 from whisper_tui.tui.grace import NO_GRACE, Grace
+from whisper_tui.tui.handing_over import HandingOver, TakeOver
 from whisper_tui.tui.keymap import DEFAULT, Keymap, in_force
+from whisper_tui.tui.messages import Connected, ConnectionLost
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -90,6 +93,7 @@ class CockpitApp(App[None]):
         keys: Keymap = DEFAULT,
         calling: CallingSettings = NEVER,
         grace: Grace = NO_GRACE,
+        take_over: TakeOver | None = None,
         themes_folder: Path | None = None,
         farewell: str = "The supervisor and every command go on. Run whisper-tui to look again.",
     ) -> None:
@@ -124,6 +128,8 @@ class CockpitApp(App[None]):
             grace=grace,
             write=self._write_to_terminal,
         )
+        self._handing_over = HandingOver(self._cockpit, take_over)
+        self._cockpit.does |= self._handing_over.commands()
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen."""
@@ -133,8 +139,17 @@ class CockpitApp(App[None]):
         """Say what is wrong with themes and keys, and keep the collector out of the way of drawing."""
         for problem in self._problems:
             self._cockpit.tell(problem, severity="warning")
+        self._handing_over.connected()
         if not self.is_headless:
             tune_collector()
+
+    @on(Connected)
+    def _connected_again(self) -> None:
+        self._handing_over.connected()
+
+    @on(ConnectionLost)
+    def _connection_lost(self, message: ConnectionLost) -> None:
+        self._handing_over.lost(message.error)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """None of Textual's: everything is in the table of commands."""

@@ -8,6 +8,9 @@ COCKPIT: tuple[Command, ...] = (
     Command("export", "E", "Export", "Write the call, its session or everything to a file.", "Cockpit", "call"),
     Command("theme", "t", "Theme", "Change between the dark and the light theme.", "Cockpit"),
     Command("choose-theme", "ctrl+t", "Themes", "Choose a theme from a list, seeing each.", "Cockpit"),
+    Command(
+        "hand-over", "V", "Hand over", "Have a supervisor of this version take over; what runs goes on.", "Cockpit"
+    ),
     Command("do-not-disturb", "B", "Do not disturb", "Be called no more, or again; everything goes on.", "Cockpit"),
     Command("help", "question_mark", "Help", "Show what every key does.", "Cockpit", in_footer=True),
     Command("quit", "q", "Quit", "Leave the cockpit; everything goes on without it.", "Cockpit", in_footer=True),

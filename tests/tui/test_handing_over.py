@@ -1,0 +1,60 @@
+"""A supervisor of another version: the cockpit says so, and has one of its own version take over."""
+
+from tests.tui.cockpit import cockpit
+from tests.tui.test_output_pane import running
+from whisper_tui import __version__
+from whisper_tui.model.errors import OtherVersion, Unavailable
+from whisper_tui.tui.messages import Connected, ConnectionLost
+
+DIFFERENT = ("The supervisor is whisper_tui stage", f"this cockpit is {__version__}", "V has a supervisor")
+
+
+class Successor:
+    """Counts how often it was asked to take over, and fails as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails = False
+
+    async def __call__(self) -> None:
+        self.asked += 1
+        if self.fails:
+            raise Unavailable("the journal is of a newer whisper_tui", hint="Install that")
+
+
+async def test_another_version_is_told_and_one_key_hands_over() -> None:
+    successor = Successor()
+    async with cockpit(running(), take_over=successor) as seat:
+        await seat.sees(*DIFFERENT)
+        await seat.press("V")
+        await seat.sees("has taken over; what ran goes on")
+        assert successor.asked == 1
+
+
+async def test_a_hand_over_that_fails_is_told_with_its_reason() -> None:
+    successor = Successor()
+    successor.fails = True
+    async with cockpit(running(), take_over=successor) as seat:
+        await seat.sees(*DIFFERENT)
+        await seat.choose("Hand over  (V)")
+        await seat.sees("The journal is of a newer", "Install that")
+        assert DIFFERENT[0] in seat.text()
+
+
+async def test_a_supervisor_that_is_not_understood_can_be_taken_over_from() -> None:
+    successor = Successor()
+    async with cockpit(running(), take_over=successor) as seat:
+        await seat.sees(DIFFERENT[0])
+        seat.screen.post_message(ConnectionLost(OtherVersion("no common protocol", hint="Hand over"), 5.0))
+        await seat.sees("No common protocol", "the supervisor speaks another protocol", "V has a supervisor")
+        await seat.press("V")
+        await seat.until(lambda: successor.asked == 1)
+        seat.screen.post_message(Connected(seat.play.stage))
+        await seat.sees(DIFFERENT[0])
+
+
+async def test_where_nothing_can_take_over_nothing_is_offered() -> None:
+    async with cockpit(running()) as seat:
+        await seat.press("V")
+        await seat.sees("The supervisor is of the version of this cockpit")
+        assert DIFFERENT[0] not in seat.text()
