@@ -1,4 +1,4 @@
-"""The cockpit for the benchmark: one call whose output is a file that grows, and any number that wait."""
+"""The cockpit for the benchmark: one call whose output is a file that grows."""
 
 import os
 import sys
@@ -11,9 +11,6 @@ from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.event import Decided
 from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.tui.app import CockpitApp
-
-SESSIONS = 10
-"""The calls are asked for by so many agents in turn."""
 
 
 class FileStage(Stage):
@@ -34,16 +31,14 @@ class FileStage(Stage):
 
 
 def main() -> None:
-    """Arguments: the file, and how many calls wait."""
+    """Argument: the file."""
     stage = FileStage(sys.argv[1])
-    sessions = [stage.open(f"bench {number}", "/tmp") for number in range(SESSIONS)]
+    session = stage.open("bench", "/tmp")
+    spec = CommandSpec(command=Shell(text="make"), cwd="/tmp")
+    call_id = stage.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
     me = Decider(surface="cockpit", who="bench")
-    for number in range(int(sys.argv[2]) + 1):
-        spec = CommandSpec(command=Shell(text=f"echo {number}"), cwd="/tmp")
-        call_id = stage.ask(CallRequest(session_id=sessions[number % SESSIONS].id, tool="run", arguments={}, spec=spec))
-        if number == 0:
-            stage.happen(Decided(at=stage.clock(), call_id=call_id, decision=Approve(), by=me))
-            stage.start(call_id)
+    stage.happen(Decided(at=stage.clock(), call_id=call_id, decision=Approve(), by=me))
+    stage.start(call_id)
     CockpitApp(stage, user="bench").run()
 
 

@@ -11,10 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from terminal import Terminal
+from queued import Found, Queue
+from terminal import CAN_FRAME, Terminal
 
 APP = Path(__file__).with_name("_cockpit_app.py")
-ROUNDS = 40
+ROUNDS = 100
+FEW, MANY = 100, 100_000
 LINE = b"\x1b[32mok\x1b[0m  module.%08d compiled in \x1b[33m%03d ms\x1b[0m, nothing to report about it\n"
 WRITER = """
 import sys, time
@@ -29,10 +31,14 @@ with open(path, "ab", buffering=0) as file:
         time.sleep(max(0, due - time.monotonic()))
 """
 
+Measured = tuple[Found, float, float, float]
 
-def cockpit(file: Path, waiting: int = 0) -> Terminal:
-    """A cockpit that shows a file as the output of a call, and so many calls that wait."""
-    return Terminal([sys.executable, str(APP), str(file), str(waiting)], b"whisper_tui")
+
+def cockpit(file: Path) -> Terminal:
+    """A cockpit that shows a file as the output of a call."""
+    terminal = Terminal([sys.executable, str(APP), str(file)], b"whisper_tui")
+    terminal.answer(CAN_FRAME)
+    return terminal
 
 
 def hold_and_follow(terminal: Terminal) -> list[float]:
@@ -45,14 +51,14 @@ def hold_and_follow(terminal: Terminal) -> list[float]:
 
 
 def row(name: str, found: list[float], baseline: list[float]) -> str:
-    """A row of the table: median, the 95th percentile, the worst, and the median against the baseline's."""
-    cuts = statistics.quantiles(found, n=20)
-    times = statistics.median(found) / statistics.median(baseline)
-    return f"| {name} | {statistics.median(found):.0f} | {cuts[18]:.0f} | {max(found):.0f} | {times:.1f} |"
+    """A row of the table: median, the 95th and 99th percentile, the worst, and the median against the baseline's."""
+    cuts, middle = statistics.quantiles(found, n=100), statistics.median(found)
+    times = middle / statistics.median(baseline)
+    return f"| {name} | {middle:.0f} | {cuts[94]:.0f} | {cuts[98]:.0f} | {max(found):.0f} | {times:.1f} |"
 
 
-def flood(folder: Path, rate: float) -> tuple[list[float], float]:
-    """Latencies while a file grows by so many bytes a second, and the peak of memory."""
+def flood(folder: Path, rate: float) -> tuple[list[float], float, float]:
+    """Latencies while a file grows by so many bytes a second, frames a second, and the peak of memory."""
     file = folder / f"flood-{rate:.0f}"
     file.write_bytes(b"".join(LINE % (number, number % 1000) for number in range(1000)))
     terminal = cockpit(file)
@@ -60,7 +66,8 @@ def flood(folder: Path, rate: float) -> tuple[list[float], float]:
     try:
         terminal.wait_for(b"following")
         terminal.drain(0.5)
-        return hold_and_follow(terminal), terminal.peak_mb()
+        frames = terminal.frames_per_second()
+        return hold_and_follow(terminal), frames, terminal.peak_mb()
     finally:
         if writer is not None:
             writer.kill()
@@ -90,51 +97,55 @@ def size(folder: Path, count: int) -> tuple[list[float], float]:
         file.unlink()
 
 
-def queue(folder: Path, waiting: int, *, grouped: bool = False) -> tuple[list[float], float]:
-    """Latencies of moving down the list and back with so many calls, in their groups or not, and the peak of memory."""
-    file = folder / "empty"
-    file.touch()
-    terminal = cockpit(file, waiting)
+def queue(folder: Path, waiting: int) -> Measured:
+    """What keys and news take with so many calls that wait."""
+    queued = Queue(folder / f"queue-{waiting}", waiting)
     try:
-        terminal.wait_for(f"{waiting:,} waiting".encode())
-        terminal.drain(1)
-        if grouped:
-            terminal.key(b"\x07", b"by session")
-            terminal.drain(1)
-        below = b"Call 12" if grouped else b"Call 3"
-        found = []
-        for _ in range(ROUNDS):
-            found.append(terminal.key(b"\x1b[B", below))
-            found.append(terminal.key(b"\x1b[A", b"Call 2"))
-        return found, terminal.peak_mb()
+        return queued.measure()
     finally:
-        terminal.close()
+        queued.close()
+
+
+def floods(folder: Path) -> None:
+    """Print what output that grows costs the one who presses keys."""
+    idle = flood(folder, 0)
+    head = "| cockpit | median | 95 % | 99 % | worst | times its baseline | frames a second | memory MB |"
+    print("From a key to its effect on the terminal, in milliseconds; a frame of 60 Hz is 17:\n")
+    print(f"{head}\n|---|---|---|---|---|---|---|---|")
+    print(f"{row('nothing to do (baseline)', idle[0], idle[0])} {idle[1]:.0f} | {idle[2]:.0f} |")
+    for rate in (1, 10, 100):
+        found, frames, peak = flood(folder, rate * 1e6)
+        print(f"{row(f'output grows by {rate} MB/s', found, idle[0])} {frames:.0f} | {peak:.0f} |")
+    small, small_mb = size(folder, 1_000_000)
+    large, large_mb = size(folder, 1 << 30)
+    print(f"{row('1 MB of output, its two ends (baseline)', small, small)} | {small_mb:.0f} |")
+    print(f"{row('1 GiB of output, its two ends', large, small)} | {large_mb:.0f} |")
+
+
+def queues(folder: Path, many: int) -> None:
+    """Print what very many waiting calls cost, against few."""
+    few_found, few_s, *few_mb = queue(folder, FEW)
+    found, many_s, *many_mb = queue(folder, many)
+    print(f"\nCalls that wait, {FEW} and {many:,}: a supervisor, a cockpit beside it; median milliseconds:\n")
+    print(f"| what | {FEW} wait | {many:,} wait | 95 % | times |\n|---|---|---|---|---|")
+    for what, took in found.items():
+        before, now = statistics.median(few_found[what]), statistics.median(took)
+        worst = statistics.quantiles(took, n=20)[18] if len(took) > 1 else now
+        print(f"| {what} | {before:.0f} | {now:.0f} | {worst:.0f} | {now / before:.1f} |")
+    print(f"| until all are listed (in the background) | {1000 * few_s:.0f} | {1000 * many_s:.0f} | | |")
+    for name, before, now in zip(("cockpit", "supervisor"), few_mb, many_mb, strict=True):
+        print(f"| the most memory of the {name}, MB | {before:.0f} | {now:.0f} | | {now / before:.1f} |")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print. Arguments: `floods` or `queues` for one of them alone, and how many calls are many."""
+    chosen = [word for word in sys.argv[1:] if not word.isdecimal()] or ["floods", "queues"]
+    many = next((int(word) for word in sys.argv[1:] if word.isdecimal()), MANY)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-        folder = Path(name)
-        idle, idle_mb = flood(folder, 0)
-        floods = {rate: flood(folder, rate * 1e6) for rate in (1, 10, 100)}
-        small, small_mb = size(folder, 1_000_000)
-        large, large_mb = size(folder, 1 << 30)
-        few, few_mb = queue(folder, 100)
-        many, many_mb = queue(folder, 100_000)
-        few_grouped, few_grouped_mb = queue(folder, 100, grouped=True)
-        many_grouped, many_grouped_mb = queue(folder, 100_000, grouped=True)
-    print("From a key to its effect on the terminal, in milliseconds, and the most memory resident:\n")
-    print("| cockpit | median | 95 % | worst | times its baseline | memory MB |")
-    print("|---|---|---|---|---|---|")
-    print(f"{row('nothing to do (baseline)', idle, idle)} {idle_mb:.0f} |")
-    for rate, (found, peak) in floods.items():
-        print(f"{row(f'output grows by {rate} MB/s', found, idle)} {peak:.0f} |")
-    print(f"{row('1 MB of output, its two ends (baseline)', small, small)} {small_mb:.0f} |")
-    print(f"{row('1 GiB of output, its two ends', large, small)} {large_mb:.0f} |")
-    print(f"{row('100 calls wait, up and down (baseline)', few, few)} {few_mb:.0f} |")
-    print(f"{row('100,000 calls wait, up and down', many, few)} {many_mb:.0f} |")
-    print(f"{row('100 calls wait in groups (baseline)', few_grouped, few_grouped)} {few_grouped_mb:.0f} |")
-    print(f"{row('100,000 calls wait in groups', many_grouped, few_grouped)} {many_grouped_mb:.0f} |")
+        if "floods" in chosen:
+            floods(Path(name))
+        if "queues" in chosen:
+            queues(Path(name), many)
 
 
 if __name__ == "__main__":

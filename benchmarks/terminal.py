@@ -14,6 +14,9 @@ from pathlib import Path
 import psutil
 
 PATIENCE_S = 60
+FRAME = b"\x1b[?2026h"
+"""What begins a frame, on a terminal that has said that it draws one at once."""
+CAN_FRAME = b"\x1b[?2026;2$y"
 
 
 class Terminal:
@@ -52,23 +55,38 @@ class Terminal:
                     return
         raise TimeoutError(f"{effect!r} did not appear on the terminal")
 
-    def drain(self, seconds: float = 0.08) -> None:
-        """Throw away what was drawn before."""
+    def drain(self, seconds: float = 0.08) -> bytes:
+        """Take away what was drawn before."""
+        drawn = b""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if select.select([self._master], [], [], 0.01)[0]:
-                os.read(self._master, 65536)
+                drawn += os.read(self._master, 65536)
+        return drawn
+
+    def answer(self, text: bytes) -> None:
+        """Say what a terminal says by itself when it is asked."""
+        os.write(self._master, text)
+
+    def frames_per_second(self, seconds: float = 3.0) -> float:
+        """How often it draws while nobody touches anything."""
+        return self.drain(seconds).count(FRAME) / seconds
 
     def peak_mb(self) -> float:
         """The most memory that it has had resident."""
-        status = Path(f"/proc/{self.process.pid}/status")
-        if not status.exists():
-            return psutil.Process(self.process.pid).memory_info().rss / 1e6
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024 / 1e6
+        return peak_mb(self.process.pid)
 
     def close(self) -> None:
         """End it."""
         self.process.kill()
         self.process.wait()
         os.close(self._master)
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has had resident, or has now where the system does not tell the most."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return psutil.Process(pid).memory_info().rss / 1e6
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
