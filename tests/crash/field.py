@@ -28,12 +28,21 @@ class Told:
 
     submitted: dict[str, Work] = field(default_factory=dict)
     """Calls whose submission was confirmed, by their ids."""
-    decided: dict[str, str] = field(default_factory=dict)
-    """Decisions that were confirmed, by call: `approve` or `deny`."""
+    decided: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """What was decided, by call: `approve` or `deny`, and when that was confirmed first, in seconds since the epoch."""
     results: int = 0
     """Exit codes with outputs that agents were given."""
     untrue: list[str] = field(default_factory=list)
     """Those that no such command can have, each in a sentence."""
+
+    def submission(self, call_id: str, work: Work) -> None:
+        """An agent was told that its command is this call."""
+        if self.submitted.setdefault(call_id, work) != work:
+            self.untrue.append(f"call {call_id} was confirmed as commands {self.submitted[call_id]} and {work}")
+
+    def decision(self, call_id: str, kind: str) -> None:
+        """The human was told that this is decided."""
+        self.decided.setdefault(call_id, (kind, time.time()))
 
     def result(self, work: Work, code: int, output: bytes) -> None:
         """An agent was given an exit code and what is said to be all of the standard output."""

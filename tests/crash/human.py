@@ -62,7 +62,7 @@ async def _decide(field: Field, door: RemoteSupervision, record: CallRecord) -> 
     except WhisperError:
         await asyncio.sleep(AGAIN_S)
     else:
-        field.told.decided[record.id] = decision.kind
+        field.told.decision(record.id, decision.kind)
 
 
 def _decision(field: Field, record: CallRecord) -> Decision:

@@ -15,18 +15,18 @@ from whisper_tui.supervisor.executor import RunKey
 from whisper_tui.supervisor.keeper.processes import children_of, is_stopped, look_at
 
 VICTIMS = {
-    "supervisor": 14,
-    "keeper": 18,
-    "waiting keeper": 8,
+    "supervisor": 9,
+    "keeper": 20,
+    "waiting keeper": 11,
     "parent of keepers": 6,
-    "command": 14,
-    "relay": 12,
+    "command": 18,
+    "relay": 9,
     "hook": 12,
-    "exec": 12,
-    "cockpit": 4,
+    "exec": 13,
+    "cockpit": 2,
 }
 """What is killed how often, of a hundred."""
-CALLS_A_KILL = 5
+CALLS_A_KILL = 3
 """Agents come to so many calls, on average, before the next kill."""
 IN_A_ROW = 0.25
 """How often the next kill comes without waiting for more calls: in the middle of the recovery from the last one."""
@@ -34,10 +34,10 @@ LONGEST_WAIT_S = 10.0
 LONGEST_PAUSE_S = 0.15
 
 
-async def killer(field: Field, kills: int, chance: random.Random) -> None:
-    """Kill until it was enough."""
+async def killer(field: Field, kills: int, chance: random.Random, until: float) -> None:
+    """Kill until it was enough, or the monotonic clock says `until`."""
     kinds, weights = list(VICTIMS), list(VICTIMS.values())
-    while (killed := field.killed.total()) < kills:
+    while (killed := field.killed.total()) < kills and time.monotonic() < until:
         if chance.random() >= IN_A_ROW:
             await _calls(field, CALLS_A_KILL * killed)
         await asyncio.sleep(chance.uniform(0.0, LONGEST_PAUSE_S))

@@ -76,7 +76,7 @@ class PortAgent:
         spec = work.spec(self._field.root, self._field.workspace)
         request = CallRequest(session_id=self._session, tool="crash", arguments={}, spec=spec, key=key)
         call_id = await self._door.submit(request)
-        self._field.told.submitted[call_id] = work
+        self._field.told.submission(call_id, work)
         return call_id
 
     async def _lead(self, call_id: str, work: Work) -> CallRecord:

@@ -1,4 +1,4 @@
-"""Usage: python -m tests.crash [--kills N] [--seed N] [--write]
+"""Usage: python -m tests.crash [--kills N] [--minutes N] [--seed N] [--write]
 
 Kills supervisor, keepers, commands, relay, hook, exec and cockpit with signal 9 at random instants while agents work,
 and prints what was killed, how the calls ended, and every contradiction that was found.
@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Result:
     seconds: float
 
 
-async def crash(root: Path, kills: int, seed: int) -> Result:
+async def crash(root: Path, kills: int, seed: int, minutes: float = inf) -> Result:
     """Run one crash test in a directory of its own."""
     began = time.monotonic()
     field, all_over = Field(root), asyncio.Event()
@@ -55,7 +56,7 @@ async def crash(root: Path, kills: int, seed: int) -> Result:
         over_mcp(field),
         cockpit(field),
     )
-    killing = asyncio.create_task(killer(field, kills, random.Random(seed)))
+    killing = asyncio.create_task(killer(field, kills, random.Random(seed), began + 60 * minutes))
     await asyncio.wait([killing, deciding, working], return_when=asyncio.FIRST_COMPLETED)
     killing.result()
     field.over.set()
@@ -116,14 +117,16 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=inf, help="kill no longer than that")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     options = parser.parse_args()
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
-    command = f"python -m tests.crash --kills {options.kills} --seed {seed}"
+    limit = "" if options.minutes == inf else f" --minutes {options.minutes:g}"
+    command = f"python -m tests.crash --kills {options.kills}{limit} --seed {seed}"
     print(command, flush=True)
     with tempfile.TemporaryDirectory() as directory:
-        result = asyncio.run(crash(Path(directory) / "crash", options.kills, seed))
+        result = asyncio.run(crash(Path(directory) / "crash", options.kills, seed, options.minutes))
     print(table(result))
     for violation in result.violations:
         print(violation, file=sys.stderr)

@@ -8,7 +8,7 @@ from tests.crash import work
 from tests.crash.field import Field
 from tests.crash.human import HUMAN
 from tests.crash.work import Work
-from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import CallRecord, Ended, Held
@@ -122,10 +122,10 @@ class Verdict:
             record = self._records.get(call_id)
             if record is None or Work.found_in(record.call.spec.command.text) != asked:
                 self.violations.append(f"call {call_id} was confirmed as command {asked.number}, and is not that")
-        for call_id, decision in told.decided.items():
+        for call_id, (decision, at) in told.decided.items():
             record = self._records.get(call_id)
             found = record.decision if record is not None else None
-            if not isinstance(found, Approve if decision == "approve" else Deny):
+            if record is None or found is None or found.kind != decision or (record.decided_at or 0.0) > at:
                 self.violations.append(f"to {decision} call {call_id} was confirmed, and the journal says {found}")
 
     async def _every_call(self) -> AsyncIterator[CallRecord]:

@@ -37,6 +37,7 @@ class HandExecutor:
         self.ended: list[RunKey] = []
         self.held: list[tuple[RunKey, bool]] = []
         self.refuse_starts = False
+        self.trouble: str | None = None
         self.written: dict[tuple[RunKey, Stream], bytes] = {}
         self.files: dict[tuple[RunKey, Stream], str] = {}
         self.timeline: dict[RunKey, list[OutputSpan]] = {}

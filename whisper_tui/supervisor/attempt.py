@@ -45,10 +45,10 @@ class Attempt:
         return os.path.lexists(self.path(name))
 
     def read(self, name: str) -> Any:
-        """The value in one of its JSON files. None: it is missing or broken."""
+        """The value in one of its JSON files. None: it is missing or broken. Raises `OSError` if nobody can tell."""
         try:
             return layout.read_json(self.path(name))
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
     def fate(self) -> Fate:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from whisper_tui.model.errors import Unavailable
@@ -33,7 +34,7 @@ class Environments:
             raise Unavailable(f"the environment of session {session_id} cannot be kept: {error}") from error
 
     def of(self, session_id: str) -> dict[str, str]:
-        """The environment of a session; the supervisor's own where the session brought none."""
+        """The environment of a session; the supervisor's own where the session brought none. Raises `Unavailable`."""
         known = self._known.get(session_id)
         if known is None:
             known = self._known[session_id] = self._read(session_id)
@@ -42,13 +43,17 @@ class Environments:
     def forget(self, session_id: str) -> None:
         """A session that is closed and has nothing left to start needs it no longer."""
         self._known.pop(session_id, None)
-        self._path(session_id).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._path(session_id).unlink(missing_ok=True)
 
     def _read(self, session_id: str) -> dict[str, str]:
         try:
             loaded = json.loads(self._path(session_id).read_text())
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return self._own
+        except OSError as error:
+            message = f"the environment of session {session_id} cannot be read: {error.strerror}"
+            raise Unavailable(message, hint="Check the disk and the limit of open files, then try again") from error
         return {str(name): str(value) for name, value in loaded.items()} if isinstance(loaded, dict) else self._own
 
     def _path(self, session_id: str) -> Path:

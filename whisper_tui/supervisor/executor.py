@@ -94,6 +94,10 @@ Report = HasSpawned | HasEnded | HasBackground | HasSettled | NeverRan
 class Executor(Protocol):
     """Runs commands somewhere. Reports of one key come in the order in which they are listed in `Report`."""
 
+    @property
+    def trouble(self) -> str | None:
+        """Why runs cannot be started or followed now, and what to do about that. None: they can."""
+
     async def open(self) -> None:
         """Get ready to start and to report."""
         ...

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 
-from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.errors import NotRunning, Unavailable, WhisperError
 
 _NOBODY = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
 
@@ -43,5 +43,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _translated(error: OSError, nobody: str) -> Exception:
-    return NotRunning(nobody) if error.errno in _NOBODY else error
+def _translated(error: OSError, nobody: str) -> WhisperError:
+    if error.errno in _NOBODY:
+        return NotRunning(nobody)
+    return Unavailable(f"the run cannot be reached: {error.strerror}", hint="Close other programs, then try again")

@@ -1,14 +1,29 @@
 """What the files of a run say, told as reports: each once, in order."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from whisper_tui.model.ending import Ending, Exited, FailedToStart, Lost, Signalled, TimedOut
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
 from whisper_tui.supervisor.attempt import Attempt
+from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, Report
 from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.output_files import OutputFiles
+
+
+class _Told(NamedTuple):
+    """What the files say, all of it read before anything is made of it."""
+
+    done: bool
+    process: Any
+    exit: Any
+    mark: tuple[int, int, int] | None
+    """The version of the list of what was left behind."""
+    background: Any
+    sizes: OutputSizes
+    """Of the output of a run that was lost."""
 
 
 class Follower:
@@ -27,19 +42,34 @@ class Follower:
         self._background_mark: tuple[int, int, int] | None = None
 
     def news(self) -> list[Report]:
-        """What the files say beyond what is reported."""
+        """What the files say beyond what is reported. Raises `OSError` if they cannot be read now; then it is none."""
         if self.over:
             return []
-        done = self.attempt.has(layout.DONE)
-        news = self._spawned(self.attempt.read(layout.PID)) if self.process is None else []
+        told = self._read()
+        news = self._spawned(told.process) if self.process is None else []
         if not self.answered:
-            news += self._answer()
-        news += self._background_file()
-        if done:
+            news += self._answer(told.exit, told.sizes)
+        self._background_mark = told.mark
+        news += self._background(told.background)
+        if told.done:
             if not self.answered:
                 news += self._ended(Lost(why="its keeper could not write down how it ended"), OutputSizes(), None)
             news += self._settled()
         return news
+
+    def nobody_came(self, boot: BootMark, *, asked: bool) -> list[Report]:
+        """Decide that nobody will take it up, unless somebody has; `asked`: this process asked for the start."""
+        spec = self.attempt.read(layout.SPEC)
+        if (str(spec["boot"]) if spec is not None else boot.before) not in {boot.now, ""}:
+            return self.doubtful("the machine restarted when it was being started; it may have run")
+        if not Path(self.attempt.directory).is_dir():
+            if asked or self.process is not None:
+                return self.doubtful("its files were removed while it was starting or running; it may have run")
+            return self.never_ran()
+        fate = self.attempt.revoke()
+        if fate == "revoked":
+            return self.never_ran()
+        return self.keeper_gone(boot.now) if fate == "gone" else self.news()
 
     def never_ran(self) -> list[Report]:
         """It was revoked."""
@@ -48,13 +78,14 @@ class Follower:
 
     def keeper_gone(self, boot: str) -> list[Report]:
         """The last news of a run whose keeper is gone; `boot`: the id of this boot of the machine."""
+        spec, sizes = self.attempt.read(layout.SPEC) or {}, self._files.sizes(self.attempt.key)
         news = self.news()
         if self.over:
             return news
-        why = None if self.answered else self._why_lost(boot)
+        why = None if self.answered else self._why_lost(boot, spec.get("boot"))
         self.attempt.close_books(why)
         if why is not None:
-            news += self._ended(Lost(why=why), self._files.sizes(self.attempt.key), None)
+            news += self._ended(Lost(why=why), sizes, None)
         return news + self._settled()
 
     def doubtful(self, why: str) -> list[Report]:
@@ -71,13 +102,23 @@ class Follower:
         self.process = RunProcess(leader=leader, pgid=told["pgid"], keeper_pid=told["keeper"], started_at=told["at"])
         return [HasSpawned(self.attempt.key, self.process)]
 
-    def _answer(self) -> list[Report]:
-        told = self.attempt.read(layout.EXIT)
+    def _read(self) -> _Told:
+        """That it is over is looked at first, and so is what it says then complete."""
+        done = self.attempt.has(layout.DONE)
+        process = self.attempt.read(layout.PID) if self.process is None else None
+        ending = None if self.answered else self.attempt.read(layout.EXIT)
+        mark = layout.version_of(self.attempt.path(layout.BACKGROUND))
+        is_new = mark is not None and mark != self._background_mark
+        background = self.attempt.read(layout.BACKGROUND) if is_new else None
+        lost = ending is not None and "lost" in ending
+        sizes = self._files.sizes(self.attempt.key) if lost else OutputSizes()
+        return _Told(done, process, ending, mark, background, sizes)
+
+    def _answer(self, told: Any, sizes: OutputSizes) -> list[Report]:
         if told is None:
             return []
         news = self._spawned(told.get("process")) if self.process is None else []
         if "lost" in told:
-            sizes = self._files.sizes(self.attempt.key)
             return news + self._ended(Lost(why=told["lost"]), sizes, None)
         news += self._background(told.get("background"))
         usage = Usage(**told["usage"]) if "usage" in told else None
@@ -91,13 +132,6 @@ class Follower:
         self.over = True
         return [HasSettled(self.attempt.key)]
 
-    def _background_file(self) -> list[Report]:
-        mark = layout.version_of(self.attempt.path(layout.BACKGROUND))
-        if mark is None or mark == self._background_mark:
-            return []
-        self._background_mark = mark
-        return self._background(self.attempt.read(layout.BACKGROUND))
-
     def _background(self, told: Any) -> list[Report]:
         if not told or told["look"] <= self._look:
             return []
@@ -105,10 +139,9 @@ class Follower:
         processes = tuple(_left_behind(row, told["boot"]) for row in told["processes"])
         return [HasBackground(self.attempt.key, processes)]
 
-    def _why_lost(self, boot: str) -> str:
+    def _why_lost(self, boot: str, started_in: str | None) -> str:
         if self.process is None:
-            spec = self.attempt.read(layout.SPEC) or {}
-            if spec.get("boot") != boot:
+            if started_in != boot:
                 return "the machine restarted when it was being started; it may have run"
             return "its keeper was gone before it could say whether the command was started; it may have run"
         leader = self.process.leader

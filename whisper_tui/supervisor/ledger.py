@@ -1,7 +1,6 @@
 """The journal, the board that it makes, and whoever watches: every fact enters here and nowhere else."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -20,6 +19,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.state import CallRecord, Unjudged
 from whisper_tui.supervisor.journal import Journal
 from whisper_tui.supervisor.recent import Recent
+from whisper_tui.supervisor.trouble import Trouble
 
 BATCH = 1000
 """Events handed to a watcher at once."""
@@ -32,8 +32,6 @@ SESSIONS_SHOWN = 100
 
 RETRY_S = 0.5
 """Seconds until a fact that could not be journaled is tried again."""
-
-_log = logging.getLogger(__name__)
 
 
 class Ledger:
@@ -48,8 +46,8 @@ class Ledger:
         self._unknown: deque[tuple[Event, int]] = deque()
         """Facts that are on the disk and not on the board yet, with their sizes."""
         self._telling = False
-        self.trouble: str | None = None
-        """Why the last fact could not be written, and what to do. None: it was written."""
+        self.trouble = Trouble()
+        """Why the last fact could not be written."""
         self._closed = False
         for batch in self._board_events():
             self.board.apply_all(batch)
@@ -86,13 +84,9 @@ class Ledger:
         try:
             written = self.journal.append(events, durable=durable)
         except JournalFailed as error:
-            if self.trouble is None:
-                _log.error("%s", error.sentence())
-            self.trouble = error.sentence()
+            self.trouble.note(error)
             raise
-        if self.trouble is not None:
-            _log.info("the journal can be written again")
-            self.trouble = None
+        self.trouble.over()
         return written
 
     def _make_known(self) -> None:

@@ -6,8 +6,8 @@ import os
 import signal
 import stat
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,12 @@ from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.executor import HasEnded, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.fifo import write_fifo
 from whisper_tui.supervisor.follow import Follower
+from whisper_tui.supervisor.hints import Hints
 from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keepers import Keepers
+from whisper_tui.supervisor.keeper.processes import is_stopped
+from whisper_tui.supervisor.keepers import LOG, Keepers
 from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.trouble import Trouble
 
 SWEEP_S = 1.0
 """Seconds between two looks at all runs, for hints can be lost and keepers can be killed."""
@@ -32,6 +35,7 @@ UNCLAIMED_AFTER_LOSS_S = 3.0
 """The same once the parent of the keepers was lost, and jobs perhaps with it."""
 BOOT = "boot"
 """Beside the attempts: the boot in which the last command was started."""
+READ_HINT = "It is tried again; check the limit of open files, and the disk"
 
 
 class _Run:
@@ -58,10 +62,15 @@ class LocalExecutor:
         self._keepers = Keepers(self._directory)
         self._runs: dict[RunKey, _Run] = {}
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
-        self._notify = -1
-        self._hint_rest = b""
+        self._hints = Hints(self._on_hint)
+        self._trouble = Trouble()
         self._sweeper: asyncio.Task[None] | None = None
         self._boot = BootMark(self._directory / BOOT)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why runs cannot be started or followed now, and what to do about that. None: they can."""
+        return self._trouble.words
 
     async def open(self) -> None:
         """Get ready to start and to report. Raises `Unavailable`."""
@@ -72,7 +81,6 @@ class LocalExecutor:
             raise BadStateDirectory(message, hint="Check its owner, its permissions and the free disk.") from None
         self._boot.read()
         self._keepers.open()
-        asyncio.get_running_loop().add_reader(self._notify, self._on_hints)
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweep of runs")
 
     async def close(self) -> None:
@@ -82,10 +90,7 @@ class LocalExecutor:
             with suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
-        if self._notify >= 0:
-            asyncio.get_running_loop().remove_reader(self._notify)
-            os.close(self._notify)
-            self._notify = -1
+        self._hints.close()
         for run in self._runs.values():
             run.reachable.set()
         self._runs.clear()
@@ -116,7 +121,7 @@ class LocalExecutor:
         attempt = Attempt(self._runs_path, key)
         run = self._follow(attempt, asked=False)
         if not Path(attempt.directory).is_dir():
-            self._tell(run, self._undecided(run))
+            self._tell(run, run.follower.nobody_came(self._boot, asked=run.asked))
             return
         self._check(run, revoke_now=True)
 
@@ -192,10 +197,7 @@ class LocalExecutor:
         if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
             message = f"the directory of runs {self._directory} is not private to this user"
             raise BadStateDirectory(message, hint=f"Make it yours alone: chmod 700 {self._directory}")
-        notify = str(self._directory / layout.NOTIFY)
-        with suppress(FileExistsError):
-            os.mkfifo(notify, 0o600)
-        self._notify = os.open(notify, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._hints.open(self._directory)
 
     def _follow(self, attempt: Attempt, *, asked: bool) -> _Run:
         run = _Run(Follower(attempt, self._files), time.monotonic() + UNCLAIMED_S, asked=asked)
@@ -215,19 +217,18 @@ class LocalExecutor:
         attempt = run.follower.attempt
         line = json.dumps(order).encode() + b"\n"
         await write_fifo(attempt.path(layout.CONTROL), line, f"nothing of call {attempt.key.call_id} is alive")
+        process = run.follower.process
+        if process is not None and is_stopped(process.keeper_pid):
+            message = f"the keeper of call {attempt.key.call_id} was stopped by a signal, and obeys once it goes on"
+            raise Unavailable(message, hint=f"Let it go on: kill -CONT {process.keeper_pid}")
 
-    def _on_hints(self) -> None:
-        try:
-            data = os.read(self._notify, 1 << 16)
-        except BlockingIOError:
-            return
-        *lines, self._hint_rest = (self._hint_rest + data).split(b"\n")
-        for name in dict.fromkeys(line.partition(b" ")[0].decode() for line in lines):
-            call_id, _, attempt = name.rpartition(".")
-            if name == layout.NOBODY:
-                self._expect_losses()
-            run = self._runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
-            if run is not None:
+    def _on_hint(self, name: str) -> None:
+        call_id, _, attempt = name.rpartition(".")
+        if name == layout.NOBODY:
+            self._expect_losses()
+        run = self._runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
+        if run is not None:
+            with self._tried_again():
                 self._tell(run, run.follower.news())
 
     def _tell(self, run: _Run, news: Iterable[Report]) -> None:
@@ -242,18 +243,24 @@ class LocalExecutor:
     async def _sweep_for_ever(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
+            self._trouble.over_unless_noted()
             if not self._keepers.alive:
-                self._replace_keepers()
+                self._replace_keepers("the process that starts commands has ended")
             for number, run in enumerate(list(self._runs.values())):
                 if run.follower.attempt.key in self._runs:
                     self._check(run)
                 if number % SWEPT_AT_ONCE == 0:
                     await asyncio.sleep(0)
 
-    def _replace_keepers(self) -> None:
+    def _replace_keepers(self, why: str) -> None:
+        self._trouble.note(
+            Unavailable(why, hint=f"Another one is started; {self._directory / LOG} may tell the reason")
+        )
         self._expect_losses()
-        with suppress(Unavailable):
+        try:
             self._keepers.replace()
+        except Unavailable as error:
+            self._trouble.note(error)
 
     def _expect_losses(self) -> None:
         """Keepers were lost, and perhaps jobs that they were taking: do not wait long for those."""
@@ -264,37 +271,23 @@ class LocalExecutor:
     def _check(self, run: _Run, *, revoke_now: bool = False) -> None:
         """Tell what is new about a run, and find out whether anybody still stands by it."""
         follower = run.follower
-        try:
+        with self._tried_again():
             fate = follower.attempt.fate()
             if fate == "unclaimed" and (revoke_now or time.monotonic() >= run.deadline):
-                self._tell(run, self._undecided(run))
-                return
-        except OSError:
-            return
-        if fate == "revoked":
-            self._tell(run, follower.never_ran())
-        elif fate == "gone":
-            self._tell(run, follower.keeper_gone(self._boot.now))
-        else:
-            self._tell(run, follower.news())
+                self._tell(run, follower.nobody_came(self._boot, asked=run.asked))
+                if not revoke_now and self._keepers.alive:
+                    self._replace_keepers(f"nobody took up the start of call {follower.attempt.key.call_id}")
+            elif fate == "revoked":
+                self._tell(run, follower.never_ran())
+            elif fate == "gone":
+                self._tell(run, follower.keeper_gone(self._boot.now))
+            else:
+                self._tell(run, follower.news())
 
-    def _undecided(self, run: _Run) -> list[Report]:
-        """Nobody has claimed the attempt: decide that nobody will, and tell what that means."""
-        follower = run.follower
-        if self._boot_of(follower.attempt) not in {self._boot.now, ""}:
-            return follower.doubtful("the machine restarted when it was being started; it may have run")
-        if not Path(follower.attempt.directory).is_dir():
-            if run.asked or follower.process is not None:
-                return follower.doubtful("its files were removed while it was starting or running; it may have run")
-            return follower.never_ran()
-        fate = follower.attempt.revoke()
-        if fate == "revoked":
-            return follower.never_ran()
-        return follower.keeper_gone(self._boot.now) if fate == "gone" else follower.news()
-
-    def _boot_of(self, attempt: Attempt) -> str:
-        """The boot in which a start was asked for, as far as that can be known. Empty: nothing was ever started."""
-        spec = attempt.read(layout.SPEC)
-        if spec is not None:
-            return str(spec["boot"])
-        return self._boot.before
+    @contextmanager
+    def _tried_again(self) -> Iterator[None]:
+        """What cannot be read now is nothing new: the next sweep looks again."""
+        try:
+            yield
+        except (OSError, Unavailable) as error:
+            self._trouble.note(Unavailable(f"what the runs do cannot be read: {error}", hint=READ_HINT))

@@ -123,7 +123,7 @@ class Looking:
             home=str(self._home.state),
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
-            problem=self._ledger.trouble,
+            problem=self._ledger.trouble.words or self._executor.trouble,
         )
 
 

@@ -1,9 +1,12 @@
 """Reading what runs have printed, straight from their files: by the supervisor, and by clients on this machine."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.run import OutputChunk, OutputSizes, OutputSpan, Stream
 from whisper_tui.supervisor.executor import RunKey
 from whisper_tui.supervisor.keeper import layout
@@ -11,6 +14,8 @@ from whisper_tui.supervisor.keeper import layout
 LARGEST_READ = 8 * 1024 * 1024
 """Bytes of one answer, whatever the limit asked for."""
 _TRIES = 4
+_MISSING = (FileNotFoundError, NotADirectoryError)
+"""A run without that file. Any other error says nothing about the run."""
 _CHECKPOINT_ROWS = 4096
 _CHECKPOINTED_RUNS = 64
 
@@ -51,9 +56,13 @@ class OutputFiles:
         """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end.
 
         A chunk that starts later than asked follows bytes that were dropped. A run without files has no output.
+        Raises `Unavailable` for output that cannot be read now.
         """
+        with _readable(key):
+            return self._read(key, stream, offset, max(0, min(limit, LARGEST_READ)))
+
+    def _read(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
         path = f"{attempt_directory(self._runs, key)}/{stream}"
-        limit = max(0, min(limit, LARGEST_READ))
         final = self._final_size(key, stream)
         ring = _read_ring(path)
         if ring is None:
@@ -75,11 +84,14 @@ class OutputFiles:
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
-        after, limit = max(0, after), max(0, limit)
+        with _readable(key):
+            return self._read_timeline(key, max(0, after), max(0, limit))
+
+    def _read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         path = f"{attempt_directory(self._runs, key)}/{layout.INDEX}"
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+        except _MISSING:
             return ()
         try:
             block = after // _CHECKPOINT_ROWS
@@ -110,7 +122,7 @@ class OutputFiles:
             return None if Path(directory).is_dir() else 0
         try:
             return int(layout.read_json(path)[stream]) if version[2] else 0
-        except (OSError, ValueError, KeyError, TypeError):
+        except (*_MISSING, ValueError, KeyError, TypeError):
             return 0
 
     def _checkpoint(self, key: RunKey, fd: int, block: int) -> tuple[int, int]:
@@ -130,6 +142,16 @@ class OutputFiles:
         return known[block]
 
 
+@contextmanager
+def _readable(key: RunKey) -> Iterator[None]:
+    """Raises `Unavailable` for what is there and cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        message = f"the output of call {key.call_id} cannot be read: {error.strerror}"
+        raise Unavailable(message, hint="Check the disk and the limit of open files, then try again") from error
+
+
 def _read_rows(fd: int, first: int, count: int) -> list[tuple[float, int, int]]:
     size = layout.INDEX_ROW.size
     data = os.pread(fd, min(count * size, LARGEST_READ // size * size), first * size)
@@ -140,7 +162,7 @@ def _read_rows(fd: int, first: int, count: int) -> list[tuple[float, int, int]]:
 def _read_ring(path: str) -> _Ring | None:
     try:
         data = _pread(path + layout.RING_SUFFIX, layout.RING.size, 0)
-    except OSError:
+    except _MISSING:
         return None
     return _Ring(*layout.RING.unpack(data)) if len(data) == layout.RING.size else None
 
@@ -148,7 +170,7 @@ def _read_ring(path: str) -> _Ring | None:
 def _read_plain(path: str, offset: int, limit: int, final: int | None) -> OutputChunk:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except _MISSING:
         return OutputChunk(data=b"", start=0, size=final or 0, ended=final is not None)
     try:
         stored = os.fstat(fd).st_size

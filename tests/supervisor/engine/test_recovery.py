@@ -288,7 +288,7 @@ async def test_signals_reach_a_run_that_was_taken_back(engine: Engine):
 
 async def test_lost_hints_lose_no_report(engine: Engine):
     """Files are the truth: with the reader of hints gone, the sweep still finds everything."""
-    asyncio.get_running_loop().remove_reader(engine.executor._notify)
+    engine.executor._hints.close()
     key = await engine.run("sleep 0.1 & echo hi; exit 2")
     assert await engine.ended(key) == Exited(code=2)
 
