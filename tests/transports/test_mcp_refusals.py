@@ -150,3 +150,26 @@ async def test_a_wrong_hello_is_answered_with_what_is_wrong(doorway, bench, chan
         assert words in error["message"]
         assert await agent.reader.read() == b""
     assert bench.supervisor._ledger.board.sessions == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc": "2.0", "id": "\\udfff", "method": "ping"}',
+        "[" * 100_000,
+        '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + '{"a":' * 5_000 + "1" + "}" * 5_001,
+    ],
+    ids=["half a character as id", "lists in lists", "objects in objects"],
+)
+async def test_a_line_that_cannot_be_answered_by_its_id_does_not_end_the_conversation(doorway, line):
+    async with doorway.lines() as agent:
+        await agent.initialize()
+        agent.send(line)
+        assert (await agent.receive())["error"]["code"] in {-32700, -32600}
+        agent.request(8, "ping", {})
+        assert (await agent.receive())["id"] == 8
+
+
+async def test_a_workspace_with_a_name_that_no_system_takes_is_refused(doorway):
+    async with doorway.lines(doorway.hello(root="/" + "x" * 4000)) as agent:
+        assert "is not a directory" in agent.greeting["error"]["message"]

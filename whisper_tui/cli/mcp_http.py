@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from h11 import LocalProtocolError
+from starlette.types import Receive, Scope, Send
 
 from whisper_tui.cli.early import launcher
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.supervisor.state_directory import make_private
+from whisper_tui.transports.http_protocol import BoundedProtocol
 from whisper_tui.transports.http_session import HttpSession
 from whisper_tui.transports.http_site import HOST, Site
 from whisper_tui.transports.http_token import token_in
@@ -70,7 +73,14 @@ async def _serve(home: Home, listening: socket.socket, token: str, opened: Calla
     site = Site(token, port, opened, partial(_ask_hook, home))
     server = _Server(
         uvicorn.Config(
-            site, lifespan="off", log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_S, ws="none"
+            partial(_unless_broken, site),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=LAST_S,
+            ws="none",
+            http=BoundedProtocol,
+            interface="asgi3",
         )
     )
 
@@ -88,6 +98,12 @@ async def _serve(home: Home, listening: socket.socket, token: str, opened: Calla
     sys.stdout.flush()
     await server.serve(sockets=[listening])
     await asyncio.gather(*stopping)
+
+
+async def _unless_broken(site: Site, scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one request. Who breaks the rules of HTTP while it is being answered has had an answer already."""
+    with suppress(LocalProtocolError):
+        await site(scope, receive, send)
 
 
 class _Server(uvicorn.Server):

@@ -113,8 +113,14 @@ def _refusal(line: bytes | None) -> types.JSONRPCError:
     except (ValueError, RecursionError) as error:
         return _error(types.PARSE_ERROR, f"The message is not valid JSON: {error}")
     request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
-    readable = isinstance(request_id, str | int) and not isinstance(request_id, bool)
-    return _error(types.INVALID_REQUEST, "The message is not JSON-RPC 2.0", request_id if readable else None)
+    return _error(types.INVALID_REQUEST, "The message is not JSON-RPC 2.0", request_id if _is_id(request_id) else None)
+
+
+def _is_id(request_id: object) -> bool:
+    """Whether an answer can name it: half of a character cannot be sent."""
+    if isinstance(request_id, str):
+        return not any("\ud800" <= character <= "\udfff" for character in request_id)
+    return isinstance(request_id, int) and not isinstance(request_id, bool)
 
 
 def _error(code: int, message: str, request_id: types.RequestId | None = None) -> types.JSONRPCError:

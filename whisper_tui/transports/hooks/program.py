@@ -25,6 +25,9 @@ USUAL_DEADLINES_S = {"claude": 570.0, "codex": 570.0, "gemini": 50.0, "crush": 2
 MARGIN_S = 5.0
 """Seconds for the supervisor's own answer at the deadline, before the program says no by itself."""
 
+LONGEST_INPUT = 2 * 1024 * 1024
+"""Bytes of a question; no longer call is taken."""
+
 AGAIN_S = 0.5
 
 LOOK_EVERY_S = 2.0
@@ -167,10 +170,13 @@ def agent_pid(client: str, environ: "Mapping[str, str]") -> int:
 
 
 def _stdin() -> bytes:
-    pieces = []
+    """All of standard input. Raises `ValueError` if it is too long to be a question."""
+    held = bytearray()
     while piece := os.read(0, 1 << 16):
-        pieces.append(piece)
-    return b"".join(pieces)
+        held += piece
+        if len(held) > LONGEST_INPUT:
+            raise ValueError(f"the hook's input is longer than {LONGEST_INPUT:,} bytes")
+    return bytes(held)
 
 
 def _write(descriptor: int, data: bytes) -> None:

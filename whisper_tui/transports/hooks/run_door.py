@@ -15,7 +15,7 @@ from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.state import CallRecord, Claim, Ended
-from whisper_tui.model.value import Value
+from whisper_tui.model.value import Count, Value
 from whisper_tui.tools.exec_command.task import ending_sentence
 from whisper_tui.transports.hooks.flow import Flow
 from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
@@ -66,9 +66,9 @@ class RunHello(Value):
     """Names of all its variables."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Those of its variables that agents set for their commands."""
-    out: int = 0
+    out: Count = 0
     """Bytes of standard output that it has had already."""
-    err: int = 0
+    err: Count = 0
 
 
 class RunDoor:
@@ -211,9 +211,12 @@ def _ended(ending: Ending, *, dies: bool) -> dict[str, Any]:
 
 def _checked(hello: dict[str, Any]) -> RunHello:
     try:
-        return RunHello.model_validate(hello)
+        said = RunHello.model_validate(hello)
     except ValidationError as error:
         raise InvalidRequest(f"the hello of exec is wrong: {error.errors()[0]['msg']}") from error
+    if "\0" in said.cwd:
+        raise InvalidRequest("the hello of exec is wrong: no directory has a null byte in its name")
+    return said
 
 
 def _harmless(given: dict[str, str]) -> dict[str, str]:

@@ -1,0 +1,60 @@
+"""Connections over HTTP are bounded in number and in patience."""
+
+import asyncio
+import socket
+from contextlib import suppress
+
+import pytest
+import uvicorn
+
+from whisper_tui.transports import http_protocol
+from whisper_tui.transports.http_protocol import BoundedProtocol
+
+
+async def app(_scope, _receive, send):
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.fixture
+async def port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, lifespan="off", log_level="warning", http=BoundedProtocol, interface="asgi3")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server._serve([listening]))
+        async with asyncio.timeout(30):
+            while not server.started:
+                await asyncio.sleep(0.01)
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        await serving
+
+
+async def test_connections_beyond_those_that_there_may_be_are_told_so_and_closed(port, monkeypatch):
+    monkeypatch.setattr(http_protocol, "MOST_CONNECTIONS", 2)
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    told = await asyncio.wait_for(reader.read(), 30)
+    assert told.startswith(b"HTTP/1.1 503 ") and b"2 connections are open already" in told
+    writer.close()
+    held[0][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await asyncio.wait_for(held[0][0].readline(), 30)).startswith(b"HTTP/1.1 204")
+    for _, writer in held:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def test_a_connection_that_begins_no_request_is_ended_and_one_that_did_is_not(port, monkeypatch):
+    monkeypatch.setattr(http_protocol, "BEGINS_WITHIN_S", 0.05)
+    slow_reader, slow = await asyncio.open_connection("127.0.0.1", port)
+    slow.write(b"GET / HTTP/1.1\r\nHos")
+    quick_reader, quick = await asyncio.open_connection("127.0.0.1", port)
+    quick.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await asyncio.wait_for(quick_reader.readline(), 30)).startswith(b"HTTP/1.1 204")
+    assert await asyncio.wait_for(slow_reader.read(), 30) == b""
+    quick.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.wait_for(quick_reader.readuntil(b"HTTP/1.1 204"), 30)
+    for writer in (slow, quick):
+        writer.close()
