@@ -116,3 +116,19 @@ async def test_a_file_is_private_and_replaced_only_when_all_is_written(desk, tmp
     assert [file.name for file in tmp_path.glob(".calls*")] == []
     with pytest.raises(Refused, match="cannot be written"):
         await save(document(desk.port, Wanted(), "jsonl", {}), tmp_path / "missing" / "file")
+
+
+async def test_output_that_was_removed_is_told_as_removed_in_every_form(desk, tmp_path):
+    record = await desk.run("echo", "hello")
+    kept = json.loads(await text_of(desk, Wanted(calls=(record.id,)), "jsonl"))
+    assert kept["output_removed"] is False
+    (attempt,) = (tmp_path / "state" / "runs").glob(f"{record.id}.*")
+    for file in attempt.iterdir():
+        if file.is_file():
+            file.unlink()
+    told = json.loads(await text_of(desk, Wanted(calls=(record.id,)), "jsonl"))
+    assert (told["output_removed"], told["output"]["out"]) == (True, 6)
+    report = await text_of(desk, Wanted(calls=(record.id,)), "markdown")
+    assert "Its output was removed from the disk" in report and "Output:" not in report
+    with pytest.raises(Refused, match="was removed from the disk"):
+        await text_of(desk, Wanted(calls=(record.id,)), "asciicast")

@@ -92,7 +92,10 @@ async def test_a_missing_program_with_spaces_in_its_name_gets_the_hint_to_use_ar
     [
         (Denied(by=HUMAN, reason='not on "prod" — ask me first'), "denied", 'not on "prod" — ask me first'),
         (Denied(by=HUMAN, reason=""), "denied", "Denied by the human, without a reason. Nothing ran."),
-        (Denied(by=Decider(surface="rule", who="no-rm"), reason="rm is denied"), "refused", "rule no-rm"),
+        (Denied(by=Decider(surface="rule", who="no-rm"), reason="x"), "refused", "Refused by the user's rule no-rm."),
+        (Denied(by=Decider(surface="rule"), reason="x"), "refused", "Refused by the user's rule. Nothing ran."),
+        (Denied(by=Decider(surface="rule", who="project: a"), reason="x"), "refused", "by the project's rule a."),
+        (Denied(by=Decider(surface="rule", who="strict"), reason="x"), "refused", "by the built-in rule strict."),
         (Withdrawn(why="the agent cancelled it"), "withdrawn", "Nothing ran. the agent cancelled it"),
         (Lost(why="the machine restarted"), "lost", "may have run"),
     ],

@@ -176,5 +176,5 @@ async def test_the_palette_marks_and_reviews() -> None:
 async def test_the_last_button_offers_everything() -> None:
     async with cockpit(three_waiting(), size=(80, 24)) as seat:
         await seat.select("1")
-        await seat.click("#do-more")
+        await seat.click("#call-actions .bar-more")
         await seat.sees("Approve more  (A)")

@@ -153,7 +153,11 @@ def test_words_for_people_name_sessions_and_risks_but_no_command() -> None:
 
 def test_a_program_is_told_everything_but_environments() -> None:
     play = Play.begin()
-    spec = CommandSpec(command=Shell(text="make"), cwd=ROOT, environment={"TOKEN": "secret-value"})
+    spec = CommandSpec(
+        command=Shell(text="curl -H 'Authorization: Bearer abcdef123456' https://garden.example"),
+        cwd=ROOT,
+        environment={"TOKEN": "secret-value"},
+    )
     request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
     play.stage.ask(request, Verdict(kind="ask", reason="", risks=(Risk(id="network", sentence="x"),)))
     news = as_json(list(play.stage.board.calls.values()), play.stage.board)
@@ -161,7 +165,8 @@ def test_a_program_is_told_everything_but_environments() -> None:
     assert (content["event"], content["waiting"], content["new"]) == ("waiting", 1, 1)
     (row,) = content["calls"]
     assert (row["id"], row["session"], row["risks"]) == ("1", "site builder", ["network"])
-    assert b"secret-value" not in news and news.endswith(b"\n")
+    assert row["command"].startswith("curl -H 'Authorization:") and row["command"].endswith("https://garden.example")
+    assert b"secret-value" not in news and b"abcdef123456" not in news and news.endswith(b"\n")
 
 
 def test_a_program_is_told_of_no_more_than_twenty_calls_in_full() -> None:

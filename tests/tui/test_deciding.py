@@ -182,7 +182,8 @@ async def test_an_edited_argv_directory_and_timeout_run_for_the_session() -> Non
         await seat.select("1")
         await seat.press("e")
         await seat.until(lambda: len(seat.app.screen_stack) == 2)
-        seat.app.screen.query_one(TextArea).text = "'two words' $X"
+        seat.app.screen.query_one(TextArea).text = "two words"
+        await seat.press("enter", *"$X")
         await seat.press("tab", "end", *"/x", "tab", "end", "backspace", "backspace", "5")
         await seat.press("ctrl+r")
         await seat.until(lambda: isinstance(seat.record("1").state, Running))

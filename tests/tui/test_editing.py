@@ -1,16 +1,21 @@
 """The editor: colours, words of an argv one a line, every change in view, nothing approved unseen."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from textual.widgets import TextArea
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_deciding import three_waiting
+from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.tui.changes_text import MINUS, change_paragraphs
 from whisper_tui.tui.drafts import checked, draft_of
 from whisper_tui.tui.themes import load_themes
+from whisper_tui.tui.widgets.arguments_form import ArgumentField, ArgumentsForm
 
 ARGV = CommandSpec(command=Argv(program="git", args=("commit", "-m", "two words\nand a line")), cwd="/srv")
 
@@ -134,11 +139,85 @@ async def test_a_reason_that_was_given_before_is_at_hand() -> None:
         assert seat.record("3").decision.reason == "use make"
 
 
-async def test_words_of_an_argv_are_numbered() -> None:
+def asking(*args: str) -> Play:
+    """An agent asks for git with these arguments."""
     play = Play.begin()
-    play.ask("release")
-    async with cockpit(play) as seat:
+    spec = CommandSpec(command=Argv(program="git", args=args), cwd="/srv")
+    play.stage.ask(CallRequest(session_id="s1", tool="execute_command", arguments={}, spec=spec))
+    return play
+
+
+@asynccontextmanager
+async def form(play: Play, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Cockpit, ArgumentsForm]]:
+    """The fields of its arguments; the focus is in the last one."""
+    async with cockpit(play, size=size) as seat:
         await seat.select("1")
         await seat.press("e")
-        await seat.sees("Arguments, one a line")
+        await seat.sees("Arguments: Enter adds")
+        found = seat.app.screen.query_one(ArgumentsForm)
+        await seat.until(lambda: isinstance(seat.app.focused, ArgumentField) or not found.fields)
+        yield seat, found
+
+
+def ran(seat: Cockpit) -> tuple[str, ...]:
+    command = seat.record("1").spec.command
+    assert isinstance(command, Argv)
+    return command.args
+
+
+ROUGH = ("commit", "-m", "two 'words' \\ $X\nand a line ", "")
+
+
+async def test_each_argument_has_a_field_that_holds_exactly_what_the_program_gets() -> None:
+    async with form(asking(*ROUGH)) as (seat, fields):
+        assert fields.values == ROUGH
+        await seat.sees("Will run: as asked")
+        await seat.press("ctrl+s")
+        await seat.until(lambda: isinstance(seat.record("1").state, Running))
+        assert ran(seat) == ROUGH and seat.record("1").spec == seat.record("1").call.spec
+
+
+async def test_arguments_are_added_moved_and_removed_by_keys() -> None:
+    async with form(asking("commit", "-m", "words")) as (seat, fields):
+        await seat.press("enter", *"a b", "ctrl+j", *"c")
+        await seat.until(lambda: fields.values == ("commit", "-m", "words", "a b\nc"))
+        await seat.press("alt+up", "alt+up")
+        await seat.until(lambda: fields.values == ("commit", "a b\nc", "-m", "words"))
+        await seat.press("up", "up", "alt+x")
+        await seat.until(lambda: fields.values == ("a b\nc", "-m", "words"))
+        await seat.press("down", "down", "alt+down")
+        await seat.until(lambda: fields.values == ("a b\nc", "words", "-m"))
+        await seat.sees("Will run: edited")
+        await seat.press("ctrl+s")
+        await seat.until(lambda: isinstance(seat.record("1").state, Running))
+        assert ran(seat) == ("a b\nc", "words", "-m")
+
+
+async def test_arguments_are_added_moved_and_removed_with_the_mouse() -> None:
+    async with form(asking("commit", "-m")) as (seat, fields):
+        await seat.click("#argument-add")
+        await seat.until(lambda: fields.values == ("commit", "-m", ""))
+        await seat.press(*"words")
+        await seat.click(".argument-down")
+        await seat.until(lambda: fields.values == ("-m", "commit", "words"))
+        await seat.click(".argument-remove")
+        await seat.until(lambda: fields.values == ("commit", "words"))
+
+
+async def test_the_last_argument_can_be_removed_and_one_added_again() -> None:
+    async with form(asking("commit")) as (seat, fields):
+        await seat.press("alt+x")
+        await seat.until(lambda: fields.values == ())
+        await seat.click("#argument-add")
+        await seat.until(lambda: fields.values == ("",))
+        await seat.press("ctrl+s")
+        await seat.until(lambda: isinstance(seat.record("1").state, Running))
+        assert ran(seat) == ("",)
+
+
+async def test_hundreds_of_arguments_are_typed_as_numbered_lines() -> None:
+    async with cockpit(asking(*map(str, range(300)))) as seat:
+        await seat.select("1")
+        await seat.press("e")
+        await seat.sees("Arguments, one a line, quoted as for a shell")
         assert seat.app.screen.query_one(TextArea).show_line_numbers

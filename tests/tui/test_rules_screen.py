@@ -1,7 +1,7 @@
 """Rules and memory: what decides without a human is listed, counted, tried, revoked and edited."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +17,18 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import Granted, GrantUsed
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.tui.commands.rules import RULES
-from whisper_tui.tui.rule_book import Judgement, RuleList, ShownRule
+from whisper_tui.tui.rule_book import Judgement, ProjectRules, RuleList, ShownRule
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.screens.rules import RulesScreen
 
 STATUS = ShownRule("allow", "status", "git status …", "/home/me/garden", "it only reads", removable=True)
 FORCE = ShownRule("deny", "no force push", "= git push --force", "everywhere", "ask for a review instead")
+
+
+TESTS = ShownRule("allow", "project: tests", "= make test", ROOT, holds=False)
+GARDEN = ProjectRules(
+    ROOT, f"{ROOT}/.whisper-tui/rules.toml", '[[allow]]\nname = "tests"', trusted=False, rules=(TESTS,)
+)
 
 
 class Book:
@@ -33,8 +39,13 @@ class Book:
         self.now = RuleList(rules=(FORCE, STATUS))
         self.asked: list[tuple[str, str]] = []
 
-    def rules(self) -> RuleList:
-        return self.now
+    def rules(self, roots: Sequence[str] = ()) -> RuleList:
+        projects = tuple(project for project in self.now.projects if project.root in roots)
+        return replace(self.now, projects=projects)
+
+    def trust(self, project: ProjectRules, *, trusted: bool) -> None:
+        rules = tuple(replace(rule, holds=trusted) for rule in project.rules)
+        self.now = replace(self.now, projects=(replace(project, trusted=trusted, rules=rules),))
 
     def judge(self, text: str, directory: str) -> Judgement:
         self.asked.append((text, directory))
@@ -192,3 +203,31 @@ async def test_text_of_agents_is_shown_as_text():
     play.stage.happen(Granted(at=play.clock(), grant=grant))
     async with rules(play, Book()) as seat:
         await seat.sees("[red]␛[2J")
+
+
+async def test_rules_of_a_project_are_listed_read_trusted_and_trusted_no_more() -> None:
+    book = Book()
+    book.now = RuleList(rules=(FORCE,), projects=(GARDEN,))
+    async with rules(begin(), book) as seat:
+        await seat.sees("Rules of the project garden  1  not trusted", "= make test  does not hold")
+        await seat.press("end")
+        await seat.sees("its project is not trusted", "garden/.whisper-tui/rules.toml")
+        await seat.press("t")
+        await seat.sees("Trust the rules of a project", 'name = "tests"')
+        await seat.press("escape")
+        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+        assert not book.now.projects[0].trusted
+        await seat.choose("Trust  (t)")
+        await seat.sees("Trust the rules of a project")
+        await seat.click("#choose-trust")
+        await seat.sees("Rules of the project garden  1  trusted", "This rule allows")
+        await seat.press("x")
+        await seat.sees("change it there")
+        await seat.press("t")
+        await seat.sees("Rules of the project garden  1  not trusted")
+
+
+async def test_t_says_that_all_other_rules_are_ones_own() -> None:
+    async with rules(begin(), Book()) as seat:
+        await seat.press("end", "t")
+        await seat.sees("all others are your own")

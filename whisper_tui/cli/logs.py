@@ -34,8 +34,8 @@ def _logs(options: Options) -> int:
 
 async def _print(home: "Home", options: Options) -> None:
     from whisper_tui.cli.log_output import Printer
+    from whisper_tui.model.removed import output_was_removed
     from whisper_tui.wire.client import RemoteSupervision
-    from whisper_tui.wire.removed import output_was_removed
 
     supervision = await RemoteSupervision.connect(home)
     try:

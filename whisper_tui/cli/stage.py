@@ -5,13 +5,17 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from whisper_tui.cli.deciding import decider
 from whisper_tui.cli.exit_codes import DONE, REFUSED
+from whisper_tui.cli.rule_book import InstanceRules
+from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.demo.agent import play_agent
 from whisper_tui.demo.script import run_without_terminal
 from whisper_tui.demo.workspace import Workspace, temporary_workspace
 from whisper_tui.model.home import Home
+from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import prepare
@@ -66,7 +70,9 @@ async def _watch(supervisor: Supervisor, workspace: Workspace) -> int:
     from whisper_tui.tui.app import CockpitApp
 
     agents = asyncio.create_task(play_agent(supervisor, workspace), name="the demo's agents")
-    app = CockpitApp(supervisor, user=decider()["who"], farewell=FAREWELL)
+    app = CockpitApp(
+        supervisor, user=decider()["who"], farewell=FAREWELL, rule_book=InstanceRules(_home(workspace.instance))
+    )
     try:
         await app.run_async()
     finally:
@@ -77,13 +83,19 @@ async def _watch(supervisor: Supervisor, workspace: Workspace) -> int:
     return app.return_code or DONE
 
 
+def _home(folder: Path) -> Home:
+    """The places of the demo's own instance, so that rules saved in it end with it."""
+    return Home(config=folder / "config", state=folder / "state", runtime=folder / "run")
+
+
 @asynccontextmanager
 async def _supervisor(workspace: Workspace) -> AsyncIterator[Supervisor]:
     """A supervisor of the demo alone; all that it ran ends with it."""
-    root = workspace.instance
-    home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+    home = _home(workspace.instance)
     prepare(home)
-    supervisor = Supervisor(home, LocalExecutor(root / "state" / "runs"))
+    rules = RuleFiles(home, Rules(read_only=False))
+    runs = LocalExecutor(Path(home.state) / "runs")
+    supervisor = Supervisor(home, runs, rules=rules.current, keep_rule=rules.keep)
     await supervisor.open()
     try:
         yield supervisor

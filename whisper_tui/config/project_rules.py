@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from whisper_tui.config.trusted_content import TrustedContent
 from whisper_tui.model.errors import BadConfiguration
+from whisper_tui.model.rule_names import PROJECT
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.rules_file import read_rules
 
@@ -119,7 +120,7 @@ def trusted_here(rules: Rules, root: str) -> Rules:
 
 
 def _name(rule: Rule) -> str:
-    return f"project: {rule.name}"
+    return PROJECT + rule.name
 
 
 def _told(rule: Rule) -> Rule:

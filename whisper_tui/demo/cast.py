@@ -71,6 +71,11 @@ class Cast:
         self._submitted = 0
         self._next_pid = 4100
 
+    def check(self) -> None:
+        """Raise what the stage is broken by, if it is."""
+        if self.broken is not None:
+            raise self.broken
+
     def happen(self, *events: Event) -> None:
         """Number events, apply them, and let those who watch know."""
         for event in events:

@@ -9,9 +9,10 @@ from whisper_tui.export.playable import Playable
 from whisper_tui.export.recorded import pieces
 from whisper_tui.model.call import Session
 from whisper_tui.model.ending import Exited, Signalled
-from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.masked import masked_command
 from whisper_tui.model.port import Supervision
+from whisper_tui.model.removed import output_was_removed
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
@@ -26,9 +27,14 @@ Version = Literal[2, 3]
 async def asciicast(
     supervision: Supervision, record: CallRecord, session: Session | None, version: Version
 ) -> AsyncIterator[str]:
-    """The lines of a recording. Raises `InvalidRequest` for a call that never ran."""
+    """The lines of a recording. Raises `InvalidRequest` for a call that never ran, `Refused` if its output is gone."""
     if record.process is None:
         raise InvalidRequest(f"call {record.id} never ran, so there is nothing to play", hint="Export it as jsonl")
+    if await output_was_removed(supervision, record):
+        hint = "What is known of it otherwise can be exported as jsonl or markdown"
+        raise Refused(
+            f"the output of call {record.id} was removed from the disk, so there is nothing to play", hint=hint
+        )
     yield _line(_header(record, session, version))
     last = 0
     async for at, text in _played(supervision, record):

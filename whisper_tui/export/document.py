@@ -51,13 +51,13 @@ async def document(
 async def _json_lines(supervision: Supervision, wanted: Wanted, known: Mapping[str, Session]) -> AsyncIterator[str]:
     for call_id in wanted.calls:
         record = await supervision.record(call_id)
-        yield json_line(record, known.get(record.call.session_id))
+        yield await json_line(supervision, record, known.get(record.call.session_id))
     if wanted.calls:
         return
     session_ids: list[str | None] = [session.id for session in wanted.sessions]
     for session_id in session_ids or [None]:
         async for record in oldest_first(supervision, session_id):
-            yield json_line(record, known.get(record.call.session_id))
+            yield await json_line(supervision, record, known.get(record.call.session_id))
 
 
 async def _reports(supervision: Supervision, wanted: Wanted, known: Mapping[str, Session]) -> AsyncIterator[str]:

@@ -11,6 +11,7 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.masked import masked_record
 from whisper_tui.model.port import Supervision
+from whisper_tui.model.removed import output_was_removed
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.summary import call_row
@@ -43,7 +44,9 @@ async def call_report(supervision: Supervision, record: CallRecord, session: Ses
         parts += ["Asked:\n\n", _command(record.call.spec), "\nRan, as a human edited it:\n\n"]
     parts.append(_command(record.spec))
     parts.append("\n" + "".join(f"* {line}\n" for line in _facts(record)))
-    if record.process is not None:
+    if await output_was_removed(supervision, record):
+        parts.append("\nIts output was removed from the disk, or a part of it.\n")
+    elif record.process is not None:
         for stream, title in _STREAMS:
             parts.append(await _output(supervision, record, stream, title))
     return "".join(parts)

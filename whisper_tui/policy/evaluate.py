@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from whisper_tui.model.command import Shell
 from whisper_tui.model.decision import Grant
+from whisper_tui.model.rule_names import NO_SUBSTITUTION, STRICT
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
@@ -32,7 +33,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
             return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
     if question.tool in REFUSES_SUBSTITUTION and not question.own_shell and seen.expands:
         reason = f"{question.tool} takes no command or process substitution: $(…), `…`, <(…), >(…)"
-        return Verdict(kind="refuse", reason=reason, rule="no substitution", risks=risks)
+        return Verdict(kind="refuse", reason=reason, rule=NO_SUBSTITUTION, risks=risks)
     asked = _asked(question, rules, seen, risks)
     if asked is not None:
         return asked
@@ -42,7 +43,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         return allowed
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
-        return Verdict(kind="refuse", reason=reason, rule="strict", risks=risks)
+        return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
     prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
     return Verdict(kind="ask", reason=_nothing_known(seen), risks=risks, prefixes=prefixes)
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import Refused, WhisperError
+from whisper_tui.model.rule_names import whose_rule
 
 Cause = Literal["denied", "refused", "withdrawn", "lost"]
 
@@ -49,8 +50,8 @@ def failure_of(ending: Denied | Withdrawn | HandedOver | Lost) -> ToolFailure:
 
 def _denied(ending: Denied) -> ToolFailure:
     if ending.by.surface == "rule":
-        by = f" {ending.by.who}" if ending.by.who else ""
-        return ToolFailure(f"Refused by the user's rule{by}. Nothing ran. Reason: {ending.reason}", cause="refused")
+        message = f"Refused by {whose_rule(ending.by.who)}. Nothing ran. Reason: {ending.reason}"
+        return ToolFailure(message, cause="refused")
     if not ending.reason:
         return ToolFailure("Denied by the human, without a reason. Nothing ran.", cause="denied")
     return ToolFailure(f"Denied by the human. Nothing ran. Reason: {ending.reason}", cause="denied")

@@ -20,6 +20,8 @@ class Draft:
     cwd: str
     timeout: str
     """Seconds; empty for none."""
+    args: tuple[str, ...] | None = None
+    """The arguments exactly as they are. None: they stand in `text`."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ def checked(draft: Draft, asked: CommandSpec) -> Checked:
     if not draft.cwd.startswith("/"):
         problems.append("The directory must be an absolute path.")
     timeout = _timeout(draft.timeout, problems)
-    for name, text in (("program", draft.program), ("command", draft.text), ("directory", draft.cwd)):
+    texts = [("program", draft.program), ("directory", draft.cwd)]
+    texts += [("command", draft.text)] if draft.args is None else [("command", text) for text in draft.args]
+    for name, text in texts:
         problems += unseen_problems(name, text)
     if command is None or problems:
         return Checked(None, tuple(problems))
@@ -83,6 +87,8 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
         return _function(draft.text, asked, problems)
     if not draft.program.strip():
         problems.append("There is no program.")
+    if draft.args is not None:
+        return Argv(program=draft.program, args=draft.args)
     try:
         args = tuple(shlex.split(draft.text))
     except ValueError:

@@ -1,5 +1,6 @@
 """The rules that decide without a human, as far as the cockpit shows and changes them; whoever opens it has them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -25,6 +26,23 @@ class ShownRule:
     """Seconds since the epoch when it ends. None: never."""
     removable: bool = False
     """Whether it stands in the file that can be changed from here."""
+    holds: bool = True
+    """Whether it decides: what a project allows does not, as long as the project is not trusted."""
+
+
+@dataclass(frozen=True)
+class ProjectRules:
+    """The rules that a workspace brings along."""
+
+    root: str
+    path: str
+    """Its file."""
+    text: str
+    """What the file holds."""
+    trusted: bool
+    rules: tuple[ShownRule, ...] = ()
+    broken: str | None = None
+    """Why they cannot be read. Then everything is asked there."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,11 @@ class RuleList:
     """Whether commands that certainly only look run without being asked."""
     broken: str | None = None
     """Why rules could not be read. Then nothing is allowed by them."""
+    projects: tuple[ProjectRules, ...] = ()
+
+    def project_of(self, rule: ShownRule) -> ProjectRules | None:
+        """Whose rule it is. None: the user's."""
+        return next((project for project in self.projects if any(rule is one for one in project.rules)), None)
 
 
 @dataclass(frozen=True)
@@ -54,12 +77,16 @@ class RuleBook(Protocol):
         """The file of rules that may be edited."""
         ...
 
-    def rules(self) -> RuleList:
-        """The rules as they are now."""
+    def rules(self, roots: Sequence[str] = ()) -> RuleList:
+        """The rules as they are now, with those that these workspaces bring along."""
         ...
 
     def judge(self, text: str, directory: str) -> Judgement:
         """What would be said to a line for a shell, asked in a session with this workspace."""
+        ...
+
+    def trust(self, project: ProjectRules, *, trusted: bool) -> None:
+        """Trust the rules of a project as they were shown, or trust them no more."""
         ...
 
     def remove(self, name: str) -> None:

@@ -16,7 +16,10 @@ from whisper_tui.model.ending import (
     Withdrawn,
 )
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.rule_names import whose_rule
 from whisper_tui.model.text import visible
+
+REMOVED = "The output was removed from the disk, or a part of it; all else about the call is kept."
 
 
 def age(seconds: float) -> str:
@@ -93,7 +96,7 @@ def decider(by: Decider) -> str:
     who = visible(by.who)
     match by.surface:
         case "rule":
-            return f"by the rule {who}"
+            return f"by {whose_rule(who)}"
         case "memory":
             return "by an approval for this session"
         case "library":

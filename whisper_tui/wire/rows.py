@@ -7,10 +7,10 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
 from whisper_tui.model.masked import as_shown, masked_grant
 from whisper_tui.model.port import HistoryQuery, Page, Supervision
+from whisper_tui.model.removed import output_was_removed
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import Row, call_details, call_row, grant_row
 from whisper_tui.wire.picture import Picture
-from whisper_tui.wire.removed import output_was_removed
 
 RowKind = Literal["list", "ps", "history", "show", "approvals"]
 

@@ -97,7 +97,7 @@ def _not_run(failure: ToolFailure) -> ExecFailure:
             hint = "follow the human's words; do not try another way to do what was denied"
             return ExecFailure("approval_denied", failure.message, hint=hint)
         case "refused":
-            hint = "do without this command; the user's rules do not allow it"
+            hint = "do without this command; the rules do not allow it"
             return ExecFailure("policy_refused", failure.message, hint=hint)
         case "withdrawn":
             hint = "send the call again if it is still wanted"

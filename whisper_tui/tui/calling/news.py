@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.masked import masked_record
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import call_row
 from whisper_tui.tui.risk_words import is_grave
@@ -33,10 +34,13 @@ def in_words(records: Sequence[CallRecord], board: Board) -> str:
 
 
 def as_json(records: Sequence[CallRecord], board: Board) -> bytes:
-    """One object and a line feed: the new calls as rows with their risks, and how many wait in all."""
+    """One object and a line feed: the new calls as rows with their risks, and how many wait in all.
+
+    Secrets are replaced, though a human has still to decide: a program decides nothing, and may send this anywhere.
+    """
     rows = [
         {
-            **call_row(record, board.sessions.get(record.call.session_id)),
+            **call_row(masked_record(record), board.sessions.get(record.call.session_id)),
             "risks": [risk.id for risk in record.verdict.risks] if record.verdict else [],
         }
         for record in records[:MOST_ROWS]

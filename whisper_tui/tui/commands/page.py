@@ -55,13 +55,15 @@ PANE_KEYS = [
     "",
     "## Mouse",
     "",
-    "Click a call to select it, the heading of what waits to group it, a button to decide, a key in the footer to"
-    " press it. The wheel scrolls what is under it; with Shift, sideways.",
+    "Click a call to select it, the heading of what waits to group it, a button to do what it says, a key in the footer"
+    " to press it. `⋯` at the end of the buttons lists everything that can be done now. The wheel scrolls what is under"
+    " it; with Shift, sideways.",
     "",
     "## In dialogs",
     "",
     "`Esc` leaves a dialog and changes nothing. `Enter` sends a reason or a signal. While editing, `Ctrl+S` approves"
-    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches. `Ctrl+S` also approves"
-    " what a table of several calls shows.",
+    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches; in a list of arguments"
+    " `Enter` adds one, `Alt+↑` and `Alt+↓` move it, `Alt+X` removes it, and `Ctrl+J` is a line end in it. `Ctrl+S`"
+    " also approves what a table of several calls shows, and trusts the rules of a project that were shown.",
     "",
 ]

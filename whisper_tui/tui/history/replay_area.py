@@ -7,13 +7,19 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from whisper_tui.model.port import Supervision
+from whisper_tui.model.removed import output_was_removed
 from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.commands.history import HISTORY
 from whisper_tui.tui.history.playing import Player, Recording, played
 from whisper_tui.tui.history.replay_bar import ReplayBar
 from whisper_tui.tui.output.pens import Pens
+from whisper_tui.tui.widgets.button_bar import ButtonBar
 from whisper_tui.tui.widgets.output_area import OutputArea
 
 FRAMES_PER_S = 30
+BUTTONS = frozenset(
+    f"history-{word}" for word in ("play", "faster", "slower", "back", "ahead", "begin", "finish", "layout")
+)
 
 
 class ReplayArea(Vertical):
@@ -29,8 +35,9 @@ class ReplayArea(Vertical):
 
     def compose(self) -> ComposeResult:
         """The output, and the line."""
-        yield OutputArea(self._pens, id="past-output")
+        yield OutputArea(self._pens, whole=False, id="past-output")
         yield ReplayBar(id="past-bar")
+        yield ButtonBar((command for command in HISTORY if command.id in BUTTONS), id="past-buttons")
 
     def on_mount(self) -> None:
         """Let a player's time pass."""
@@ -44,6 +51,8 @@ class ReplayArea(Vertical):
         self.player = Player(Recording(supervision, record), self._clock) if ran and record is not None else None
         self._show_output()
         player = self.player
+        gone = player is not None and await output_was_removed(supervision, player.recording.record)
+        self.query_one(ReplayBar).gone = gone
         while player is not None and await player.recording.load():
             pass
         self.query_one(ReplayBar).refresh()

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from whisper_tui.tui.history.playing import Player
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span, width_of
 from whisper_tui.tui.widgets.drawn import base_style, drawn
+from whisper_tui.tui.words import REMOVED
 
 SIGN = 3
 """Columns of the sign that plays and pauses when it is clicked."""
@@ -33,6 +34,8 @@ class ReplayBar(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.player: Player | None = None
+        self.gone = False
+        """Whether what was printed is no longer on the disk."""
         self._bar = (0, 0)
         """Column of the bar, and how many it has."""
 
@@ -46,6 +49,8 @@ class ReplayBar(Widget):
         width = self.size.width
         if y > 0 or self.player is None:
             return Strip.blank(width, base_style(self))
+        if self.gone:
+            return drawn(self, (Span(f"   {REMOVED}", "risk"),), width)
         if not self.player.recording.rows:
             return drawn(self, (Span("   There is nothing to play in time.", "muted"),), width)
         return drawn(self, self._line(self.player, width), width)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import Shell
@@ -12,7 +13,7 @@ from whisper_tui.tui.command_text import command_paragraphs, one_line
 from whisper_tui.tui.history.times import day_time
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.risk_words import risk_role, risk_sign
-from whisper_tui.tui.rule_book import Effect, Judgement, RuleList, ShownRule
+from whisper_tui.tui.rule_book import Effect, Judgement, ProjectRules, RuleList, ShownRule
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import age, count, decider, limit
 
@@ -32,6 +33,9 @@ class Heading:
 
     title: str
     number: int
+    note: str = ""
+    role: Role = "muted"
+    """Of the note."""
 
 
 Entry = Heading | Grant | ShownRule
@@ -51,17 +55,31 @@ def entries(grants: tuple[Grant, ...], rules: RuleList) -> list[Entry]:
     for effect, title in TITLES.items():
         of_effect = [rule for rule in rules.rules if rule.effect == effect]
         found += [Heading(title, len(of_effect)), *of_effect]
+    for project in rules.projects:
+        found += [_project_heading(project), *project.rules]
     return found
+
+
+def _project_heading(project: ProjectRules) -> Heading:
+    title = f"Rules of the project {PurePath(project.root).name}"
+    if project.broken is not None:
+        return Heading(title, 0, "cannot be read: all is asked", "bad")
+    if project.trusted:
+        return Heading(title, len(project.rules), "trusted", "good")
+    return Heading(title, len(project.rules), "not trusted", "risk")
 
 
 def row(entry: Entry, hits: Hits) -> Line:
     """An entry in one line, of any width."""
     match entry:
         case Heading(title=title, number=number):
-            return (Span(title, "running" if number else "muted"), Span(f"  {number}", "muted"))
+            note = (Span(f"  {entry.note}", entry.role),) if entry.note else ()
+            return (*said(title, "running" if number else "muted"), Span(f"  {number}", "muted"), *note)
         case ShownRule():
             often = f"  {_times(hits.by_rule[entry.name])}" if hits.by_rule[entry.name] else ""
-            return (SIGNS[entry.effect], Span(" "), *said(entry.subject), Span(often, "muted"))
+            sign = SIGNS[entry.effect] if entry.holds else Span("○", "muted")
+            idle = "" if entry.holds else "  does not hold"
+            return (sign, Span(" "), *said(entry.subject), Span(f"{often}{idle}", "muted"))
         case Grant():
             return (Span("↻", "good"), Span(" "), *said(_subject(entry)), Span(f"  {_times(entry.uses)}", "muted"))
 
@@ -119,12 +137,13 @@ def _until(until: float | None, now: float, without: str) -> str:
     return f"for {limit(max(0, round(until - now)))} more, until {time.strftime('%H:%M', time.localtime(until))}"
 
 
-def rule_paragraphs(rule: ShownRule, hits: Hits, path: str, now: float) -> tuple[Paragraph, ...]:
+def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple[Paragraph, ...]:
     """A rule in full."""
     often = hits.by_rule[rule.name]
-    where = f"It stands in {path}" if rule.removable else "It stands in the configuration file"
+    does = f"This rule {_does(rule.effect)}" if rule.holds else "This rule would allow, but its project is not trusted"
+    sign = SIGNS[rule.effect] if rule.holds else Span("○", "muted")
     return (
-        Paragraph((SIGNS[rule.effect], Span(f" This rule {_does(rule.effect)}", "strong")), margin=(Span(" "),)),
+        Paragraph((sign, Span(f" {does}", "strong")), margin=(Span(" "),)),
         BLANK,
         _field("Commands", said(rule.subject, "strong")),
         _field("Name", said(rule.name)),
@@ -133,7 +152,7 @@ def rule_paragraphs(rule: ShownRule, hits: Hits, path: str, now: float) -> tuple
         _field("Holds", (Span(_until(rule.until, now, "until it is removed")),)),
         _field("Decided", (Span(f"{often:,} of the last {count(hits.looked_at, 'call')}", "strong"),)),
         BLANK,
-        Paragraph(said(f"{where}.", "muted"), margin=(Span(" "),)),
+        Paragraph(said(f"It stands in {file}.", "muted"), margin=(Span(" "),)),
     )
 
 

@@ -15,11 +15,12 @@ from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.changes_text import change_paragraphs
 from whisper_tui.tui.command_text import command_paragraphs, command_title
-from whisper_tui.tui.drafts import Draft, checked, draft_of, hidden_count
+from whisper_tui.tui.drafts import Draft, checked, draft_of, hidden_count, seen
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
 from whisper_tui.tui.screens.scope import ScopeScreen
 from whisper_tui.tui.shell_colours import NAME, shell_theme
 from whisper_tui.tui.spans import BLANK, Paragraph, Role, Span, said
+from whisper_tui.tui.widgets.arguments_form import MOST_FIELDS, ArgumentsForm
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
 from whisper_tui.tui.words import count, limit
 
@@ -68,20 +69,18 @@ class EditScreen(Dialog[Approve]):
             yield from self.buttons()
 
     def _fields(self, draft: Draft) -> ComposeResult:
-        if isinstance(self._asked.command, Argv):
+        command = self._start.command
+        if isinstance(command, Argv):
             yield Label("Program")
             yield Input(draft.program, id="program", compact=True)
-            yield Label("Arguments, one a line, quoted as for a shell")
+        if isinstance(command, Argv) and len(command.args) <= MOST_FIELDS:
+            yield Label("Arguments: Enter adds, Alt+↑↓ moves, Alt+X removes")
+            yield ArgumentsForm(tuple(map(seen, command.args)), id="arguments")
         else:
-            shell = isinstance(self._asked.command, Shell)
-            yield Label("Shell text" if shell else "Arguments, as a JSON object")
-        yield TextArea(
-            draft.text,
-            id="text",
-            soft_wrap=True,
-            show_line_numbers=isinstance(self._asked.command, Argv),
-            tab_behavior="focus",
-        )
+            words = {Argv: "Arguments, one a line, quoted as for a shell", Shell: "Shell text"}
+            yield Label(words.get(type(command), "Arguments, as a JSON object"))
+            numbers = isinstance(command, Argv)
+            yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=numbers, tab_behavior="focus")
         yield Label("Directory")
         yield Input(draft.cwd, id="cwd", compact=True)
         yield Label("Timeout in seconds, empty for none")
@@ -91,11 +90,11 @@ class EditScreen(Dialog[Approve]):
         """Type in the command at once."""
         for field in self.query(Input):
             field.cursor_blink = False
-        area = self.query_one(TextArea)
-        area.cursor_blink = False
-        self._colour(area)
-        area.focus()
-        area.move_cursor(area.document.end)
+        for area in self.query(TextArea):
+            area.cursor_blink = False
+            self._colour(area)
+            area.focus()
+            area.move_cursor(area.document.end)
         self._check()
 
     def _colour(self, area: TextArea) -> None:
@@ -108,16 +107,18 @@ class EditScreen(Dialog[Approve]):
 
     def draft(self) -> Draft:
         """The fields as they are typed."""
-        program = self.query_one("#program", Input).value if isinstance(self._asked.command, Argv) else ""
+        forms = self.query(ArgumentsForm)
         return Draft(
-            program=program,
-            text=self.query_one(TextArea).text,
+            program=self.query_one("#program", Input).value if isinstance(self._asked.command, Argv) else "",
+            text="" if forms else self.query_one("#text", TextArea).text,
             cwd=self.query_one("#cwd", Input).value,
             timeout=self.query_one("#timeout", Input).value,
+            args=forms.first().values if forms else None,
         )
 
     @on(Input.Changed)
     @on(TextArea.Changed)
+    @on(ArgumentsForm.Changed)
     def _check(self) -> CommandSpec | None:
         """Show what the fields mean. Returns the specification, or None as long as something is wrong."""
         result = checked(self.draft(), self._asked)

@@ -21,7 +21,7 @@ from whisper_tui.tui.history.filters import NEXT, Filters
 from whisper_tui.tui.history.past_calls import AHEAD, PastCalls
 from whisper_tui.tui.history.past_list import PastList
 from whisper_tui.tui.history.past_sessions import know_session
-from whisper_tui.tui.history.replay_area import ReplayArea
+from whisper_tui.tui.history.replay_area import BUTTONS, ReplayArea
 from whisper_tui.tui.history.times import day_time
 from whisper_tui.tui.retrying import again, why_not
 from whisper_tui.tui.screens.command_screen import CommandScreen
@@ -42,9 +42,6 @@ SKIP_S = 5.0
 TYPING_S = 0.25
 """Seconds after the last letter until it is looked for."""
 ON_A_CALL = frozenset({"history-session", "history-again", "history-figures", "history-export"})
-ON_A_RUN = frozenset(
-    f"history-{word}" for word in ("play", "faster", "slower", "back", "ahead", "begin", "finish", "layout")
-)
 
 
 class SearchBox(Input):
@@ -129,7 +126,7 @@ class HistoryScreen(CommandScreen):
         if command_id in ON_A_CALL:
             return self.record is not None
         ran = self.record is not None and self.record.process is not None
-        return ran or command_id not in ON_A_RUN
+        return ran or command_id not in BUTTONS
 
     def _play(self) -> None:
         self._replay.toggle()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets import Footer, Input, OptionList
 from textual.widgets.option_list import Option
 
 from whisper_tui.export.calls import PAGE, newest_first
@@ -31,10 +31,11 @@ from whisper_tui.tui.remembering.entries import (
     row,
     rule_paragraphs,
 )
-from whisper_tui.tui.rule_book import RuleList, ShownRule
+from whisper_tui.tui.rule_book import ProjectRules, RuleList, ShownRule
 from whisper_tui.tui.screens.command_screen import CommandScreen
-from whisper_tui.tui.screens.dialog import Dialog
 from whisper_tui.tui.screens.help import HelpScreen
+from whisper_tui.tui.screens.remove_rule import RemoveRuleScreen
+from whisper_tui.tui.screens.trust import TrustScreen
 from whisper_tui.tui.spans import Line, Span, said
 from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
@@ -57,32 +58,6 @@ class TestBox(Input):
         self.screen.query_one(OptionList).focus()
 
 
-class RemoveRuleScreen(Dialog[bool]):
-    """Asks before a rule is taken out of the file."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "remove", "Remove it")]
-    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Remove it", "remove"),)
-
-    def __init__(self, rule: ShownRule, path: Path) -> None:
-        super().__init__()
-        self._rule = rule
-        self._path = path
-
-    def compose(self) -> ComposeResult:
-        """Which rule, and where it stands."""
-        with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content("Remove a rule")
-            words = f"{self._rule.effect}: {visible(self._rule.subject)}"
-            yield Static(Content(words), classes="dialog-text")
-            note = f"All rules called {visible(self._rule.name)!r} are taken out of {self._path}. It holds at once."
-            yield Static(Content(note), classes="dialog-note")
-            yield from self.buttons()
-
-    def action_remove(self) -> None:
-        """Do it."""
-        self.dismiss(True)
-
-
 class RulesScreen(CommandScreen):
     """Routes between the list, the field and the words on the right."""
 
@@ -103,6 +78,7 @@ class RulesScreen(CommandScreen):
         self.does: dict[str, Callable[[], object]] = {
             "rules-test": lambda: self.query_one(TestBox).focus(),
             "rules-revoke": self._revoke,
+            "rules-trust": self._trust,
             "rules-edit": self._edit,
             "rules-reload": self._reload,
             "rules-help": lambda: self.app.push_screen(HelpScreen(RULES)),
@@ -128,10 +104,15 @@ class RulesScreen(CommandScreen):
         try:
             self._grants = await self._cockpit.supervision.grants()
             if self._book is not None:
-                self._rules = await asyncio.to_thread(self._book.rules)
+                self._rules = await asyncio.to_thread(self._book.rules, self._roots())
         except WhisperError as error:
             self._cockpit.tell(told(error), severity="error")
         self._draw()
+
+    def _roots(self) -> tuple[str, ...]:
+        """The workspaces of the sessions that are open."""
+        sessions = self._cockpit.board.sessions.values()
+        return tuple(sorted({session.root for session in sessions if session.closed_at is None}))
 
     async def _count_hits(self) -> None:
         try:
@@ -188,8 +169,7 @@ class RulesScreen(CommandScreen):
             case Grant():
                 words = grant_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
             case ShownRule():
-                path = str(self._book.path) if self._book is not None else ""
-                words = rule_paragraphs(entry, self._hits, path, now)
+                words = rule_paragraphs(entry, self._hits, self._where(entry), now)
             case _:
                 words = ()
         self.query_one(ParagraphsView).show(words, from_top=True)
@@ -224,7 +204,7 @@ class RulesScreen(CommandScreen):
 
     def _ask_to_remove(self, rule: ShownRule) -> None:
         if self._book is None or not rule.removable:
-            self._cockpit.tell(f"The rule {rule.name} stands in the configuration file: change it there.")
+            self._cockpit.tell(f"The rule {rule.name} stands in {self._where(rule)}: change it there.")
             return
 
         def answered(remove: bool | None) -> None:
@@ -242,6 +222,41 @@ class RulesScreen(CommandScreen):
             else:
                 self._cockpit.tell(f"The rule {rule.name} is removed.")
             await self._reload()
+
+    def _where(self, rule: ShownRule) -> str:
+        """The file that a rule stands in, in words."""
+        project = self._rules.project_of(rule)
+        if project is not None:
+            return visible(project.path)
+        return str(self._book.path) if rule.removable and self._book is not None else "the configuration file"
+
+    async def _trust(self) -> None:
+        """Trust the project of the selected rule after it was read, or trust it no more."""
+        rule = self._highlighted
+        project = self._rules.project_of(rule) if isinstance(rule, ShownRule) else None
+        if project is None:
+            self._cockpit.tell("Select a rule that a project brings along; all others are your own.")
+        elif project.trusted:
+            await self._set_trust(project, trusted=False)
+        else:
+
+            def answered(trust: bool | None) -> None:
+                if trust:
+                    self.run_worker(self._set_trust(project, trusted=True), name="trust")
+
+            self.app.push_screen(TrustScreen(project), answered)
+
+    async def _set_trust(self, project: ProjectRules, *, trusted: bool) -> None:
+        if self._book is None:
+            return
+        try:
+            await asyncio.to_thread(self._book.trust, project, trusted=trusted)
+        except WhisperError as error:
+            self._cockpit.tell(told(error), severity="error")
+        else:
+            until = "is trusted until it changes" if trusted else "is not trusted any more: what it allows is asked"
+            self._cockpit.tell(f"{project.path} {until}.")
+        await self._reload()
 
     async def _edit(self) -> None:
         if self._book is None:

@@ -18,6 +18,7 @@ from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
 from whisper_tui.tui.words import count
 
+HEADING_AND_BUTTONS = 2
 LEAST_ROWS = 4
 """Rows that a call gets however small the terminal is."""
 NOTHING: Line = (Span("No call yet", "strong"),)
@@ -79,8 +80,7 @@ class CallPanel(Vertical):
     def leave_room(self, room: int | None) -> None:
         """Be no higher than the text needs, and than `room` rows. None: be as high as there is room."""
         self._room = room
-        buttons = 1 if self.query_one(ActionBar).display else 0
-        height = None if room is None else max(LEAST_ROWS, min(self._rows + 1 + buttons, room))
+        height = None if room is None else max(LEAST_ROWS, min(self._rows + HEADING_AND_BUTTONS, room))
         self.styles.height = "1fr" if height is None else height
 
     def on_descendant_focus(self) -> None:

@@ -10,12 +10,15 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.tui.output.arrangement import NEXT, Choice, arrangement
 from whisper_tui.tui.output.needle import Needle
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.reader import ReadOutput
 from whisper_tui.tui.output.run_output import STREAMS, RunOutput
 from whisper_tui.tui.output.times import TimeIndex
+from whisper_tui.tui.widgets.output_bar import OutputBar
 from whisper_tui.tui.widgets.output_pane import OutputPane
+from whisper_tui.tui.widgets.removed_line import RemovedLine
 from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.widgets.terminal_pane import TerminalPane
 from whisper_tui.tui.widgets.usage_line import UsageLine
@@ -24,21 +27,18 @@ from whisper_tui.tui.words import size
 FRAMES_PER_S = 30
 CALM_FRAMES = 4
 """While nothing grows, only every so many frames look for growth."""
-WIDE = 100
-"""Columns from which the streams stand side by side."""
-HIGH = 12
-"""Rows from which the streams stand one above the other."""
-
-Choice = Literal["both", "out", "err"]
-NEXT: dict[Choice, Choice] = {"both": "out", "out": "err", "err": "both"}
+ROOM_FOR_BUTTONS = 10
+"""Rows from which there are buttons below the panes."""
 
 
 class OutputArea(Container):
     """One timer asks for growth, whatever the number of lines that arrive."""
 
-    def __init__(self, pens: Pens, *, id: str | None = None) -> None:
+    def __init__(self, pens: Pens, *, whole: bool = True, id: str | None = None) -> None:
+        """`whole`: whether it is given all there is; then there are buttons, and what is gone is told."""
         super().__init__(id=id)
         self._pens = pens
+        self._whole = whole
         self.choice: Choice = "both"
         self.merged = False
         """Whether both streams are one text, in the order of their arrival."""
@@ -66,6 +66,9 @@ class OutputArea(Container):
         yield OutputPane("stdout and ▌stderr", self._pens, id="both")
         yield TerminalPane(self._pens, id="terminal")
         yield SearchBar(id="search")
+        yield RemovedLine(id="removed")
+        if self._whole:
+            yield OutputBar(id="output-buttons")
 
     def on_mount(self) -> None:
         """Look for growth from now on."""
@@ -118,6 +121,7 @@ class OutputArea(Container):
             self.run = RunOutput(supervision, key[0])
             self._reads, self._index = self.run.reads, self.run.times()
         self.as_screen = self._terminal and record is not None and not isinstance(record.state, Ended)
+        self.query_one(RemovedLine).of(supervision, record if self._whole else None)
         self._fill()
         self.terminal.show(supervision if self._terminal else None, record.id if record is not None else "")
         self._arrange()
@@ -238,16 +242,12 @@ class OutputArea(Container):
         self._arrange()
 
     def _arrange(self) -> None:
+        chosen = arrangement(self.choice, self.size, self.side, self._terminal, self.as_screen, merged=self.merged)
         out, err, both = self.panes
-        merged = self.merged and not self._terminal
-        side = self.size.width >= WIDE if self.side is None else self.side
-        single = self.choice == "both" and self.side is None and not side and self.size.height < HIGH
-        screen = self._terminal and self.as_screen
-        out.display = not screen and ((self.choice != "err" and not merged) or self._terminal)
-        err.display = not (self._terminal or merged or self.choice == "out" or single)
-        both.display = merged
-        self.terminal.display = screen
-        self.set_class(side, "-side")
+        out.display, err.display, both.display = chosen.out, chosen.err, chosen.both
+        self.terminal.display = chosen.screen
+        self.query(OutputBar).set(display=self.size.height >= ROOM_FOR_BUTTONS)
+        self.set_class(chosen.side, "-side")
         self._weigh()
 
     def _weigh(self) -> None:
