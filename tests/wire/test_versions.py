@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.conftest import Raw
+from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
 from whisper_tui.wire.asking import asking
 from whisper_tui.wire.client import RemoteSupervision
@@ -106,3 +107,12 @@ def test_a_supervisor_from_which_another_takes_over_was_not_stopped(home):
     assert not was_stopped(home)
     os.close(lock)
     assert was_stopped(home)
+
+
+def test_what_is_sent_has_the_shape_of_its_version():
+    """Else two programs that say the same number do not understand each other."""
+    noted = json.loads((Path(__file__).parent / "shape.json").read_text())
+    assert shape() == noted, (
+        f"What is sent has changed. If a release speaks version {VERSION}, raise the number in wire/protocol.py. Then "
+        "note the new shape: python -m tests.wire.shape > tests/wire/shape.json"
+    )
