@@ -253,22 +253,45 @@ def test_a_ticket_runs_once(shell: Shell) -> None:
     assert (shell.instance.workspace / "ran").read_text() == "ran\n"
 
 
+ANOTHER_AGENT = """
+import subprocess, sys
+asked = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.readline(), capture_output=True, check=True)
+print(asked.stdout.decode().replace(chr(10), " "), flush=True)
+sys.stdin.read()
+"""
+"""Starts its own hook, tells the answer, and stays."""
+
+
 def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
-    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    workspace, home = shell.instance.workspace, str(shell.instance.root)
+    tool = {"tool_name": "Bash", "tool_input": {"command": "touch ran"}}
+    content = {"session_id": "agent-2", "cwd": str(workspace), **tool}
+    stranger = subprocess.Popen(
+        [sys.executable, "-c", ANOTHER_AGENT, *PROGRAM, "hook", "claude", "--home", home],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=workspace,
+        env={name: value for name, value in os.environ.items() if name != "CLAUDE_PID"},
+    )
+    assert stranger.stdin is not None and stranger.stdout is not None
     try:
-        content = {
-            "session_id": "agent-2",
-            "cwd": str(shell.instance.workspace),
-            "tool_name": "Bash",
-            "tool_input": {"command": "touch ran"},
-        }
-        asking = shell.hook(json.dumps(content).encode(), "claude", CLAUDE_PID=str(stranger.pid))
+        stranger.stdin.write(json.dumps(content).encode() + b"\n")
+        stranger.stdin.flush()
         shell.approve(shell.waiting())
-        ran = shell.run(rewritten(finished(asking)).split())
+        ran = shell.run(rewritten(json.loads(stranger.stdout.readline())).split())
         assert ran.returncode == 126 and b"another session" in ran.stderr
-        assert not (shell.instance.workspace / "ran").exists()
+        assert not (workspace / "ran").exists()
     finally:
-        stranger.communicate(b"\n")
+        stranger.communicate()
+
+
+def test_a_hook_that_names_another_agent_than_its_own_is_refused(shell: Shell) -> None:
+    with subprocess.Popen(["sleep", "300"]) as stranger:
+        content = {"session_id": "agent-2", "cwd": "/", "tool_name": "Bash", "tool_input": {"command": "true"}}
+        asking = shell.hook(json.dumps(content).encode(), "claude", CLAUDE_PID=str(stranger.pid))
+        _, told = asking.communicate(timeout=ANSWER_S)
+        stranger.kill()
+    assert asking.returncode != 0 and b"does not come from there" in told
 
 
 def test_a_guessed_ticket_runs_nothing(shell: Shell) -> None:

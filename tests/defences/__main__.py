@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "node_modules", "screenshots", "benchmarks")
 LONGEST_S = 600.0
 """Seconds in which the tests of one defence have to end."""
-_FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class Copy:
@@ -37,11 +37,11 @@ class Copy:
             failed = self.failures(defence.tests)
         finally:
             path.write_text(whole, encoding="utf-8")
-        still = [test for test in defence.tests if not any(found.startswith(test) for found in failed)]
+        still = [test for test in defence.tests if not any(f"{found}[".startswith(f"{test}[") for found in failed)]
         return f"still passes: {', '.join(still)}" if still else ""
 
     def failures(self, tests: Sequence[str]) -> set[str]:
-        """The test functions among these that fail. Raises `SystemExit` if pytest could not run them."""
+        """Those of these tests that fail. Raises `SystemExit` if pytest could not run them."""
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-rfE", "-p", "no:cacheprovider", *tests]
         environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
         try:

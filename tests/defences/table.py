@@ -11,12 +11,14 @@ class Defence(NamedTuple):
     text: str
     instead: str
     tests: tuple[str, ...]
-    """Test functions, as pytest names them; each of them fails once the defence is gone."""
+    """Tests as pytest names them, with or without their parameters; each of them fails once the defence is gone."""
 
 
 WHO = "tests/defences/test_who_may_decide.py::"
-FROM_COMMAND = WHO + "test_no_verb_is_obeyed_from_inside_a_supervised_command"
-FROM_AGENT = WHO + "test_no_verb_is_obeyed_from_what_a_connected_agent_has_started"
+FROM_COMMAND = WHO + "test_no_verb_is_obeyed_from_inside_a_supervised_command[as it is]"
+FROM_ITS_ORPHAN = FROM_COMMAND.replace("as it is", "its keeper killed, double forked, with an empty environment")
+FROM_AGENT = WHO + "test_no_verb_is_obeyed_from_what_a_connected_agent_has_started[as it is]"
+FROM_ITS_DAEMON = FROM_AGENT.replace("as it is", "double forked")
 PEERS = "tests/wire/test_peers.py::"
 SWAPS = "tests/defences/test_swaps.py::"
 SERVER = "tests/wire/test_server.py::"
@@ -50,7 +52,7 @@ WHO_MAY_DECIDE = (
         "whisper_tui/supervisor/keeper/zygote.py",
         "    mark.put_on()\n",
         "",
-        (FROM_COMMAND, WHO + "test_what_a_command_starts_bears_a_mark_that_we_do_not"),
+        (FROM_ITS_ORPHAN, WHO + "test_what_a_command_starts_bears_a_mark_that_we_do_not"),
     ),
     Defence(
         "an agent among the ancestors",
@@ -62,9 +64,23 @@ WHO_MAY_DECIDE = (
     Defence(
         "the mark of what agents start",
         "whisper_tui/wire/agents.py",
-        "            mark.put_on_agent(pid)\n",
-        "            return\n",
-        (FROM_AGENT,),
+        "        mark.put_on_agent(seen.pid)\n",
+        "",
+        (FROM_ITS_DAEMON,),
+    ),
+    Defence(
+        "an agent that somebody else names",
+        "whisper_tui/wire/origin.py",
+        "    elif not await asyncio.to_thread(descends, connection, pid):\n",
+        "    elif False:\n",
+        (PEERS + "test_whoever_names_an_agent_that_it_does_not_come_from_is_turned_away",),
+    ),
+    Defence(
+        "the supervisor's own ancestors are no agents",
+        "whisper_tui/wire/agents.py",
+        "None if any(seen.pid == pid for seen in ours) else self._look(pid)",
+        "self._look(pid)",
+        (PEERS + "test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent",),
     ),
     Defence(
         "an agent's pid that another process has by now",
@@ -441,8 +457,8 @@ WHAT_IS_SHOWN = (
     Defence(
         "toasts are no markup",
         "whisper_tui/tui/screens/cockpit.py",
-        "self.notify(visible(text), severity=severity, markup=False,",
-        "self.notify(text, severity=severity,",
+        "severity=severity, markup=False, timeout",
+        "severity=severity, timeout",
         ("tests/tui/test_text_of_agents.py::test_dialogs_and_toasts_show_it_letter_by_letter",),
     ),
     Defence(

@@ -1,21 +1,24 @@
 """A supervised command can never approve anything, however it hides."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import whisper_tui
 from tests.outside import outside_only
-from tests.wire.conftest import waiting_call
+from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.wire.agents import Agents
 from whisper_tui.wire.peers import ProcessSeen, ancestry, look, parse_ps, why_supervised
 from whisper_tui.wire.rendezvous import INSIDE
+from whisper_tui.wire.server import serve
 
 KEEPER = 50
 TREE = {
@@ -67,20 +70,42 @@ def test_a_process_that_has_only_the_pid_of_an_agent_that_ended_is_no_agent():
     assert why_supervised(ancestry(11, TREE.get), (), {(10, "before"): "builder"}) is None
 
 
-async def test_neither_init_nor_our_own_process_is_taken_for_an_agent():
+@pytest.fixture
+def program() -> Iterator[int]:
+    """A process of its own, which may be somebody's agent."""
+    with subprocess.Popen(["sleep", "300"]) as child:
+        yield child.pid
+        child.kill()
+
+
+async def test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent(program):
     agents = Agents()
-    for pid in (None, 0, 1, os.getpid(), os.getppid()):
+    for pid in (None, 0, 1, os.getpid(), os.getppid(), program):
         await agents.note(Session(id="s1", name="builder", root="/", pid=pid, key="k", opened_at=1.0))
-    assert [pid for pid, _ in agents.known] == [os.getppid()]
+    assert [pid for pid, _ in agents.known] == [program]
 
 
-async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agent_but_one_that_launched_us_is():
+async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agent_but_one_that_launched_us_is(program):
     agents = Agents()
-    session = Session(id="s1", name="builder", root="/", pid=os.getppid(), opened_at=1.0)
+    session = Session(id="s1", name="builder", root="/", pid=program, opened_at=1.0)
     await agents.note(session)
     assert not agents.known
     await agents.note(session.model_copy(update={"client": ClientInfo(name="an agent", version="1")}))
     assert len(agents.known) == 1
+
+
+async def test_whoever_names_an_agent_that_it_does_not_come_from_is_turned_away(home, supervisor, program):
+    async def door(_reader, writer, hello):
+        writer.write(json.dumps(hello).encode() + b"\n")
+
+    server = await serve(supervisor, home, {"echo": door})
+    try:
+        for pid, heard in ((os.getpid(), "echo"), (os.getppid(), "echo"), (None, "echo"), (program, "error")):
+            raw = await Raw.open(home, hello=False)
+            assert heard in str(await raw.say({"door": "echo", "pid": pid}))
+            raw.writer.close()
+    finally:
+        await server.close()
 
 
 @pytest.mark.parametrize("pid", [0, 80, 90, 4711])

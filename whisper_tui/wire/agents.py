@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from whisper_tui.model.call import Session
 from whisper_tui.supervisor.keeper import mark
-from whisper_tui.wire.peers import Look, ancestry, look
+from whisper_tui.wire.peers import Look, ProcessSeen, ancestry, look
 
 MOST = 1000
 """Programs that are remembered before those that have ended are forgotten."""
@@ -28,26 +28,24 @@ class Agents:
         """Remember who said that it is the agent of this session.
 
         An agent is what launched our relay, and has said which program it is, or our hook, whose sessions have a key. A
-        program that opens its session with the library is its author's, like all that it starts. Neither init nor
-        this very process can be meant: from init everything descends, and whoever has the supervisor inside decides.
+        program that opens its session with the library is its author's, like all that it starts. Nothing can be meant
+        that this very process descends from, init among it: from there the human's own terminals may come, too.
         """
         if session.key is None and session.client is None:
             return
-        if session.pid is None or session.pid <= 1 or session.pid == os.getpid():
+        if session.pid is None or session.pid < 1:
             return
-        seen = await asyncio.to_thread(self._look, session.pid)
+        seen = await asyncio.to_thread(self._agent, session.pid)
         if seen is None:
             return
         self._known[seen.pid, seen.start] = f"{session.name} (session {session.id}, pid {session.pid})"
-        await asyncio.to_thread(self._mark, seen.pid)
+        mark.put_on_agent(seen.pid)
         if len(self._known) > MOST:
             await asyncio.to_thread(self._forget_ended)
 
-    def _mark(self, pid: int) -> None:
-        """Have all that it starts from now on be known for ever; but never what we descend from ourselves."""
+    def _agent(self, pid: int) -> ProcessSeen | None:
         ours = ancestry(os.getpid(), self._look) or ()
-        if all(seen.pid != pid for seen in ours):
-            mark.put_on_agent(pid)
+        return None if any(seen.pid == pid for seen in ours) else self._look(pid)
 
     def _forget_ended(self) -> None:
         for pid, start in tuple(self._known):

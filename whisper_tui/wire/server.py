@@ -18,6 +18,7 @@ from whisper_tui.wire.codec import error_line
 from whisper_tui.wire.picture import InProcess, Picture
 from whisper_tui.wire.places import Places, most_connections
 from whisper_tui.wire.port_door import PortDoor
+from whisper_tui.wire.origin import check_origin
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
 from whisper_tui.wire.refusals import Record, Refusals
 from whisper_tui.wire.rendezvous import peer_process, socket_address
@@ -85,6 +86,7 @@ class Server:
             try:
                 place.enter_context(self._places.taken(_own_peer(writer.get_extra_info("socket"))))
                 door, hello = await self._receive(reader)
+                await check_origin(writer.get_extra_info("socket"), hello)
                 await door(reader, writer, hello)
             except WhisperError as error:
                 writer.write(error_line(error))
