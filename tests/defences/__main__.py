@@ -26,7 +26,7 @@ class Copy:
 
     def __init__(self, above: Path, number: int) -> None:
         self.root = above / f"copy{number}"
-        shutil.copytree(ROOT, self.root, ignore=LEFT_OUT)
+        shutil.copytree(ROOT, self.root, symlinks=True, ignore=LEFT_OUT)
 
     def without(self, defence: Defence) -> str:
         """What the tests of a defence say while it is not there. Empty: all of them failed, as they must."""

@@ -68,8 +68,10 @@ class Field:
 
 
 @asynccontextmanager
-async def a_field(root: Path, settings: SupervisorSettings | None = None) -> AsyncIterator[Field]:
-    """One field, with everything ended afterwards."""
+async def a_field(
+    root: Path, settings: SupervisorSettings | None = None, *, ends_runs: bool = True
+) -> AsyncIterator[Field]:
+    """One field, with everything ended afterwards; or with what runs left to the next one in the same place."""
     home = Home(config=root / "config", state=root / "state", runtime=root / "run")
     supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), settings=settings)
     await supervisor.open()
@@ -78,7 +80,7 @@ async def a_field(root: Path, settings: SupervisorSettings | None = None) -> Asy
         yield Field(supervisor, server, home, root)
     finally:
         await server.close()
-        await supervisor.shutdown(end_runs=True)
+        await supervisor.shutdown(end_runs=ends_runs)
         await supervisor.close()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.defences.conftest import PYTHON, Field
+from tests.defences.conftest import PYTHON, Field, a_field
 from tests.defences.intruder import UNSHARE, WAYS
 from tests.defences.verbs import LOOKING, deciding
 from tests.outside import outside_only
@@ -92,15 +92,29 @@ async def test_no_verb_is_obeyed_from_what_a_connected_agent_has_started(way, fi
         await agent.wait()
 
 
+UNTIL_TOLD = 'while ! test -e go; do sleep 0.05; done; exec "$@"'
+"""What a shell does first that becomes the intruder later."""
+
+
 @linux_only
 async def test_a_background_process_of_a_command_that_has_ended_decides_nothing(field):
     wanted, words, answers = await intrusion(field, "orphaned")
-    script = 'sh -c "while ! test -e go; do sleep 0.05; done; exec \\"\\$@\\"" x "$@" & exit 0'
-    culprit = await field.ask("sh", "-c", script, "x", *words)
+    culprit = await field.ask("sh", "-c", 'sh -c "$0" x "$@" & exit 0', UNTIL_TOLD, *words)
     await field.approve(culprit)
     await asyncio.wait_for(field.supervisor.outcome(culprit), 60)
     (field.root / "go").touch()
     await all_refused(field, wanted, answers)
+
+
+@linux_only
+async def test_a_command_that_waits_for_another_supervisor_and_kills_its_keeper_then_decides_nothing(tmp_path):
+    async with a_field(tmp_path, ends_runs=False) as before:
+        way = "its keeper killed, double forked, with an empty environment"
+        wanted, words, answers = await intrusion(before, way)
+        await before.runs("sh", "-c", UNTIL_TOLD, "x", *words)
+    async with a_field(tmp_path) as field:
+        (tmp_path / "go").touch()
+        await all_refused(field, wanted, answers)
 
 
 FILE_VERBS = (
