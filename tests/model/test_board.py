@@ -8,6 +8,7 @@ from tests.model.build import (
     DENY,
     HUMAN,
     a_board,
+    a_call,
     a_grant,
     a_session,
     a_shell,
@@ -41,6 +42,7 @@ from whisper_tui.model.event import (
     SessionDescribed,
     SessionResumed,
     SignalSent,
+    Submitted,
 )
 from whisper_tui.model.state import Ended, Queued, Running, Starting, Unjudged, Waiting
 
@@ -284,3 +286,12 @@ def test_the_open_calls_of_a_session_are_known_until_nothing_of_them_is_alive() 
     board.apply_all((settled("1"), finished("2", Withdrawn(why="")), finished("3", Withdrawn(why=""))))
     assert board.open_in == {}
     assert board.unjudged == {}
+
+
+def test_calls_with_a_ticket_or_a_twin_are_known_as_long_as_the_board_knows_them() -> None:
+    board = Board()
+    for number in range(ENDED_KEPT + 2):
+        call = a_call(str(number)).model_copy(update={"ticket": "t", "twin": "same"} if number < 3 else {"twin": None})
+        board.apply(Submitted(at=2.0, call=call))
+        board.apply(finished(str(number), ending=Withdrawn(why="taken back")))
+    assert list(board.ticketed) == list(board.twinned) == ["2"]

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import assert_never
 
-from whisper_tui.model.call import Session
+from whisper_tui.model.call import Session, ToolCall
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
@@ -67,6 +67,10 @@ class Board:
         """Since when, and through whom, every run is held still. None: everything goes on."""
         self.refused: deque[AttemptRefused] = deque(maxlen=REFUSED_KEPT)
         """Attempts to decide by those who may not, oldest first."""
+        self.ticketed: dict[str, None] = {}
+        """Ids of the calls that have a ticket, whatever their state."""
+        self.twinned: dict[str, None] = {}
+        """Ids of the calls that another one may be the same as, whatever their state."""
         self.unjudged: dict[str, None] = {}
         """Ids of the calls that the policy has not looked at, or has let through without a decision yet."""
         self.waiting: dict[str, None] = {}
@@ -158,9 +162,16 @@ class Board:
         if new is not None:
             new.setdefault(record.id)
             if before is None:
-                self.open_in.setdefault(record.call.session_id, {})[record.id] = None
+                self._meet(record.call)
         elif before is None or before.is_open:
             self._settle(record)
+
+    def _meet(self, call: ToolCall) -> None:
+        self.open_in.setdefault(call.session_id, {})[call.id] = None
+        if call.ticket is not None:
+            self.ticketed[call.id] = None
+        if call.twin is not None:
+            self.twinned[call.id] = None
 
     def _settle(self, record: CallRecord) -> None:
         session_id = record.call.session_id
@@ -173,7 +184,9 @@ class Board:
         self._weight += self._weights[-1]
         while len(self.settled) > ENDED_KEPT or (self._weight > ENDED_LARGEST and len(self.settled) > 1):
             self._weight -= self._weights.popleft()
-            self.calls.pop(self.settled.popleft(), None)
+            for known in (self.calls, self.ticketed, self.twinned):
+                known.pop(self.settled[0], None)
+            self.settled.popleft()
 
     def _shelf(self, record: CallRecord) -> dict[str, None] | None:
         match record.state:

@@ -37,9 +37,9 @@ class Claims:
         A hook that did wait comes back with its key, and is known by that.
         """
         board, why = self._ledger.board, "the supervisor was restarted while its hook waited"
-        for call_id in (*board.waiting, *board.held):
+        for call_id in tuple(board.ticketed):
             record = board.calls[call_id]
-            if record.call.ticket is not None and record.agent_gave_up is None:
+            if isinstance(record.state, Waiting | Held) and record.agent_gave_up is None:
                 self._ledger.record(AgentGaveUp(at=self._clock(), call_id=call_id, why=why))
         for session in tuple(self._ledger.board.sessions.values()):
             if session.closed_at is not None:

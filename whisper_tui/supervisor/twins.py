@@ -25,7 +25,7 @@ class Twins:
         """The calls without an ending."""
         self._left: Index = {}
         """The calls whose agent does not wait for the answer, ended ones included."""
-        for record in ledger.board.calls.values():
+        for record in map(ledger.call, ledger.board.twinned):
             if not isinstance(record.state, Ended):
                 _add(self._open, record.call)
             if record.agent_gave_up is not None and not _is_withdrawn(record):
