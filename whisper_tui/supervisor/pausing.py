@@ -5,9 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from whisper_tui.model.decision import Decider
+from whisper_tui.model.ending import Lost
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.event import Event, Paused, Resumed, Spawned
-from whisper_tui.model.state import Running
+from whisper_tui.model.run import RunProcess
+from whisper_tui.model.state import Ended, Running
+from whisper_tui.supervisor.abandoned import let_go_on
 from whisper_tui.supervisor.executor import Executor, RunKey
 from whisper_tui.supervisor.ledger import Ledger
 
@@ -48,9 +51,19 @@ class Pausing:
 
     async def resume(self, by: Decider) -> None:
         """Journal it, then let every run go on."""
-        if self.paused:
+        held = self._ledger.board.paused
+        if held is not None:
             self._ledger.record(Resumed(at=self._clock(), by=by), durable=True)
+            self._free_abandoned(since=held.at)
         await self._told()
+
+    def _free_abandoned(self, since: float) -> None:
+        """A run whose keeper was killed meanwhile has ended for us, and its processes still stand where they were."""
+        board = self._ledger.board
+        for call_id in board.settled:
+            match board.calls[call_id].state:
+                case Ended(ending=Lost(), process=RunProcess(leader=leader), at=at) if at >= since:
+                    let_go_on(leader)
 
     async def _told(self) -> None:
         tasks = self._tell_all()

@@ -1,13 +1,20 @@
 """A run is held still with all its processes, and goes on as if nothing had been."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
+from tests.supervisor.conftest import HUMAN
 from tests.supervisor.engine.conftest import Engine, until
-from whisper_tui.model.ending import Exited, Signalled
+from tests.wire.conftest import waiting_call
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import Exited, Lost, Signalled
+from whisper_tui.model.home import Home
+from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.executor import HasBackground, RunKey
-from whisper_tui.supervisor.keeper.processes import is_stopped
+from whisper_tui.supervisor.keeper.processes import Descendants, is_stopped
+from whisper_tui.supervisor.local import LocalExecutor
 
 COUNTING = "i=0; while :; do i=$((i+1)); echo $i > {}; done"
 
@@ -100,3 +107,42 @@ async def test_what_was_left_in_the_background_stands_still_too(engine: Engine) 
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.seen(key, HasBackground, lambda told: not any(each.alive for each in told.processes))
     await engine.settled(key)
+
+
+async def test_a_run_that_starts_processes_all_the_time_stands_still_as_a_whole(engine: Engine) -> None:
+    key = await engine.start("echo $$ > a; while :; do sleep 1000 & echo x >> n; sleep 0.001; done")
+    await written(engine, "a", "n")
+    keeper = (await engine.spawned(key)).process.keeper_pid
+    await engine.executor.hold(key, still=True)
+
+    def still() -> bool:
+        family = Descendants(keeper, adopts=False).now()
+        return bool(family) and all(is_stopped(seen.pid) for seen in family)
+
+    await until(still)
+    before = (engine.workspace / "n").read_bytes()
+    await asyncio.sleep(0.2)
+    assert still() and (engine.workspace / "n").read_bytes() == before
+    await engine.executor.signal(key, signal.SIGKILL, "tree")
+    await engine.settled(key)
+
+
+async def test_what_lost_its_keeper_while_everything_was_paused_goes_on_with_the_rest(tmp_path: Path) -> None:
+    home = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    supervisor = Supervisor(home, LocalExecutor(tmp_path / "state" / "runs"))
+    await supervisor.open()
+    call_id = await waiting_call(supervisor, tmp_path, "sleep", "1000")
+    await supervisor.decide(call_id, Approve(), HUMAN, (await supervisor.record(call_id)).seen_digest())
+    process = (await supervisor.started(call_id)).process
+    assert process is not None
+    try:
+        await supervisor.pause(HUMAN)
+        await until(lambda: is_stopped(process.leader.pid))
+        os.kill(process.keeper_pid, signal.SIGKILL)
+        assert isinstance((await supervisor.outcome(call_id)).state.ending, Lost)
+        assert is_stopped(process.leader.pid)
+        await supervisor.resume(HUMAN)
+        await until(lambda: not is_stopped(process.leader.pid))
+    finally:
+        os.kill(process.leader.pid, signal.SIGKILL)
+        await supervisor.close()
