@@ -1,5 +1,7 @@
 """What happens to calls as sentences on lines of their own, for whoever hears them read out."""
 
+import re
+import shlex
 from collections.abc import Iterator
 
 from whisper_tui.model.board import Board
@@ -27,11 +29,15 @@ from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.describe import describe
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.refused_words import refused_sentence
-from whisper_tui.tui.spans import Paragraph
-from whisper_tui.tui.words import clock_time, count, decider, duration, ending_sentence, signal_name
+from whisper_tui.tui.spans import Paragraph, Role
+from whisper_tui.tui.words import called, clock_time, count, decider, duration, ending_sentence, signal_name
 
-DRAWN = "│┆▲“◆◇▶▷●○✔✘↺┌"
+DRAWN = "│┆┊▲“◆◇▶▷●○✔✘↺┌"
 """Signs that are drawn for the eye, and would be read out by their names."""
+UNSPOKEN = str.maketrans("", "", DRAWN)
+SIGN = re.compile(rf"^(\s*)[{DRAWN}]+\s?")
+SIGNED: frozenset[Role] = frozenset({"waiting", "running", "good", "bad", "behind"})
+"""Roles of our own words, which may begin with a sign; in an agent's words a sign is one of its letters."""
 
 
 def happened(event: Event, board: Board) -> str | None:
@@ -112,7 +118,7 @@ def in_full(record: CallRecord, board: Board, now: float) -> Iterator[str]:
 def command_lines(record: CallRecord) -> Iterator[str]:
     """What runs, each line of it on a line of its own."""
     command = record.spec.command
-    text = command.text if not isinstance(command, Argv) else "".join(span.text for span in one_line(command))
+    text = shlex.join(command.words()) if isinstance(command, Argv) else command.text
     for line in text.split("\n"):
         yield f"  {visible(line)}"
 
@@ -120,8 +126,9 @@ def command_lines(record: CallRecord) -> Iterator[str]:
 def lines(paragraphs: tuple[Paragraph, ...]) -> Iterator[str]:
     """Paragraphs of the cockpit as lines of any length, without what is drawn."""
     for paragraph in paragraphs:
-        text = "".join(span.text for span in (*paragraph.margin, *paragraph.spans))
-        if said := "".join(character for character in text if character not in DRAWN).strip():
+        margin = "".join(span.text for span in paragraph.margin).translate(UNSPOKEN)
+        words = (SIGN.sub(r"\1", text) if role in SIGNED else text for text, role in paragraph.spans)
+        if said := "".join((margin, *words)).strip():
             yield said
 
 
@@ -133,8 +140,7 @@ def first_words(record: CallRecord) -> str:
 
 def session_name(record: CallRecord, board: Board) -> str:
     """The name of a call's session."""
-    session = board.sessions.get(record.call.session_id)
-    return visible(session.name if session is not None else record.call.session_id)
+    return called(board.sessions.get(record.call.session_id), record.call.session_id)
 
 
 def standing_sentence(record: CallRecord) -> str:

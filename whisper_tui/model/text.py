@@ -101,6 +101,11 @@ def visible(text: str, *, keep_lines: bool = False, printed: bool = False) -> st
     return replace_hidden(text, show_characters, keep=PLAIN_CONTROLS, printed=printed).replace("\t", "    ")
 
 
+def beginning(text: str, most: int) -> str:
+    """As much of a text as fits into a line, on one line, with what is hidden shown."""
+    return visible(text) if len(text) <= most else f"{visible(text[:most])} …"
+
+
 def without_hidden(text: str, *, keep: frozenset[str] = frozenset(), printed: bool = False) -> str:
     """The text without what would not be seen as what it is."""
     return replace_hidden(text, lambda _: "", keep=keep, printed=printed)

@@ -5,10 +5,13 @@ from dataclasses import replace
 
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.ends import said_with_ends
 from whisper_tui.tui.fields import labelled
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.risk_words import risk_role, risk_sign
-from whisper_tui.tui.spans import BLANK, Paragraph, Span, said
+from whisper_tui.tui.spans import BLANK, Line, Paragraph, Span, said
+
+WITH: Line = (Span(" with ", "label"),)
 
 
 def batch_paragraphs(records: tuple[CallRecord, ...], sessions: Mapping[str, str]) -> tuple[Paragraph, ...]:
@@ -31,7 +34,10 @@ def _call(record: CallRecord, number: int, session: str) -> tuple[Paragraph, ...
         *command_paragraphs(spec.command, risks),
         *meaning_paragraphs(spec.command, record.resolved),
         *(
-            Paragraph((*said(name, "strong"), Span("=", "muted"), *said(value)), (Span(" with ", "label"),))
+            Paragraph(
+                (*said_with_ends(name, "strong"), Span("=", "muted"), *said_with_ends(value, "text")),
+                (Span(" with ", "label"),),
+            )
             for name, value in sorted(spec.environment.items())
         ),
         labelled("Directory", said(_directory(record)), at_words=False),

@@ -44,28 +44,28 @@ def _changes(before: list[str], after: list[str]) -> Iterator[Paragraph]:
     for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         old, new = before[start:end], after[new_start:new_end]
         if kind == "equal":
-            yield from (_row(" ", said(line, "command"), "frame") for line in old)
+            yield from (_row(" ", said(line, "command", whole=True), "frame") for line in old)
             continue
         pairs = min(len(old), len(new))
         for one, other in zip(old[:pairs], new[:pairs], strict=True):
             removed, added = _differences(one, other)
             yield _row(MINUS, removed, "bad")
             yield _row("+", added, "good")
-        yield from (_row(MINUS, said(line, "marked"), "bad") for line in old[pairs:])
-        yield from (_row("+", said(line, "marked"), "good") for line in new[pairs:])
+        yield from (_row(MINUS, said(line, "marked", whole=True), "bad") for line in old[pairs:])
+        yield from (_row("+", said(line, "marked", whole=True), "good") for line in new[pairs:])
 
 
 def _differences(before: str, after: str) -> tuple[Line, Line]:
     """Both lines, with the pieces that the other does not have marked."""
     if max(len(before), len(after)) > LONGEST_COMPARED:
-        return said(before, "marked"), said(after, "marked")
+        return said(before, "marked", whole=True), said(after, "marked", whole=True)
     old, new = _PIECES.findall(before), _PIECES.findall(after)
     removed: list[Span] = []
     added: list[Span] = []
     for kind, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         role: Role = "command" if kind == "equal" else "marked"
-        removed += said("".join(old[start:end]), role)
-        added += said("".join(new[new_start:new_end]), role)
+        removed += said("".join(old[start:end]), role, whole=True)
+        added += said("".join(new[new_start:new_end]), role, whole=True)
     return tuple(removed), tuple(added)
 
 

@@ -7,7 +7,9 @@ from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.batching import Batching
+from whisper_tui.tui.command_text import whole_text
 from whisper_tui.tui.commands import BY_ID
+from whisper_tui.tui.ends import is_endless
 from whisper_tui.tui.grace import Grace
 from whisper_tui.tui.guard import Guard
 from whisper_tui.tui.keymap import in_force
@@ -89,7 +91,10 @@ class Deciding:
 
     def edit(self) -> None:
         """Change it and approve that."""
-        if not self.under_the_finger():
+        record = self._screen.shown
+        if record is not None and is_endless(whole_text(record.call.spec.command)):
+            self._screen.tell(f"It is too long to be edited here. whisper-tui approve {record.id} --command does it.")
+        elif not self.under_the_finger():
             self._ask(lambda record: EditScreen(self._screen, record))
 
     def _deny(self, *, stop_session: bool) -> None:

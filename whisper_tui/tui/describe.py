@@ -8,11 +8,12 @@ from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.tui.command_text import command_paragraphs, command_title
+from whisper_tui.tui.ends import said_with_ends
 from whisper_tui.tui.fields import labelled
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.risk_words import risk_role, risk_sign
 from whisper_tui.tui.session_text import recent_paragraphs, session_paragraphs
-from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.tui.spans import BLANK, LONGEST_SAID, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import (
     age,
     clock_time,
@@ -103,9 +104,12 @@ def _description(record: CallRecord) -> tuple[Paragraph, ...]:
         return ()
     if not text:
         return (Paragraph((Span("The agent gave no description.", "muted"),), margin=(Span(" "),)), BLANK)
-    lines = text.split("\n")
-    first = Paragraph((*said(lines[0], "strong"),), margin=(Span(" “ ", "muted"),))
-    return (first, *(Paragraph(said(line, "strong"), margin=(Span("   "),)) for line in lines[1:]), BLANK)
+    lines = text[:LONGEST_SAID].split("\n")
+    if len(text) > LONGEST_SAID:
+        lines[-1] += f" … {len(text) - LONGEST_SAID:,} more characters"
+    first = Paragraph(said(lines[0], "strong"), margin=(Span(" “ ", "muted"),))
+    rest = ((Span(" ┊ ", "muted"),),) * 2
+    return (first, *(Paragraph(said(line, "strong"), *rest) for line in lines[1:]), BLANK)
 
 
 def _command(record: CallRecord) -> tuple[Paragraph, ...]:
@@ -191,7 +195,7 @@ def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
         return (_directory(spec, record),)
     found = [_directory(spec, record), _program(record)]
     for number, (name, value) in enumerate(sorted(spec.environment.items())):
-        line = (*said(name, "strong"), Span("=", "muted"), *said(value, "command"))
+        line = (*said_with_ends(name, "strong"), Span("=", "muted"), *said_with_ends(value, "command"))
         found.append(labelled("Environment" if number == 0 else "", line, at_words=False, decides=True))
     timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
     found.append(labelled("Timeout", (Span(timeout),)))

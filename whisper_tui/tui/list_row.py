@@ -6,7 +6,7 @@ from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.risk_words import risk_line
 from whisper_tui.tui.sections import Grouping, Section
 from whisper_tui.tui.spans import Line, Role, Span, fitted, said, width_of
-from whisper_tui.tui.words import age, ending_word, went_well
+from whisper_tui.tui.words import LONGEST_NAME, age, ending_word, went_well
 
 TITLES: dict[Section, str] = {
     "waiting": "Waiting for you",
@@ -48,7 +48,7 @@ def empty_line(*, filtered: bool, searching: bool = False) -> Line:
 def group_line(title: str, number: int, width: int) -> Line:
     """The heading of a group of calls that wait."""
     right = (Span(f" {number:,} ", "muted"),)
-    left = (Span(" ┌ ", "frame"), *said(title, "strong"))
+    left = (Span(" ┌ ", "frame"), *said(title[:LONGEST_NAME], "strong"))
     return (*fitted(left, max(0, width - width_of(right))), *right)
 
 
@@ -81,7 +81,7 @@ def _second_line(record: CallRecord, session: Session | None, width: int) -> Lin
 
 
 def _name(record: CallRecord, session: Session | None) -> Line:
-    return said(session.name if session else record.call.session_id, "muted")
+    return said((session.name if session else record.call.session_id)[:LONGEST_NAME], "muted")
 
 
 def _again(record: CallRecord) -> Line:

@@ -1,5 +1,6 @@
 """Text with roles instead of colours, broken into rows that fit; themes decide how a role looks."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
@@ -46,9 +47,18 @@ class Paragraph:
 
 BLANK = Paragraph(())
 
+LONGEST_SAID = 4000
+"""Characters of a text that are shown; the command line prints all of it."""
 
-def said(text: str, role: Role = "text") -> Line:
-    """Text of an agent as spans: what cannot be seen is shown, in a role of its own."""
+
+def said(text: str, role: Role = "text", *, whole: bool = False) -> Line:
+    """Text of an agent as spans: what cannot be seen is shown, in a role of its own.
+
+    Of a text that nobody would read, the beginning, and how much more there is; `whole` where it decides.
+    """
+    if len(text) > LONGEST_SAID and not whole:
+        more = f" … {len(text) - LONGEST_SAID:,} more characters"
+        return (*said(text[:LONGEST_SAID], role), Span(more, "risk"))
     if text.isascii() and text.isprintable():
         return (Span(text, role),) if text else ()
     return tuple(Span(piece.text, "hidden" if piece.hidden else role) for piece in pieces(text))
@@ -65,13 +75,26 @@ def wrap(paragraph: Paragraph, width: int) -> tuple[Line, ...]:
     margin_width = width_of(paragraph.margin)
     hanging = paragraph.hanging if paragraph.hanging is not None else (Span(" " * margin_width),)
     text = "".join(span.text for span in paragraph.spans)
-    rows: list[Line] = []
-    start = 0
     ends = _row_ends(text, max(1, width - margin_width), max(1, width - width_of(hanging)), paragraph.at_words)
-    for end in ends:
-        rows.append((hanging if rows else paragraph.margin) + _between(paragraph.spans, start, end))
-        start = end
+    rows = [
+        (hanging if number else paragraph.margin) + row for number, row in enumerate(_broken(paragraph.spans, ends))
+    ]
     return tuple(rows) or (paragraph.margin,)
+
+
+def _broken(spans: Line, ends: list[int]) -> Iterator[Line]:
+    """The rows of spans that end at these characters."""
+    start = number = at = 0
+    for end in ends:
+        row: list[Span] = []
+        while start < end:
+            text, role = spans[number]
+            row.append(Span(text[at : at + end - start], role))
+            start += len(row[-1].text)
+            at += len(row[-1].text)
+            if at == len(text):
+                number, at = number + 1, 0
+        yield tuple(row)
 
 
 def _row_ends(text: str, first: int, rest: int, at_words: bool) -> list[int]:
@@ -97,18 +120,6 @@ def _fitting(text: str, start: int, width: int) -> int:
             break
         end += 1
     return end
-
-
-def _between(spans: Line, start: int, end: int) -> Line:
-    kept: list[Span] = []
-    at = 0
-    for text, role in spans:
-        if at >= end:
-            break
-        if at + len(text) > start:
-            kept.append(Span(text[max(0, start - at) : end - at], role))
-        at += len(text)
-    return tuple(kept)
 
 
 def fitted(line: Line, width: int) -> Line:

@@ -3,6 +3,7 @@
 import signal
 import time
 
+from whisper_tui.model.call import Session
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import (
     Denied,
@@ -17,8 +18,14 @@ from whisper_tui.model.ending import (
 )
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.rule_names import whose_rule
-from whisper_tui.model.text import visible
+from whisper_tui.model.text import beginning
 
+LONGEST_NAME = 100
+"""Characters of a name in a line with other words."""
+LONGEST_SAID = 4000
+"""Characters of a reason that are shown."""
+LONGEST_TOLD = 1000
+"""Characters of what is said in passing."""
 REMOVED = "The output was removed from the disk, or a part of it; all else about the call is kept."
 
 
@@ -85,15 +92,25 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def in_passing(text: str) -> str:
+    """As much of a text as is said in passing, fit to be shown."""
+    return beginning(text, LONGEST_TOLD)
+
+
 def told(error: WhisperError) -> str:
     """An error as sentences of a text: with a capital letter and a full stop."""
-    text = visible(error.sentence())
+    text = in_passing(error.sentence())
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def called(session: Session | None, session_id: str) -> str:
+    """The name of a session, fit for a line."""
+    return beginning(session.name if session is not None else session_id, LONGEST_NAME)
 
 
 def decider(by: Decider) -> str:
     """Who decided, and through what."""
-    who = visible(by.who)
+    who = beginning(by.who, LONGEST_NAME)
     match by.surface:
         case "rule":
             return f"by {whose_rule(who)}"
@@ -142,15 +159,17 @@ def ending_sentence(ending: Ending) -> str:
         case TimedOut(after_s=after_s):
             return f"Timed out after {limit(after_s)} and was ended"
         case FailedToStart(message=message):
-            return f"Never started: {visible(message)}"
+            return f"Never started: {beginning(message, LONGEST_SAID)}"
         case Denied(by=by, reason=reason):
-            return f"Denied {decider(by)}" + (f": {visible(reason)}" if reason else ", without a reason")
+            return f"Denied {decider(by)}" + (
+                f": {beginning(reason, LONGEST_SAID)}" if reason else ", without a reason"
+            )
         case Withdrawn(why=why):
-            return f"Withdrawn: {visible(why)}"
+            return f"Withdrawn: {beginning(why, LONGEST_SAID)}"
         case HandedOver():
             return "Approved, and run by the agent itself: what became of it is not seen here"
         case Lost(why=why):
-            return f"Lost: {visible(why)}"
+            return f"Lost: {beginning(why, LONGEST_SAID)}"
 
 
 def went_well(ending: Ending) -> bool:

@@ -8,7 +8,7 @@ from whisper_tui.model.masked import masked_record
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.summary import call_row
 from whisper_tui.tui.risk_words import is_grave
-from whisper_tui.tui.words import count
+from whisper_tui.tui.words import called, count
 
 TITLE = "whisper_tui"
 MOST_ROWS = 20
@@ -24,7 +24,7 @@ def waiting_title(waiting: int) -> str:
 def in_words(records: Sequence[CallRecord], board: Board) -> str:
     """Who asks and how grave it is. Commands are not in it: notifications are shown on locked screens."""
     sessions = dict.fromkeys(record.call.session_id for record in records)
-    names = [board.sessions[id_].name if id_ in board.sessions else id_ for id_ in sessions]
+    names = [called(board.sessions.get(id_), id_) for id_ in sessions]
     others = f" and {count(len(names) - MOST_NAMES, 'other')}" if len(names) > MOST_NAMES else ""
     who = ", ".join(names[:MOST_NAMES]) + others
     risks = [risk for record in records if record.verdict for risk in record.verdict.risks if is_grave(risk)]

@@ -6,7 +6,6 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Button
 
-from whisper_tui.model.text import visible
 from whisper_tui.tui.commands.history import HISTORY
 from whisper_tui.tui.history.filters import Filters
 from whisper_tui.tui.keymap import in_force
@@ -33,7 +32,7 @@ class Chips(Horizontal):
             "history-ending": filters.ending,
             "history-decider": filters.decider,
             "history-period": filters.period,
-            "history-session": visible(session) if filters.session_id is not None else "any",
+            "history-session": session if filters.session_id is not None else "any",
         }
         for command in in_force(self.app).commands(HISTORY):
             if command.id not in chosen:

@@ -8,14 +8,14 @@ from pathlib import PurePath
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import Shell
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
-from whisper_tui.model.text import visible
+from whisper_tui.model.text import beginning
 from whisper_tui.tui.command_text import command_paragraphs, one_line
 from whisper_tui.tui.history.times import day_time
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.risk_words import risk_role, risk_sign
 from whisper_tui.tui.rule_book import Effect, Judgement, ProjectRules, RuleList, ShownRule
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
-from whisper_tui.tui.words import age, count, decider, limit
+from whisper_tui.tui.words import LONGEST_NAME, LONGEST_SAID, age, count, decider, limit
 
 LABEL = 13
 """Columns of the labels."""
@@ -79,9 +79,14 @@ def row(entry: Entry, hits: Hits) -> Line:
             often = f"  {_times(hits.by_rule[entry.name])}" if hits.by_rule[entry.name] else ""
             sign = SIGNS[entry.effect] if entry.holds else Span("○", "muted")
             idle = "" if entry.holds else "  does not hold"
-            return (sign, Span(" "), *said(entry.subject), Span(f"{often}{idle}", "muted"))
+            return (sign, Span(" "), *said(entry.subject[:LONGEST_NAME]), Span(f"{often}{idle}", "muted"))
         case Grant():
-            return (Span("↻", "good"), Span(" "), *said(_subject(entry)), Span(f"  {_times(entry.uses)}", "muted"))
+            return (
+                Span("↻", "good"),
+                Span(" "),
+                *said(_subject(entry)[:LONGEST_NAME]),
+                Span(f"  {_times(entry.uses)}", "muted"),
+            )
 
 
 def _times(number: int) -> str:
@@ -118,7 +123,7 @@ def scope_sentence(scope: Scope) -> str:
     """How far an approval reaches."""
     match scope:
         case PrefixScope(directory=directory):
-            where = f", in {visible(directory)} and below" if directory is not None else ""
+            where = f", in {beginning(directory, LONGEST_SAID)} and below" if directory is not None else ""
             return f"every command of the session that begins with these words{where}"
         case RuleScope():
             return "a rule: it stands in the file of rules"

@@ -16,10 +16,9 @@ from textual.widgets.option_list import Option
 from whisper_tui.model.board import Board
 from whisper_tui.model.run import BackgroundProcess, ProcessIdentity
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.text import visible
 from whisper_tui.tui.processes.sample import Behind, look_behind
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
-from whisper_tui.tui.words import age, count, size
+from whisper_tui.tui.words import age, called, count, in_passing, size
 
 EVERY_S = 2.0
 
@@ -115,13 +114,13 @@ class BackgroundScreen(Dialog[BehindWanted]):
 
     def _words(self, row: BehindRow, now: float) -> Content:
         session = self._board.sessions.get(row.record.call.session_id)
-        name = visible(session.name if session else row.record.call.session_id)
+        name = called(session, row.record.call.session_id)
         known = row.known
         used = f"  {size(known.memory)}" if known is not None else ""
         ports = f"  listens on {', '.join(known.ports)}" if known is not None and known.ports else ""
         return Content.assemble(
             (f"{age(now - row.started_at):>4}  ", ""),
-            (visible(row.process.command), "bold"),
+            (in_passing(row.process.command), "bold"),
             f"\n      pid {row.process.identity.pid}{used}{ports}  call {row.record.id} of {name}",
         )
 

@@ -50,6 +50,7 @@ from whisper_tui.tui.widgets.filter_bar import FilterBar
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.widgets.status_bar import StatusBar
+from whisper_tui.tui.words import called, in_passing
 
 CALL_SHARE = 0.42
 """The part of the height that a call may take from its output."""
@@ -167,12 +168,11 @@ class CockpitScreen(KeyedScreen):
 
     def session_name(self, record: CallRecord) -> str:
         """The name of the session that a call belongs to, fit to be shown."""
-        session = self.board.sessions.get(record.call.session_id)
-        return visible(session.name if session else record.call.session_id)
+        return called(self.board.sessions.get(record.call.session_id), record.call.session_id)
 
     def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """Say something in passing."""
-        self.notify(visible(text), severity=severity, markup=False, timeout=4 if severity == "information" else 10)
+        self.notify(in_passing(text), severity=severity, markup=False, timeout=4 if severity == "information" else 10)
 
     def leave(self, call_id: str) -> None:
         """This call is decided: go on to the next one that waits."""

@@ -15,9 +15,8 @@ from whisper_tui.export.document import ENDINGS, Format, Wanted, document, save
 from whisper_tui.model.call import Session
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.text import visible
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
-from whisper_tui.tui.words import size, told
+from whisper_tui.tui.words import called, size, told
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -105,7 +104,7 @@ def _choices(record: CallRecord, session: Session | None) -> tuple[_Choice, ...]
         found.append(_Choice("Its output as a recording, asciicast 2", name, call, "asciicast"))
         found.append(_Choice("Its output as a recording, asciicast 3", name, call, "asciicast3"))
     if session is not None:
-        whole, shown = Wanted(sessions=(session,)), visible(session.name)
+        whole, shown = Wanted(sessions=(session,)), called(session, session.id)
         found.append(_Choice(f"All calls of the session {shown} as JSON lines", session.id, whole, "jsonl"))
         found.append(_Choice(f"A report of the session {shown} in Markdown", session.id, whole, "markdown"))
     found.append(_Choice("Every call ever as JSON lines", "calls", Wanted(), "jsonl"))

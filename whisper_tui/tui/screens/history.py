@@ -32,7 +32,7 @@ from whisper_tui.tui.spans import Line, Span, said
 from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
-from whisper_tui.tui.words import count, told
+from whisper_tui.tui.words import called, count, told
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -204,7 +204,7 @@ class HistoryScreen(CommandScreen):
 
     def _session_name(self, session_id: str) -> str:
         session = self._cockpit.board.sessions.get(session_id)
-        return session.name if session is not None else session_id
+        return called(session, session_id)
 
     @on(PastList.Selected)
     def _selected(self, message: PastList.Selected) -> None:

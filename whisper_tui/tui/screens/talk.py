@@ -11,12 +11,11 @@ from textual.widgets import Input, Static
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import LONGEST_SAID, SessionSaid
-from whisper_tui.model.text import visible
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
 from whisper_tui.tui.spans import Paragraph, Span
 from whisper_tui.tui.talk_text import talk_paragraphs
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
-from whisper_tui.tui.words import told
+from whisper_tui.tui.words import called, told
 
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
@@ -46,7 +45,7 @@ class TalkScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """What was said, and the line."""
         session = self._cockpit.board.sessions.get(self._session_id)
-        name = visible(session.name if session is not None else self._session_id)
+        name = called(session, self._session_id)
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(f"The session {name}")
             yield ParagraphsView(id="said")

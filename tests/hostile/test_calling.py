@@ -1,0 +1,67 @@
+"""Whoever is called away from the cockpit is called in plain words, whatever the agent is called."""
+
+import json
+import re
+
+import pytest
+
+from tests.hostile.evil import Evil
+from tests.hostile.texts import HUGE, TEXTS
+from whisper_tui.model.text import is_hidden
+from whisper_tui.tui.calling.news import TITLE, as_json, in_words, waiting_title
+from whisper_tui.tui.calling.programs import desktop_program
+from whisper_tui.tui.calling.signs import LONGEST, notification, terminal_title
+
+ALL = {**TEXTS, **HUGE}
+each_text = pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+NOTICE = re.compile(r"\x1b\](?:9;|777;notify;[^;]*;|2;)([^;]*)\x07")
+THROUGH_TMUX = re.compile(r"\x1bPtmux;\x1b(\x1b\][^\x1b]*\x07)\x1b\\")
+
+
+def words_about(text: str) -> str:
+    evil = Evil(text)
+    record = evil.play.stage.board.calls[evil.ask()]
+    return in_words([record], evil.play.stage.board)
+
+
+@each_text
+def test_a_notification_of_the_terminal_is_one_sequence_with_plain_words(text: str) -> None:
+    words = words_about(text)
+    assert len(words) < 2000
+    for kind in ("osc9", "osc777"):
+        found = NOTICE.fullmatch(notification(kind, TITLE, words))
+        assert found is not None
+        assert not any(map(is_hidden, found[1]))
+        assert len(found[1]) <= len(TITLE) + 2 + LONGEST
+        through = THROUGH_TMUX.fullmatch(notification(kind, TITLE, words, tmux=True))
+        assert through is not None
+        assert NOTICE.fullmatch(through[1]) is not None
+
+
+@each_text
+def test_the_desktops_program_gets_plain_words_that_are_no_options(text: str) -> None:
+    words = words_about(text)
+    for program in ("notify-send", "osascript"):
+        argv = desktop_program(TITLE, words, lambda name, program=program: f"/bin/{name}" if name == program else None)
+        assert argv is not None
+        *_, dashes, title, body = argv
+        assert (dashes, title) == ("--", TITLE)
+        assert not any(map(is_hidden, body))
+        assert len(body) < 10_000
+        assert program != "notify-send" or not re.search(r"<|&(?!lt;|gt;|amp;)", body)
+
+
+@each_text
+def test_a_program_of_ones_own_gets_one_line_of_json(text: str) -> None:
+    evil = Evil(text)
+    record = evil.play.stage.board.calls[evil.ask()]
+    line = as_json([record], evil.play.stage.board)
+    assert line.isascii()
+    assert line.count(b"\n") == 1
+    assert not any(is_hidden(character) for character in line.decode().rstrip("\n"))
+    assert json.loads(line)["calls"][0]["session"] == f"name {text}"
+
+
+def test_the_title_of_the_terminal_is_a_number() -> None:
+    assert NOTICE.fullmatch(terminal_title(waiting_title(3)))[1] == "(3) whisper_tui"
+    assert NOTICE.fullmatch(terminal_title(" ".join(TEXTS.values())))

@@ -1,0 +1,79 @@
+"""What is exported stays data: in JSON lines, in recordings, in reports, and on the page that shows the cockpit."""
+
+import json
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.hostile.evil import Evil
+from tests.hostile.texts import HUGE, LINES, TEXTS
+from whisper_tui.cli.web_page import headers, page
+from whisper_tui.export.document import Format, Wanted, document
+from whisper_tui.model.command import Argv, Shell
+from whisper_tui.model.text import is_hidden, visible
+
+ALL = {**TEXTS, "lines": LINES}
+each_text = pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+BEYOND_THE_SCREEN = re.compile(r"\x1b[\]PX^_Z]|[\x05\x07\x90\x98\x9d-\x9f]|\x1b\[[0-?]*[ -/]*[cntq]")
+OURS = {"heading_open", "inline", "heading_close", "bullet_list_open", "bullet_list_close", "list_item_open"}
+OURS |= {"list_item_close", "paragraph_open", "paragraph_close", "fence", "text", "code_inline", "softbreak"}
+
+
+async def exported(evil: Evil, wanted: Wanted, form: Format) -> str:
+    known = {"s1": evil.session}
+    return "".join([part async for part in document(evil.play.stage, wanted, form, known)])
+
+
+def evil_run(text: str) -> tuple[Evil, str]:
+    evil = Evil(text)
+    call_id = evil.ask(Shell(text=f"run {text}"))
+    evil.run(call_id, f"printed {text}\n")
+    evil.play.stage.finish(call_id)
+    evil.endings()
+    return evil, call_id
+
+
+@each_text
+async def test_json_lines_are_one_object_a_line_and_hold_what_was_asked(text: str) -> None:
+    evil, call_id = evil_run(text)
+    lines = (await exported(evil, Wanted(), "jsonl")).removesuffix("\n").split("\n")
+    rows = [json.loads(line) for line in lines]
+    assert not any(map(is_hidden, "".join(lines)))
+    assert len(rows) == 5
+    assert rows[0]["id"] == call_id
+    assert rows[0]["session"] == f"name {text}"
+
+
+@each_text
+@pytest.mark.parametrize("form", ["asciicast", "asciicast3"])
+async def test_a_recording_draws_and_does_nothing_else(text: str, form: Format) -> None:
+    evil, call_id = evil_run(text)
+    head, *events = map(json.loads, (await exported(evil, Wanted(calls=(call_id,)), form)).splitlines())
+    assert not any(is_hidden(character) for value in head.values() for character in str(value))
+    assert [event for event in events if len(event) != 3 or BEYOND_THE_SCREEN.search(event[2])] == []
+
+
+@each_text
+async def test_a_report_has_no_markup_but_its_own(text: str) -> None:
+    evil, _ = evil_run(text)
+    evil.ask(Argv(program=f"program {text}", args=(text,)))
+    report = await exported(evil, Wanted(sessions=(evil.session,)), "markdown")
+    tokens = MarkdownIt("commonmark").parse(report)
+    kinds = {inner.type for token in tokens for inner in (token, *(token.children or ()))}
+    assert kinds <= OURS
+    assert not any(is_hidden(character) for character in report.replace("\n", ""))
+    code = [inner.content for token in tokens for inner in (token, *(token.children or ())) if "code" in inner.type]
+    assert {visible(f"name {text}"), visible(f"says {text}"), visible(f"/cwd {text}")} <= set(code)
+    titles = [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
+    assert len([title for title in titles if not title.startswith("Call ")]) == 2
+
+
+async def test_a_report_about_a_million_characters_is_written() -> None:
+    evil, _ = evil_run(HUGE["a million controls"])
+    assert "END" in await exported(evil, Wanted(sessions=(evil.session,)), "markdown")
+
+
+def test_the_page_of_the_cockpit_holds_no_text_of_agents_and_runs_no_script_but_its_own() -> None:
+    assert page("127.0.0.1:1", "token").count("<script") == 1
+    assert "script-src 'self';" in headers("127.0.0.1:1")["Content-Security-Policy"]

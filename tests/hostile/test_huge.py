@@ -1,0 +1,75 @@
+"""A million of anything is shown by its ends, at once, in little room."""
+
+import pytest
+
+from tests.hostile.evil import Evil
+from tests.hostile.screen import check, missing, read_through
+from tests.hostile.test_cockpit import seated
+from tests.hostile.texts import HUGE, thorough
+from tests.tui.scenes import Play
+from whisper_tui.model.command import Argv, Command, Shell
+from whisper_tui.tui.describe import describe
+from whisper_tui.tui.ends import MOST_CHARACTERS, MOST_LINES, ends
+from whisper_tui.tui.list_row import row_line
+from whisper_tui.tui.spans import Line, wrap
+from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+
+MOST_SPANS = 100_000
+"""Pieces of text that a call is drawn of at most, at ten fields or so of a million characters each."""
+
+
+def drawn(play: Play, call_id: str) -> list[Line]:
+    board = play.stage.board
+    record, session = board.calls[call_id], board.sessions["s1"]
+    rows = [row_line(record, session, part, 100, play.clock(), whole=False) for part in (0, 1)]
+    return rows + [row for paragraph in describe(record, session, play.clock()) for row in wrap(paragraph, 100)]
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+def test_a_call_with_a_million_of_everything_is_drawn_in_bounded_pieces(text: str) -> None:
+    evil = Evil(text)
+    rows = drawn(evil.play, evil.ask(Argv(program="ls", args=(text,))))
+    assert sum(map(len, rows)) < MOST_SPANS
+    assert any("END" in span.text for row in rows for span in row)
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+@pytest.mark.parametrize("argv", [False, True])
+def test_the_end_of_a_command_is_shown_however_long_it_is(text: str, argv: bool) -> None:
+    evil = Evil("x")
+    command: Command = Argv(program="ls", args=(text,)) if argv else Shell(text=text)
+    shown = ["".join(span.text for span in row) for row in drawn(evil.play, evil.ask(command))]
+    assert missing(shown, ["END"]) == []
+    assert any("characters are not shown here" in row for row in shown)
+
+
+def test_both_ends_are_parts_of_the_text_and_do_not_overlap() -> None:
+    for text in (
+        "x" * (MOST_CHARACTERS + 1),
+        "\n" * MOST_LINES,
+        "a\n" * MOST_CHARACTERS,
+        "x" * MOST_CHARACTERS + "\ny",
+    ):
+        head, tail = ends(text)
+        assert text.startswith(head.text)
+        assert text[tail.start :] == tail.text
+        assert head.start == 0
+        assert len(head.text) <= tail.start
+
+
+async def test_the_cockpit_shows_and_scrolls_a_call_of_a_million_characters() -> None:
+    evil = Evil(HUGE["a million lines"] if thorough() else "y\n" * 2000 + "END")
+    evil.talk()
+    call_id = evil.ask(Shell(text="y\n" * 500_000 + "END"))
+    async with seated(evil, (120, 40)) as seat:
+        await seat.select(call_id)
+        check(seat)
+        view = seat.screen.query_one("#call-detail", ParagraphsView)
+        if thorough():
+            assert missing(await read_through(seat, view), ["END"]) == []
+        view.scroll_end(animate=False, immediate=True)
+        await seat.pilot.pause()
+        check(seat)
+        await seat.press("e")
+        await seat.sees("too long to be edited here")
+        check(seat)
