@@ -11,7 +11,7 @@ RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest defences
+.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest defences fuzz
 
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
@@ -36,6 +36,9 @@ crashtest: $(DEVELOPS) ## kill everything at random, KILLS times (default 300), 
 
 defences: $(DEVELOPS) ## take away each defence in a copy, and see that its tests then fail
 	@$(BIN)/python -m tests.defences
+
+fuzz: $(DEVELOPS) ## throw random requests at every door for SECONDS (default 300)
+	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),300)
 
 screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 	@$(BIN)/python screenshots/draw.py

@@ -1,0 +1,1 @@
+"""Whatever is sent to a door: it answers or closes, and the supervisor goes on."""

@@ -1,0 +1,59 @@
+"""The page of bounds says what is in force."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from whisper_tui.model import board, event, port
+from whisper_tui.supervisor import capacity, keepable, recent, sessions
+from whisper_tui.transports import http_protocol, http_site, mcp_lines
+from whisper_tui.transports.hooks import frames, program
+from whisper_tui.wire import places, port_door, protocol, server
+
+PAGE = (Path(__file__).parent.parent / "docs" / "bounds.md").read_text(encoding="utf-8")
+
+ROWS = {
+    "socket | connections": places.MOST,
+    "socket | seconds until the first line": server.HELLO_S,
+    "socket | bytes of a line": protocol.LONGEST_REQUEST,
+    "socket | requests of a connection that wait for answers": port_door.MOST_IN_FLIGHT,
+    "socket | bytes of those requests": port_door.LARGEST_IN_FLIGHT,
+    "socket | of those, watchers": port_door.MOST_WATCHES,
+    "socket | bytes of answers that a client has not read": port_door.UNTAKEN,
+    "socket | bytes of one answer": protocol.LONGEST_ANSWER,
+    "socket | calls in a page of history": port.LARGEST_PAGE,
+    "socket | seconds for a client to take its last answer": server.FAREWELL_S,
+    "agents | characters of a call, a decision or a session": keepable.LARGEST,
+    "agents | calls of a session that wait or run": capacity.MOST_OF_A_SESSION,
+    "agents | calls that wait or run, of all sessions": capacity.MOST_CALLS,
+    "agents | sessions that are open": capacity.MOST_SESSIONS,
+    "agents | characters of an agent's environment": sessions.LARGEST_ENVIRONMENT,
+    "agents | characters of something said": event.LONGEST_SAID,
+    "MCP | bytes of a message": mcp_lines.LONGEST_LINE,
+    "hooks | bytes of a question": program.LONGEST_INPUT,
+    "hooks | bytes of a piece of input to `exec`": frames.LARGEST,
+    "HTTP | connections": http_protocol.MOST_CONNECTIONS,
+    "HTTP | seconds until the head of the first request": http_protocol.BEGINS_WITHIN_S,
+    "HTTP | bytes of a message": http_site.LARGEST,
+    "HTTP | sessions": http_site.MOST_SESSIONS,
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_of_the_table_has_the_number_that_is_in_force(row: str) -> None:
+    (cells,) = re.findall(rf"^\| {re.escape(row)} \| ([^|]*) \|", PAGE, re.MULTILINE)
+    assert f"{ROWS[row]:,.0f}" in re.findall(r"[\d,]*\d", cells)
+
+
+def test_the_table_has_no_other_rows_than_these_and_those_about_memory() -> None:
+    rows = re.findall(r"^\| (\w+ \| [^|]*) \|", PAGE, re.MULTILINE)
+    others = {"door | what", "socket | connections of one process", "agents | bytes of memory that these take, about"}
+    assert set(rows) == ROWS.keys() | others
+    memory = re.findall(r"^\| agents \| bytes of memory that these take, about \| ([^|]*) \|", PAGE, re.MULTILINE)
+    assert memory == [f"{capacity.LARGEST_OF_A_SESSION:,}", f"{capacity.LARGEST:,}"]
+
+
+def test_what_stays_in_memory_is_said() -> None:
+    for number in (board.ENDED_KEPT, board.ENDED_LARGEST, recent.MOST, recent.LARGEST):
+        assert f"{number:,}" in PAGE
