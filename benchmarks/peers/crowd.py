@@ -4,12 +4,11 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.peers.field import TRUE, Field, alone, directory, everybody, together, within
-from benchmarks.peers.ours import FromPython, FromShell
+from benchmarks.peers.field import TRUE, Field, alone, contestants, directory, together, within
+from benchmarks.peers.plain import Subprocess
 from benchmarks.peers.processes import MIB, memory, until
 from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, Way
@@ -22,8 +21,7 @@ _COMMANDS = ("bash", "sh", "benchmark-shell")
 async def crowd(field: Field) -> str:
     """Each way alone."""
     count = field.sizes.together
-    ways = [way for way in field.present(everybody()) if not isinstance(way, FromShell | FromPython)]
-    rows = [await _row(way, count) for way in ways]
+    rows = [await _row(way, count) for way in (Subprocess("subprocess"), *field.present(contestants()))]
     columns = (
         Column("all run after s", 2, ratio=True),
         Column("private MiB each", 2),
@@ -42,18 +40,18 @@ async def _row(way: Way, count: int) -> Row:
         gate = Gate(Path(name))
         try:
             async with alone(way, count, [gate.command, TRUE]):
-                return Row(way.name, await _figures(way, gate, count))
+                return await _measured(way, gate, count)
         except Failed as error:
             return Row(way.name, (), str(error))
         finally:
             gate.close()
 
 
-async def _figures(way: Way, gate: "Gate", count: int) -> Sequence[float]:
+async def _measured(way: Way, gate: "Gate", count: int) -> Row:
     await within(_START_S, way, TRUE)
     resting = memory(_COMMANDS)
     begin = time.perf_counter()
-    asked = (within(_START_S + _ANSWER_S, way, gate.command) for _ in range(count))
+    asked = (within(_START_S + 2 * _ANSWER_S, way, gate.command) for _ in range(count))
     answers = asyncio.create_task(together(asked))
     try:
         await until(lambda: answers.done() or gate.arrived() >= count, _START_S)
@@ -63,22 +61,17 @@ async def _figures(way: Way, gate: "Gate", count: int) -> Sequence[float]:
             raise Failed(f"{gate.arrived():,} of {count:,} run after {_START_S:.0f} s")
         started = time.perf_counter() - begin
         held = memory(_COMMANDS)
+        each = [(held[n] - resting[n]) / MIB / count for n in range(2)]
         begin = time.perf_counter()
         gate.open()
-        await _all_answered(answers)
+        done, _ = await asyncio.wait([answers], timeout=_ANSWER_S)
+        if not done:
+            return Row(way.name, (started, *each), f"not all are answered {_ANSWER_S:.0f} s after they may end")
+        answers.result()
+        return Row(way.name, (started, *each, time.perf_counter() - begin))
     finally:
         answers.cancel()
         await asyncio.gather(answers, return_exceptions=True)
-    answered = time.perf_counter() - begin
-    private, proportional = ((held[n] - resting[n]) / MIB / count for n in range(2))
-    return started, private, proportional, answered
-
-
-async def _all_answered(answers: asyncio.Task[None]) -> None:
-    try:
-        await asyncio.wait_for(answers, _ANSWER_S)
-    except TimeoutError:
-        raise Failed(f"all run, but not all are answered {_ANSWER_S:.0f} s after they may end") from None
 
 
 class Gate:

@@ -13,7 +13,7 @@ from benchmarks.peers import processes
 from benchmarks.peers.install import NOT_TO_BE_HAD, PEERS
 from benchmarks.peers.mcp_peers import DesktopCommander, ServerCommands, ShellServer
 from benchmarks.peers.ours import FromPython, FromShell, OverMcp
-from benchmarks.peers.plain import Subprocess
+from benchmarks.peers.plain import Shell, Subprocess
 from benchmarks.peers.queue_peers import Nq, TaskSpooler
 from benchmarks.peers.report import Row
 from benchmarks.peers.way import Argv, Failed, Way
@@ -79,9 +79,14 @@ def queues() -> tuple[TaskSpooler, Nq]:
     return (TaskSpooler(), Nq())
 
 
+def contestants() -> tuple[Way, ...]:
+    """Whoever is compared in everything: the servers and the queues."""
+    return (*servers(), *queues())
+
+
 def everybody() -> tuple[Way, ...]:
     """Every way to run a command, the baseline first."""
-    return (Subprocess("subprocess"), *servers(), FromPython(), FromShell(), *queues())
+    return (Subprocess("subprocess"), Shell(), *servers(), FromPython(), FromShell(), *queues())
 
 
 def directory() -> tempfile.TemporaryDirectory[str]:

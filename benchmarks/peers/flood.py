@@ -1,4 +1,4 @@
-"""A command that prints so many bytes a second, or as many as it can, and notes in a file how many it has printed.
+"""A command that prints so many bytes a second at most, and notes in a file how many it has printed.
 
 Usage: python flood.py COUNTER BYTES_A_SECOND
 """
@@ -23,8 +23,9 @@ def main(counter: str, rate: float) -> None:
             left = left[os.write(1, left) :]
         printed += len(part)
         os.pwrite(file, struct.pack("q", printed), 0)
-        due = max(due + 1 / _PARTS, time.monotonic() - 1)
+        due += 1 / _PARTS
         time.sleep(max(0, due - time.monotonic()))
+        due = max(due, time.monotonic())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from benchmarks.peers.install import program
 from benchmarks.peers.mcp_stdio import Server, text_of
 from benchmarks.peers.way import Argv, Failed, Way, environment
 
-_PROCESS_MS = 600_000
+_PATIENCE_S = 600
 
 
 class _McpPeer(Way):
@@ -55,13 +55,15 @@ class ShellServer(_McpPeer):
         (place / self._shell).symlink_to(bash)
         allowed = ",".join({self._renamed(argv)[0] for argv in commands})
         path = f"{place}:{os.environ['PATH']}"
-        environ = environment(place, ALLOW_COMMANDS=allowed, MCP_SHELL_SAFE_PATH=path)
+        environ = environment(
+            place, ALLOW_COMMANDS=allowed, MCP_SHELL_SAFE_PATH=path, MCP_SHELL_MAX_TIMEOUT_SECONDS=str(_PATIENCE_S)
+        )
         self._place = place
         self._server = await Server.start([program(self.name)], environ, place)
 
     async def run(self, argv: Argv) -> None:
         """One call."""
-        arguments = {"command": list(self._renamed(argv)), "directory": str(self._place)}
+        arguments = {"command": list(self._renamed(argv)), "directory": str(self._place), "timeout": _PATIENCE_S}
         self._result = await self._server.call("shell_execute", arguments)
 
     def _renamed(self, argv: Argv) -> Argv:
@@ -82,7 +84,7 @@ class DesktopCommander(_McpPeer):
 
     async def run(self, argv: Argv) -> None:
         """One call. It tells no exit code here; that it has not given up waiting is what can be checked."""
-        arguments = {"command": shlex.join(argv), "timeout_ms": _PROCESS_MS}
+        arguments = {"command": shlex.join(argv), "timeout_ms": _PATIENCE_S * 1000}
         self._result = await self._server.call("start_process", arguments)
         if "Process started with PID" not in text_of(self._result):
             raise Failed(text_of(self._result).splitlines()[0])

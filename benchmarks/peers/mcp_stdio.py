@@ -71,9 +71,9 @@ class Server:
         """Call a tool. Raises `Failed` for a result that is an error."""
         result = await self.ask("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
-            raise Failed(
-                text_of(result).strip().splitlines()[0] if text_of(result).strip() else "an error without words"
-            )
+            parts = (part.get("text", "").strip() for part in result["content"])
+            said = next(filter(None, parts), "an error without words")
+            raise Failed(said.splitlines()[0])
         return result
 
     async def close(self) -> None:

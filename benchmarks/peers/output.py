@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.measure import median
-from benchmarks.peers.field import Field, alone, directory, everybody, within
-from benchmarks.peers.ours import FromPython, FromShell
+from benchmarks.peers.field import Field, alone, contestants, directory, within
 from benchmarks.peers.plain import Subprocess
 from benchmarks.peers.processes import MIB, memory, peak_memory, processor_s
 from benchmarks.peers.report import Column, Row, section, table
@@ -45,9 +44,8 @@ async def output(field: Field) -> str:
 
 
 async def _of_size(field: Field, block: Path, gib: float) -> str:
-    floor: list[Way] = [Subprocess("`cmd | cat > file`", through="cat"), Subprocess("`cmd > file`")]
-    others = [way for way in everybody() if not isinstance(way, Subprocess | FromPython | FromShell)]
-    ways = [*floor, *field.present(others)]
+    floor = (Subprocess("`cmd | cat > file`", through="cat"), Subprocess("`cmd > file`"))
+    ways = [*floor, *field.present(contestants())]
     steps = sorted({1, _BLOCK_MIB, int(gib * 1024)})
     found: dict[str, list[Passed]] = {way.name: [] for way in ways}
     failed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The baselines: a command started by this program, without anybody between."""
+"""The baselines: a command that this program starts itself, and one that it writes to a shell."""
 
 import asyncio
 import os
@@ -41,3 +41,41 @@ class Subprocess(Way):
 
     async def close(self) -> None:
         """Nothing was started."""
+
+
+class Shell(Way):
+    """Shells that stay, one for each command under way: what an agent's own shell tool is at its simplest."""
+
+    name = "a shell that stays"
+
+    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
+        """Start them."""
+        self._shells: list[asyncio.subprocess.Process] = []
+        self._idle: asyncio.Queue[asyncio.subprocess.Process] = asyncio.Queue()
+        for _ in range(at_once):
+            shell = await asyncio.create_subprocess_exec(
+                "bash", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=place
+            )
+            self._shells.append(shell)
+            self._idle.put_nowait(shell)
+
+    async def run(self, argv: Argv) -> None:
+        """Write a line to one of them, and read how it went."""
+        shell = await self._idle.get()
+        assert shell.stdin is not None and shell.stdout is not None
+        shell.stdin.write(f"{shlex.join(argv)} < /dev/null > /dev/null; echo $?\n".encode())
+        code = (await shell.stdout.readline()).decode().strip()
+        if code != "0":
+            raise Failed(f"exit code {code}")
+        self._idle.put_nowait(shell)
+
+    def kept(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    async def close(self) -> None:
+        """End them, as the end of their input does."""
+        for shell in self._shells:
+            assert shell.stdin is not None
+            shell.stdin.close()
+            await shell.wait()

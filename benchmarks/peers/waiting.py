@@ -5,10 +5,9 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks.measure import median
-from benchmarks.peers.field import Field, alone, directory, queues
+from benchmarks.peers.field import Field, alone, directory, queues, together
 from benchmarks.peers.ours import SCRIPT, home_in, request, stop
 from benchmarks.peers.processes import end_all, memory
 from benchmarks.peers.programs import said
@@ -16,6 +15,7 @@ from benchmarks.peers.queue_peers import Nq, TaskSpooler
 from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, environment
 from whisper_tui.model.call import SessionHello
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.wire.client import RemoteSupervision
 
 SESSIONS = 10
@@ -24,18 +24,10 @@ PEERS_AT_MOST = 1_000
 """More tells nothing new: a waiting command of nq is a process, and task-spooler hangs before."""
 _AT_ONCE = 32
 _SUBMIT_S = 5.0
-_LOOKS = 7
+_LOOKS, _LOOKS_S = 7, 10.0
+"""So many, and no more once they have taken so long."""
 _COMMANDS = ("sleep",)
 _LONG: Argv = ("sleep", "86400")
-
-
-class Waiting(NamedTuple):
-    """What was found with so many calls that wait."""
-
-    calls: int
-    a_second: float
-    kib_each: float
-    list_ms: float
 
 
 async def waiting(field: Field) -> str:
@@ -43,7 +35,7 @@ async def waiting(field: Field) -> str:
     few, many = min(PEERS_AT_MOST, field.sizes.waiting), field.sizes.waiting
     bare = await _look(lambda: said((sys.executable, "-c", "pass"), environment(Path.home())))
     rows = [Row("`python -c pass`", (None, None, None, bare))]
-    rows += [Row("whisper-tui", await _ours(number)) for number in (few, many)]
+    rows += [await _ours(number) for number in (few, many)]
     rows += [await _peer(way, few) for way in queues() if way.name not in field.missing]
     columns = (
         Column("calls that wait", 0),
@@ -53,26 +45,29 @@ async def waiting(field: Field) -> str:
     )
     told = (
         f"Ours come over the socket from {SESSIONS} sessions, {_AT_ONCE} under way, and are in the journal; those of "
-        "the peers come by their programs, one after the other. The list is printed by a "
-        "program that is started for it."
+        "the peers come by their programs, one after the other. The list is printed by a program that starts for it."
     )
     absent = field.absent("task-spooler", "nq", "pueue")
     return section("Calls that wait", told, table(columns, rows + absent))
 
 
-async def _ours(number: int) -> Waiting:
+async def _ours(number: int) -> Row:
+    figures: list[float] = []
     try:
         with directory() as name:
             place = Path(name)
             door = await RemoteSupervision.connect(home_in(place))
             resting, begin = memory().private, time.perf_counter()
             await _submit(door, place, number)
-            a_second = number / (time.perf_counter() - begin)
+            elapsed = time.perf_counter() - begin
             grown = memory().private - resting
-            look = await _look(lambda: said((SCRIPT, "list", "--home", name), environment(place)))
+            figures += [number, number / elapsed, grown / 1024 / number]
+            figures.append(await _look(lambda: said((SCRIPT, "list", "--home", name), environment(place))))
             await door.close()
             await stop(place)
-            return Waiting(number, a_second, grown / 1024 / number, look)
+            return Row("whisper-tui", figures)
+    except (Failed, WhisperError) as error:
+        return Row("whisper-tui", figures, str(error))
     finally:
         await asyncio.to_thread(end_all)
 
@@ -86,9 +81,7 @@ async def _submit(door: RemoteSupervision, place: Path, number: int) -> None:
         for n in numbers:
             await door.submit(request(sessions[n % SESSIONS], place, ("make", f"target-{n}")))
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(_AT_ONCE):
-            group.create_task(submit())
+    await together(submit() for _ in range(_AT_ONCE))
 
 
 async def _peer(way: TaskSpooler | Nq, number: int) -> Row:
@@ -117,8 +110,8 @@ async def _submit_all(way: TaskSpooler | Nq, number: int) -> tuple[int, str]:
 
 async def _look(look: Callable[[], Awaitable[object]]) -> float:
     """Milliseconds, the median of some."""
-    took = []
-    for _ in range(_LOOKS):
+    took: list[float] = []
+    while len(took) < _LOOKS and sum(took) < _LOOKS_S * 1000:
         begin = time.perf_counter()
         await look()
         took.append((time.perf_counter() - begin) * 1000)
