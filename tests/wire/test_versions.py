@@ -13,10 +13,15 @@ import pytest
 from tests.wire.conftest import Raw
 from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
+from whisper_tui.transports.hooks.door import HookDoor
+from whisper_tui.transports.hooks.run_door import RunDoor
+from whisper_tui.transports.mcp import McpDoor
 from whisper_tui.wire.asking import asking
 from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.peers import descends
 from whisper_tui.wire.protocol import OLDEST, SOCKET, VERSION
 from whisper_tui.wire.rendezvous import START_LOCK, was_stopped
+from whisper_tui.wire.server import serve
 from whisper_tui.wire.versions import greeting, hello
 
 
@@ -116,3 +121,15 @@ def test_what_is_sent_has_the_shape_of_its_version():
         f"What is sent has changed. If a release speaks version {VERSION}, raise the number in wire/protocol.py. Then "
         "note the new shape: python -m tests.wire.shape > tests/wire/shape.json"
     )
+
+
+@pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay")])
+async def test_what_an_agent_started_before_an_upgrade_is_told_what_a_human_has_to_do(supervisor, home, door, what):
+    doors = {"hook": HookDoor(supervisor), "exec": RunDoor(supervisor, descends, lambda _call: None), "mcp": McpDoor(supervisor)}
+    listening = await serve(supervisor, home, doors)
+    raw = await Raw.open(home, hello=False)
+    raw.send({"door": door, "version": 9})
+    told = (await raw.reader.read()).decode()
+    assert f"this {what} speaks version 9" in told.replace("\n", " ") and "run whisper-tui restart" in told
+    raw.writer.close()
+    await listening.close()

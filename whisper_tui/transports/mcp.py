@@ -16,6 +16,7 @@ from whisper_tui.tools import ToolContext, ToolRegistry, standard_registry
 from whisper_tui.transports.client_habits import LONG_WAIT_S
 from whisper_tui.transports.goodbye import Heard, goodbye
 from whisper_tui.transports.mcp_progress import Overview
+from whisper_tui.transports.versions import check_version
 
 if TYPE_CHECKING:
     from whisper_tui.transports.mcp_session import McpSession
@@ -102,12 +103,8 @@ def _session_class() -> "type[McpSession]":
 
 
 def _checked(hello: dict[str, Any]) -> SessionHello:
-    """The session that a hello line asks for. Raises `InvalidRequest`."""
-    if hello.get("version") != VERSION:
-        raise InvalidRequest(
-            f"the MCP door speaks version {VERSION}, and version {hello.get('version')!r} was asked for",
-            hint="Install the same whisper_tui for the agent and for the supervisor, then run `whisper-tui stop`",
-        )
+    """The session that a hello line asks for. Raises `InvalidRequest` and `OtherVersion`."""
+    check_version(hello, "relay", VERSION)
     try:
         asked = SessionHello.model_validate(hello.get("session"))
     except ValidationError as error:

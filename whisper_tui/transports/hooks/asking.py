@@ -18,12 +18,16 @@ from whisper_tui.model.value import Value
 from whisper_tui.tools.failure import failure_of
 from whisper_tui.tools.told import told
 from whisper_tui.transports.hooks.clients import CLIENTS, PASSES, Asked, Client, Content, GeminiCli, HookAnswer, parsed
+from whisper_tui.transports.versions import check_version
 
 CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
 """In a command it asks for one thing: to be denied at once, which shows that the gate is live."""
 
 TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
 """In a command that an agent was given to run in place of its own."""
+
+VERSION = 1
+"""Of the hook's hello."""
 
 FAR = 7 * 86400.0
 """Seconds that a hook waits at most, whatever it asks for."""
@@ -33,7 +37,7 @@ class HookHello(Value):
     """What the hook's program says: who asks, what, and for how long it can wait."""
 
     door: str = "hook"
-    version: int = 1
+    version: int = VERSION
     client: str
     input: str
     """The agent's own words, as they came."""
@@ -52,7 +56,8 @@ class HookHello(Value):
 
 
 def checked(hello: Content) -> tuple[HookHello, Client]:
-    """The hello as a value, and whose it is. Raises `InvalidRequest`."""
+    """The hello as a value, and whose it is. Raises `InvalidRequest` and `OtherVersion`."""
+    check_version(hello, "hook", VERSION)
     try:
         said = HookHello.model_validate(hello)
     except ValidationError as error:

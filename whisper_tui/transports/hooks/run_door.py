@@ -19,12 +19,16 @@ from whisper_tui.model.value import Count, Value
 from whisper_tui.tools.exec_command.task import ending_sentence
 from whisper_tui.transports.hooks.flow import Flow
 from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+from whisper_tui.transports.versions import check_version
 
 InputFile = Callable[[str], str | None]
 """The path of the FIFO from which a call's command takes its input. None: it takes none, or not any more."""
 
 Descends = Callable[[Any, int], bool]
 """Whether the process at the other end of a socket descends from the process with this pid."""
+
+VERSION = 1
+"""Of the hello of `exec`."""
 
 AGENT = Decider(surface="agent")
 READ = 1 << 16
@@ -56,7 +60,7 @@ class RunHello(Value):
     """What `exec` says: which ticket, from where, and what it brings."""
 
     door: str = "exec"
-    version: int = 1
+    version: int = VERSION
     ticket: str
     by: str = Field(min_length=16)
     """Made by the program, so that coming back after a lost connection is the same claim."""
@@ -210,6 +214,7 @@ def _ended(ending: Ending, *, dies: bool) -> dict[str, Any]:
 
 
 def _checked(hello: dict[str, Any]) -> RunHello:
+    check_version(hello, "exec", VERSION)
     try:
         said = RunHello.model_validate(hello)
     except ValidationError as error:
