@@ -1,6 +1,7 @@
 """A supervisor that is tried again whenever it says that nothing was done, and that may be replaced at any time."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from whisper_tui.model.errors import JournalFailed, Unavailable
 from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
 from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.executor import Executor, RunKey
+from whisper_tui.supervisor.executor import RunKey
 
 HUMAN = Decider(surface="library", who="tester")
 AGAIN_S = 0.02
@@ -25,7 +26,7 @@ T = TypeVar("T")
 class World:
     """One instance, and whoever uses it."""
 
-    def __init__(self, directory: Path, executor: Callable[["World"], Executor] | None = None) -> None:
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
         self.home = Home(config=directory / "config", state=directory / "state", runtime=directory / "run")
         self.journal = Path(self.home.state) / "journal.sqlite"
         self.workspace = directory / "workspace"
@@ -35,13 +36,13 @@ class World:
         """What whoever asked for something was told instead."""
         self.troubles: list[str] = []
         """What the supervisor said about itself while something was broken."""
-        self._executor = executor or (lambda world: SwiftExecutor(world.machine))
+        self._clock = clock
         self._replaced = asyncio.Event()
         self._closed: list[Supervisor] = []
         self.supervisor: Supervisor
 
     async def open(self) -> None:
-        self.supervisor = Supervisor(self.home, self._executor(self))
+        self.supervisor = Supervisor(self.home, SwiftExecutor(self.machine), clock=self._clock)
         await self.supervisor.open()
 
     async def replace(self, meanwhile: Callable[[], None] = lambda: None) -> None:

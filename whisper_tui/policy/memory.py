@@ -18,10 +18,10 @@ PREFIX_OF_GRANT = "approval "
 
 
 def holds(grant: Grant, session_id: str, now: float) -> bool:
-    """Whether an approval still allows anything in this session."""
+    """Whether an approval still allows anything in this session; one that is for some time, only while that is sure."""
     if grant.revoked_at is not None or grant.session_id != session_id:
         return False
-    if grant.until is not None and now >= grant.until:
+    if grant.until is not None and not grant.granted_at <= now < grant.until:
         return False
     limit = grant.scope.uses if isinstance(grant.scope, ExactScope | PrefixScope) else None
     return limit is None or grant.uses < limit

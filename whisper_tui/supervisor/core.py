@@ -84,6 +84,7 @@ class Supervisor(Looking):
             limits=limits,
             clock=clock,
             turn_back=self._desk.turn_back,
+            fail=self.stopped.set,
         )
         self._pausing = Pausing(self._ledger, executor, clock)
         self._retention = Retention(state / "runs", retention or RetentionSettings(), self._is_open, clock)

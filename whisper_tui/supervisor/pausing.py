@@ -1,6 +1,7 @@
 """Stopping the world: every run stands still and nothing new starts, until it is told to go on."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,6 +14,8 @@ from whisper_tui.model.state import Ended, Running
 from whisper_tui.supervisor.abandoned import let_go_on
 from whisper_tui.supervisor.executor import Executor, RunKey
 from whisper_tui.supervisor.ledger import Ledger
+
+_log = logging.getLogger(__name__)
 
 TOLD_S = 10.0
 """Seconds in which the keepers are told before whoever asked is answered; the others are told later."""
@@ -44,7 +47,10 @@ class Pausing:
         await asyncio.gather(*self._telling, return_exceptions=True)
 
     async def pause(self, by: Decider) -> None:
-        """Journal it, then hold every run still. Nothing changes where everything is paused already."""
+        """Journal it, then hold every run still. Nothing changes where everything is paused already.
+
+        Raises `Unavailable` if it holds, and a keeper could not be told.
+        """
         if not self.paused:
             self._ledger.record(Paused(at=self._clock(), by=by), durable=True)
         await self._told()
@@ -67,8 +73,12 @@ class Pausing:
 
     async def _told(self) -> None:
         tasks = self._tell_all()
-        if tasks:
-            await asyncio.wait(tasks, timeout=TOLD_S)
+        if not tasks:
+            return
+        done, _ = await asyncio.wait(tasks, timeout=TOLD_S)
+        problems = [error for task in done if not task.cancelled() and (error := task.exception()) is not None]
+        if problems:
+            raise problems[0]
 
     def _tell_all(self) -> list[asyncio.Task[None]]:
         """What is still starting is told once it has a process."""
@@ -83,8 +93,13 @@ class Pausing:
     def _tell(self, call_id: str) -> asyncio.Task[None]:
         task = asyncio.create_task(self._hold(call_id))
         self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task.add_done_callback(self._has_told)
         return task
+
+    def _has_told(self, task: asyncio.Task[None]) -> None:
+        self._telling.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("a run cannot be told to stand still, or to go on: %s", error)
 
     async def _hold(self, call_id: str) -> None:
         record = self._ledger.call(call_id)

@@ -1,7 +1,9 @@
 """The worker pool: starts what may start, and records what the executor reports about it."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
@@ -12,13 +14,12 @@ from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor, NeverRan, RunKey, StartOrder
 from whisper_tui.supervisor.fair_queue import FairQueue
 from whisper_tui.supervisor.judge import Judge
-from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.ledger import RETRY_S, Ledger
 from whisper_tui.supervisor.reported import facts
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.start_form import inherited, is_unasked, what_starts
 
-RETRY_S = 0.5
-"""Seconds until a fact that could not be journaled is tried again."""
+_log = logging.getLogger(__name__)
 
 
 class Pool:
@@ -35,7 +36,9 @@ class Pool:
         limits: Limits,
         clock: Callable[[], float],
         turn_back: Callable[[CallRecord, Judged], None],
+        fail: Callable[[], None],
     ) -> None:
+        """`fail`: what stops the supervisor, so that the next one takes everything back."""
         self._ledger = ledger
         self._executor = executor
         self._judge = judge
@@ -44,6 +47,7 @@ class Pool:
         self._limits = limits
         self._clock = clock
         self._turn_back = turn_back
+        self._fail = fail
         self._line = FairQueue()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -227,7 +231,14 @@ class Pool:
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._has_ended)
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        """Without one of these nothing would be started or recorded any more, and nobody would be told."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.critical("the supervisor stops: it has failed; what runs goes on", exc_info=error)
+            self._fail()
 
     async def end(self, record: CallRecord) -> None:
         """End a run and everything that it left behind; nothing happens where all of it is gone."""
@@ -242,7 +253,8 @@ class Pool:
         board = self._ledger.board
         for call_id in (*board.running, *board.unsettled):
             if board.calls[call_id].function is None:
-                await self.end(board.calls[call_id])
+                with suppress(Unavailable):
+                    await self.end(board.calls[call_id])
         try:
             async with asyncio.timeout(within_s):
                 while self._busy() or board.unsettled:

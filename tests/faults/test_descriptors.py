@@ -1,0 +1,51 @@
+"""The supervisor may open no more files."""
+
+import asyncio
+import os
+import resource
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.faults.instance import AGAIN_S, PATIENCE_S, Instance
+from tests.outside import outside_only
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.state import Ended
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of others are set on Linux only")
+
+
+def lowest_free(pid: int) -> int:
+    """The number that the next file of a process would get."""
+    taken = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+    return next(number for number in count() if number not in taken)
+
+
+@outside_only
+async def test_without_file_descriptors_a_run_is_not_taken_for_lost_and_work_goes_on_when_there_are_some(
+    instance: Instance,
+) -> None:
+    running, waiting = await instance.start_long(), await instance.submit("touch waited; echo waited")
+    pid = instance.pid()
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free(pid), usual[1]))
+    instance.may_end.touch()
+    done = Path(instance.home.state) / "runs" / f"{running}.1" / "done"
+    await instance.until(done.exists)
+    async with asyncio.timeout(PATIENCE_S):
+        while (problem := (await instance.door.status()).problem) is None:
+            await asyncio.sleep(AGAIN_S)
+    assert "Too many open files" in problem
+    assert (await instance.door.record(running)).state.kind == "running"
+
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+    record = await instance.door.outcome(running)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=7)
+    assert await instance.output(running) == b"begun\ndone\n"
+    await instance.approve(waiting)
+    await instance.door.outcome(waiting)
+    assert await instance.output(waiting) == b"waited\n"
+    await instance.works_again()
+    assert instance.pid() == pid

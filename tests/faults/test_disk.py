@@ -1,0 +1,89 @@
+"""The disk is full, or read-only: a small file system of the test's own."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.instance import Instance
+from tests.outside import outside_only
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.errors import JournalFailed
+from whisper_tui.model.state import Ended, Waiting
+
+
+def mount(*words: str) -> bool:
+    """Whether the system has done it."""
+    return os.geteuid() == 0 and subprocess.run(["mount", *words], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB."""
+    path = tmp_path / "disk"
+    path.mkdir(mode=0o700)
+    if not mount("-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(path)):
+        pytest.skip("only root can mount a file system here")
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leave no room."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return filler
+
+
+@outside_only
+async def test_on_a_full_disk_nothing_is_lost_and_everybody_is_told_and_it_goes_on_when_there_is_room(
+    disk: Path, tmp_path: Path
+) -> None:
+    instance = Instance(disk, tmp_path / "workspace")
+    await instance.open()
+    running, waiting = await instance.start_long(), await instance.submit("touch waited; echo waited")
+    filler = fill(disk)
+    told = await instance.refusal("touch more", tries=200, description="x" * 50_000)
+    assert isinstance(told, JournalFailed)
+    assert "Nothing was done" in told.hint and "room" in told.hint
+    status = instance.whisper("status")
+    assert "cannot be written" in status.stdout and "room" in status.stdout, status
+    instance.may_end.touch()
+    await instance.until((disk / "state" / "runs" / f"{running}.1" / "done").exists)
+
+    filler.unlink()
+    record = await instance.door.outcome(running)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=7)
+    assert await instance.output(running) == b"begun\ndone\n"
+    assert isinstance((await instance.door.record(waiting)).state, Waiting)
+    await instance.approve(waiting)
+    await instance.door.outcome(waiting)
+    assert await instance.output(waiting) == b"waited\n"
+    assert "cannot be written" not in instance.whisper("status").stdout
+    await instance.close()
+
+
+@outside_only
+async def test_on_a_read_only_file_system_the_supervisor_says_so_and_everything_is_there_afterwards(
+    disk: Path, tmp_path: Path
+) -> None:
+    instance = Instance(disk, tmp_path / "workspace")
+    await instance.open()
+    waiting = await instance.submit("touch waited; echo waited")
+    await instance.close()
+    assert mount("-o", "remount,ro", str(disk))
+    refused = instance.whisper("list")
+    assert refused.returncode == 3, refused
+    assert "Read-only file system" in refused.stderr and "Traceback" not in refused.stderr
+    assert mount("-o", "remount,rw", str(disk))
+    await instance.open()
+    await instance.approve(waiting)
+    await instance.door.outcome(waiting)
+    assert await instance.output(waiting) == b"waited\n"
+    await instance.close()

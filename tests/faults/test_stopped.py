@@ -1,0 +1,51 @@
+"""What stands between the supervisor and a command hangs: a keeper, or what forks them."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from tests.faults.instance import HUMAN, PATIENCE_S, Instance
+from tests.outside import outside_only
+from whisper_tui.model.ending import Exited, Signalled
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.state import Ended, Running
+
+
+@outside_only
+async def test_who_orders_something_of_a_keeper_that_hangs_is_told_so_and_it_is_done_when_it_goes_on(
+    instance: Instance,
+) -> None:
+    call_id = await instance.start_long()
+    state = (await instance.door.record(call_id)).state
+    assert isinstance(state, Running)
+    keeper = state.process.keeper_pid
+    os.kill(keeper, signal.SIGSTOP)
+    was_stopped = f"call {call_id} was stopped"
+    with pytest.raises(Unavailable, match=was_stopped) as told:
+        await instance.door.signal(call_id, signal.SIGTERM, "leader", HUMAN)
+    assert f"kill -CONT {keeper}" in told.value.hint
+    with pytest.raises(Unavailable, match=was_stopped):
+        await instance.door.pause(HUMAN)
+    with pytest.raises(Unavailable, match=was_stopped):
+        await instance.door.resume(HUMAN)
+    os.kill(keeper, signal.SIGCONT)
+    record = await asyncio.wait_for(instance.door.outcome(call_id), PATIENCE_S)
+    assert isinstance(record.state, Ended)
+    assert record.state.ending == Signalled(number=signal.SIGTERM, by_us=True)
+
+
+@outside_only
+async def test_a_run_whose_keeper_hangs_for_a_while_ends_as_if_nothing_had_been(instance: Instance) -> None:
+    call_id = await instance.start_long()
+    state = (await instance.door.record(call_id)).state
+    assert isinstance(state, Running)
+    os.kill(state.process.keeper_pid, signal.SIGSTOP)
+    instance.may_end.touch()
+    await instance.works_again()
+    assert isinstance((await instance.door.record(call_id)).state, Running)
+    os.kill(state.process.keeper_pid, signal.SIGCONT)
+    record = await asyncio.wait_for(instance.door.outcome(call_id), PATIENCE_S)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=7)
+    assert await instance.output(call_id) == b"begun\ndone\n"
