@@ -22,6 +22,8 @@ from whisper_tui.tui.words import split_second, told
 SIDEWAYS = 8
 """Columns moved by one key."""
 NO_TIME = " " * 12
+HEADS_KEPT = 200
+"""Beginnings of rows that are kept drawn; with times, each has its own."""
 
 
 class RowsPane(Scrolled):
@@ -43,6 +45,7 @@ class RowsPane(Scrolled):
         self.stamps = False
         """Whether the time stands before each row."""
         self._painter = Painter(pens)
+        self._heads: dict[tuple[Line, int], Strip] = {}
         self._reads: dict[Stream, ReadOutput] = {}
         self._index: TimeIndex | None = None
         self._problem = ""
@@ -200,6 +203,7 @@ class RowsPane(Scrolled):
     def notify_style_update(self) -> None:
         """Colours have changed."""
         super().notify_style_update()
+        self._heads.clear()
         self._painter.forget()
         if self.is_mounted:
             self._draw_rows()
@@ -223,12 +227,21 @@ class RowsPane(Scrolled):
         base = base_style(self)
         text = self._strips[y - 1] if y <= len(self._strips) else Strip([])
         margin = self._margins[y - 1] if y <= len(self._margins) else ()
-        hidden_right = text.cell_length > self.left + self._text_width
-        text = text.crop(self.left, self.left + self._text_width).adjust_cell_length(self._text_width, base)
+        room = self._text_width
+        hidden_right = text.cell_length > self.left + room
+        text = text.crop(self.left, self.left + room).adjust_cell_length(room, base)
         edge: Line = (Span("◂", "muted"), *margin[1:]) if self.left else margin
-        blank = Span(" " * (width - 1 - self._text_width - width_of(edge)))
-        head = drawn(self, (*edge, blank), width - 1 - self._text_width)
-        return Strip.join([head, text, self._bar(y - 1, hidden_right)])
+        return Strip.join([self._head(edge, width - 1 - room), text, self._bar(y - 1, hidden_right)])
+
+    def _head(self, edge: Line, width: int) -> Strip:
+        """What stands before the text of a row; most rows have the same."""
+        head = self._heads.get((edge, width))
+        if head is None:
+            if len(self._heads) >= HEADS_KEPT:
+                self._heads.clear()
+            blank = Span(" " * (width - width_of(edge)))
+            head = self._heads[edge, width] = drawn(self, (*edge, blank), width)
+        return head
 
     def _bar(self, y: int, hidden_right: bool) -> Strip:
         rows = max(1, self.size.height - 1)
