@@ -106,7 +106,7 @@ class Queue:
         try:
             found: Found = {"from nothing to the first call on the screen": [terminal.opened_s * 1000]}
             begin = time.perf_counter()
-            terminal.wait_for(f"{self.waiting:,} waiting".encode())
+            terminal.wait_for(f"{self.waiting:,} waiting".encode(), PATIENCE_S)
             listed_s = terminal.opened_s + time.perf_counter() - begin
             found |= self._keys(terminal)
             found |= self._news(terminal)

@@ -44,10 +44,10 @@ class Terminal:
         self.wait_for(effect)
         return (time.perf_counter() - started) * 1000
 
-    def wait_for(self, effect: bytes) -> None:
+    def wait_for(self, effect: bytes, patience_s: float = PATIENCE_S) -> None:
         """Read until these bytes have come."""
         seen = b""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + patience_s
         while time.monotonic() < until:
             if select.select([self._master], [], [], 0.5)[0]:
                 seen = seen[-4096:] + os.read(self._master, 65536)
