@@ -54,28 +54,39 @@ async def test_files_and_directories_are_the_users_alone_whatever_the_mask(field
         os.umask(before)
 
 
+def heard_by_another_user(address: str) -> bytes:
+    """What somebody else is answered at a socket, or what went wrong."""
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(address)
+            os.write(tell, connection.recv(4096))
+        except OSError as error:
+            os.write(tell, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(tell)
+    with os.fdopen(told, "rb") as heard:
+        answer = heard.read()
+    os.waitpid(child, 0)
+    return answer
+
+
 @outside_only
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 async def test_another_user_is_turned_away_even_where_the_directory_lets_them_in(field: Field):
     field.home.runtime.chmod(0o755)
     (field.home.runtime / SOCKET).chmod(0o666)
     directory = os.open(field.home.runtime, os.O_RDONLY)
-    told, tell = os.pipe()
-    child = os.fork()
-    if not child:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(f"/proc/self/fd/{directory}/{SOCKET}")
-        connection.sendall(b'{"door": "port", "version": 1}\n')
-        os.write(tell, connection.recv(4096))
-        os._exit(0)
-    os.close(tell)
     try:
-        answer = await asyncio.wait_for(asyncio.to_thread(os.read, told, 4096), 60)
+        answer = await asyncio.wait_for(
+            asyncio.to_thread(heard_by_another_user, f"/proc/self/fd/{directory}/{SOCKET}"), 60
+        )
     finally:
-        os.waitpid(child, 0)
-        os.close(told)
         os.close(directory)
     assert b"not_allowed" in answer and b"you are uid 65534" in answer
