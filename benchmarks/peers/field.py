@@ -20,7 +20,7 @@ from benchmarks.peers.way import Argv, Failed, Way
 from whisper_tui.model.errors import WhisperError
 
 TRUE: Argv = ("bash", "-c", "true")
-_CLOSE_S = 90.0
+_OPEN_S, _CLOSE_S = 120.0, 90.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def directory() -> tempfile.TemporaryDirectory[str]:
 async def opened(way: Way, at_once: int, commands: Sequence[Argv]) -> AsyncIterator[Path]:
     """A way, ready, in a place of its own. Raises `Failed`."""
     with directory() as name:
-        await way.open(Path(name), at_once, commands)
+        await _bounded(_OPEN_S, way.open(Path(name), at_once, commands), "does not start")
         try:
             yield Path(name)
         finally:

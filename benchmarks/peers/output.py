@@ -14,9 +14,8 @@ from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, Way
 
 _BLOCK_MIB = 16
-_LIMIT_S = 60.0
-"""For the first steps; a gibibyte has as much again for each of its 64 blocks."""
-_SLOWEST_MIB_S = 20
+_LIMIT_S, _SLOWEST_MIB_S = 60.0, 20
+"""Seconds that a result may take, and as many more as the output needs at this speed."""
 _LINE = b"a line of what a command prints, as long as they are\n"
 _COMMANDS = ("cat", "bash", "sh")
 
