@@ -6,7 +6,7 @@ from tests.model.build import ASK, a_board, a_grant, a_shell, a_spec, judged, le
 from whisper_tui.model.command import Argv, Function
 from whisper_tui.model.decision import Approve, PrefixScope
 from whisper_tui.model.masked import masked_command, masked_environment, masked_grant, masked_record
-from whisper_tui.model.masking import MASK, masked, masked_json, masked_words, secret_spans
+from whisper_tui.model.masking import MASK, MOST_EXAMINED, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.verdict import Meaning, Resolved, Risk
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -143,3 +143,16 @@ def test_a_record_without_a_secret_is_the_same_afterwards() -> None:
 def test_a_remembered_approval_is_masked() -> None:
     grant = a_grant(spec=a_spec(Argv(program="run", args=("--token", "x"))))
     assert masked_grant(grant).spec.command == Argv(program="run", args=("--token", MASK))
+
+
+def test_of_an_endless_text_nothing_is_shown_that_was_not_looked_through() -> None:
+    secret = "ghp_" + "a" * 36
+    shown = masked("x " * MOST_EXAMINED + secret)
+    assert secret not in shown
+    assert shown.endswith("more characters⟩")
+    assert masked_words(["ls", "y" * MOST_EXAMINED + secret])[1].endswith("⟨40 more characters⟩")
+
+
+def test_texts_that_nearly_hold_secrets_are_looked_through_once() -> None:
+    for text in ("eyJ-", "a-", "token-", "-----BEGIN A", "sk-"):
+        assert masked(text * (MOST_EXAMINED // len(text)))

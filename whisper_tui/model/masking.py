@@ -8,6 +8,9 @@ from typing import Any
 MASK = "⟨secret⟩"
 """Stands where a secret was. Commands cannot be run again from masked text, and must not look as if they could."""
 
+MOST_EXAMINED = 100_000
+"""Characters in which secrets are looked for."""
+
 Span = tuple[int, int]
 
 _NAME = re.compile(
@@ -18,14 +21,14 @@ _NAME = re.compile(
 _SHAPES = re.compile(
     r"\bgh[oprsu]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bsk-[\w-]{20,}|\b[rs]k_(?:live|test)_\w{16,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bnpm_[A-Za-z0-9]{30,}"
-    r"|\bpypi-[\w-]{32,}|\bhf_[A-Za-z0-9]{30,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
+    r"|\bpypi-[\w-]{32,}|\bhf_[A-Za-z0-9]{30,}|\beyJ[\w-]{10,1000}+\.[\w-]{10,}\.[\w-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)",
     re.DOTALL,
 )
 _HEADER = re.compile(
     r"\b(?:(?:proxy-)?authorization:\s*(?:(?:bearer|basic|token|digest|negotiate)\s+)?(?P<credentials>[^\s'\"]+)"
     r"|cookie:\s*(?P<cookie>[^'\"\n]+)"
-    r"|[\w-]*(?:api-?key|token|secret):\s*(?P<key>[^\s'\",}]+))",
+    r")|(?<![\w-])[\w-]*(?:api-?key|token|secret):\s*(?P<key>[^\s'\",}]+)",
     re.I,
 )
 _IN_URL = re.compile(r"://[^/\s:@'\"]*:(?P<secret>[^/\s@'\"]+)@")
@@ -80,13 +83,15 @@ def is_secret_name(name: str) -> bool:
 
 def masked(text: str) -> str:
     """A line for a shell, or any other text, with every secret in it replaced."""
-    return _replaced(text, secret_spans(text))
+    text, more = _examined(text)
+    return _replaced(text, secret_spans(text)) + more
 
 
 def masked_words(words: Sequence[str]) -> tuple[str, ...]:
     """The words of one command, which no shell reads, with every secret in them replaced."""
     found = _Command()
-    return tuple(_replaced(word, _merged([*_anywhere(word), *found.next(word)])) for word in words)
+    examined = (_examined(word) for word in words)
+    return tuple(_replaced(word, _merged([*_anywhere(word), *found.next(word)])) + more for word, more in examined)
 
 
 def masked_json(value: Any, name: str = "") -> Any:
@@ -107,6 +112,15 @@ def masked_json(value: Any, name: str = "") -> Any:
 def secret_spans(text: str) -> tuple[Span, ...]:
     """Where secrets stand in a line for a shell: characters, end exclusive, in order and apart from each other."""
     return _merged([*_anywhere(text), *_in_words(text)])
+
+
+def _examined(text: str) -> tuple[str, str]:
+    """As much of a text as is looked through, up to a blank, and what stands for the rest, which is not shown."""
+    if len(text) <= MOST_EXAMINED:
+        return text, ""
+    begun = text[:MOST_EXAMINED]
+    kept = begun.rpartition(" ")[0] or begun
+    return kept, f" ⟨{len(text) - len(kept):,} more characters⟩"
 
 
 def _replaced(text: str, spans: Sequence[Span]) -> str:
