@@ -41,6 +41,7 @@ async def board_problems(world: World) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_whatever_write_fails_is_done_in_the_end_once_and_as_if_nothing_had_failed(tmp_path: Path) -> None:
     undisturbed, _ = await after(tmp_path / "undisturbed", None)
     written = facts(undisturbed.journal)
@@ -59,6 +60,7 @@ async def test_whatever_write_fails_is_done_in_the_end_once_and_as_if_nothing_ha
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_whatever_write_fails_the_next_supervisor_does_what_is_left(tmp_path: Path) -> None:
     undisturbed, _ = await after(tmp_path / "undisturbed", None)
     written = facts(undisturbed.journal)

@@ -3,14 +3,18 @@
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.faults.instance import HUMAN, PATIENCE_S, Instance
 from tests.outside import outside_only
+from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.state import Ended, Running
+from whisper_tui.supervisor.executor import NeverRan
+from whisper_tui.supervisor.keeper.processes import children_of
 
 
 @outside_only
@@ -49,3 +53,24 @@ async def test_a_run_whose_keeper_hangs_for_a_while_ends_as_if_nothing_had_been(
     record = await asyncio.wait_for(instance.door.outcome(call_id), PATIENCE_S)
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=7)
     assert await instance.output(call_id) == b"begun\ndone\n"
+
+
+async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    await engine.open()
+    parent = engine.executor._keepers._zygote
+    assert parent is not None
+    await until(lambda: children_of(parent.pid))
+    hanging = [parent.pid, *children_of(parent.pid)]
+    for pid in hanging:
+        os.kill(pid, signal.SIGSTOP)
+    key = await engine.start("touch ran")
+    engine.executor._runs[key].deadline = 0.0
+    await engine.seen(key, NeverRan)
+    assert f"nobody took up the start of call {key.call_id}" in (engine.executor.trouble or "")
+    assert await engine.ended(await engine.run("exit 4")) == Exited(code=4)
+    for pid in hanging:
+        os.kill(pid, signal.SIGCONT)
+    await until(lambda: not any(map(alive, hanging)))
+    assert not (engine.workspace / "ran").exists()
+    await engine.close()

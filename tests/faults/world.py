@@ -19,7 +19,7 @@ from whisper_tui.supervisor.executor import RunKey
 
 HUMAN = Decider(surface="library", who="tester")
 AGAIN_S = 0.02
-PATIENCE_S = 90.0
+PATIENCE_S = 60.0
 T = TypeVar("T")
 
 
