@@ -16,7 +16,7 @@ KEPT_WHOLE = 1000
 class Records(MutableMapping[str, CallRecord]):
     """Records by their call's id, in the order of arrival. A packed one takes a twentieth of a whole one.
 
-    Asking for a packed record unpacks it, which takes some ten microseconds; the least used one is packed instead.
+    Asking for a packed record unpacks it, which takes some thirty microseconds; the least used one is packed instead.
     """
 
     def __init__(self, kept_whole: int = KEPT_WHOLE) -> None:
