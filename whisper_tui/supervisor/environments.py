@@ -2,11 +2,15 @@
 
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from whisper_tui.model.errors import Unavailable
+
+KNOWN = 50
+"""Environments that are held in memory."""
 
 
 class Environments:
@@ -16,12 +20,13 @@ class Environments:
         self._directory = directory
         self._own = dict(own)
         """What a session without an environment of its own inherits."""
-        self._known: dict[str, dict[str, str]] = {}
+        self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
+        """Those that were used last; the others are read again when they are needed."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def keep(self, session_id: str, environment: Mapping[str, str]) -> None:
         """Remember a session's environment beyond the life of this process. Raises `Unavailable`."""
-        self._known[session_id] = dict(environment) or self._own
+        self._know(session_id, dict(environment) or self._own)
         if not environment:
             return
         path = self._path(session_id)
@@ -35,16 +40,20 @@ class Environments:
 
     def of(self, session_id: str) -> dict[str, str]:
         """The environment of a session; the supervisor's own where the session brought none. Raises `Unavailable`."""
-        known = self._known.get(session_id)
-        if known is None:
-            known = self._known[session_id] = self._read(session_id)
-        return known
+        return self._know(session_id, self._known.get(session_id) or self._read(session_id))
 
     def forget(self, session_id: str) -> None:
         """A session that is closed and has nothing left to start needs it no longer."""
         self._known.pop(session_id, None)
         with suppress(OSError):
             self._path(session_id).unlink(missing_ok=True)
+
+    def _know(self, session_id: str, environment: dict[str, str]) -> dict[str, str]:
+        self._known[session_id] = environment
+        self._known.move_to_end(session_id)
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+        return environment
 
     def _read(self, session_id: str) -> dict[str, str]:
         try:
