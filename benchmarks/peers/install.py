@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLACE = ROOT / ".peers"
 
-_LIMIT_S = 420
+_LIMIT_S = 900
 
 
 class NotInstalled(Exception):

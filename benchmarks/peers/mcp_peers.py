@@ -83,7 +83,7 @@ class DesktopCommander(_McpPeer):
         self._server = await Server.start([program(self.name)], environment(place), place)
 
     async def run(self, argv: Argv) -> None:
-        """One call. It tells no exit code here; that it has not given up waiting is what can be checked."""
+        """One call. Its answer has no exit code; that the command was started is all that can be checked."""
         arguments = {"command": shlex.join(argv), "timeout_ms": _PATIENCE_S * 1000}
         self._result = await self._server.call("start_process", arguments)
         if "Process started with PID" not in text_of(self._result):
