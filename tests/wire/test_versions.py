@@ -125,7 +125,11 @@ def test_what_is_sent_has_the_shape_of_its_version():
 
 @pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay")])
 async def test_what_an_agent_started_before_an_upgrade_is_told_what_a_human_has_to_do(supervisor, home, door, what):
-    doors = {"hook": HookDoor(supervisor), "exec": RunDoor(supervisor, descends, lambda _call: None), "mcp": McpDoor(supervisor)}
+    doors = {
+        "hook": HookDoor(supervisor),
+        "exec": RunDoor(supervisor, descends, lambda _call: None),
+        "mcp": McpDoor(supervisor),
+    }
     listening = await serve(supervisor, home, doors)
     raw = await Raw.open(home, hello=False)
     raw.send({"door": door, "version": 9})

@@ -13,5 +13,5 @@ def check_version(hello: Mapping[str, Any], what: str, spoken: int) -> None:
     if version != spoken:
         raise OtherVersion(
             f"this {what} speaks version {version!r}, and the supervisor (whisper_tui {__version__}) speaks {spoken}",
-            hint="Start the agent again, or have a human run whisper-tui restart as the agent has it; what runs goes on",
+            hint="Start the agent again, or have a human run whisper-tui restart with its version; what runs goes on",
         )
