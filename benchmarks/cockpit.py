@@ -52,7 +52,7 @@ def hold_and_follow(terminal: Terminal) -> list[float]:
 
 def row(name: str, found: list[float], baseline: list[float]) -> str:
     """A row of the table: median, the 95th and 99th percentile, the worst, and the median against the baseline's."""
-    cuts, middle = statistics.quantiles(found, n=100), statistics.median(found)
+    cuts, middle = statistics.quantiles(found, n=100, method="inclusive"), statistics.median(found)
     times = middle / statistics.median(baseline)
     return f"| {name} | {middle:.0f} | {cuts[94]:.0f} | {cuts[98]:.0f} | {max(found):.0f} | {times:.1f} |"
 
@@ -130,7 +130,7 @@ def queues(folder: Path, many: int) -> None:
     print(f"| what | {FEW} wait | {many:,} wait | 95 % | times |\n|---|---|---|---|---|")
     for what, took in found.items():
         before, now = statistics.median(few_found[what]), statistics.median(took)
-        worst = statistics.quantiles(took, n=20)[18] if len(took) > 1 else now
+        worst = statistics.quantiles(took, n=20, method="inclusive")[18] if len(took) > 1 else now
         print(f"| {what} | {before:.0f} | {now:.0f} | {worst:.0f} | {now / before:.1f} |")
     print(f"| until all are listed (in the background) | {1000 * few_s:.0f} | {1000 * many_s:.0f} | | |")
     for name, before, now in zip(("cockpit", "supervisor"), few_mb, many_mb, strict=True):

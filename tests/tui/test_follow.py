@@ -2,11 +2,16 @@
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from tests.tui.cockpit import cockpit
-from tests.tui.scenes import Play, workday
+from tests.tui.scenes import ROOT, Play, workday
 from whisper_tui.demo.stage import Stage
 from whisper_tui.model.board import ENDED_KEPT
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.tui.sections import Place
 from whisper_tui.tui.widgets.banner import Banner
 
 GONE = Unavailable("The supervisor cannot be reached", hint="Start it with whisper-tui")
@@ -82,3 +87,19 @@ async def test_ended_calls_that_the_board_forgets_leave_the_list() -> None:
         await seat.until(lambda: seat.screen.roster.place_of(str(ENDED_KEPT + 6)) is not None)
         assert seat.screen.roster.count("ended") == ENDED_KEPT
         assert seat.screen.roster.place_of("6") is None
+
+
+async def test_several_calls_that_the_board_forgets_at_once_leave_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_tui.model.board.ENDED_LARGEST", 100_000)
+    play = Play.begin()
+    small = [play.ask("build") for _ in range(3)]
+    spec = CommandSpec(command=Shell(text="echo " + "x" * 200_000), cwd=ROOT)
+    large = play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+    async with cockpit(play) as seat:
+        for call in small:
+            play.deny(call, "no")
+        await seat.until(lambda: seat.screen.roster.count("ended") == 3)
+        play.deny(large, "no")
+        await seat.until(lambda: seat.screen.roster.count("waiting") == 0)
+        assert seat.screen.roster.id_at(Place("ended", 0)) == large
+        assert seat.screen.roster.count("ended") == len(seat.screen.board.settled) == 1

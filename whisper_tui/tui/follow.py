@@ -3,12 +3,21 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 
 from textual.message import Message
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.event import Event, SessionClosed, SessionDescribed, SessionOpened, SessionResumed
+from whisper_tui.model.event import (
+    Event,
+    Finished,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    Settled,
+)
 from whisper_tui.model.port import Supervision
 from whisper_tui.tui.messages import BoardChanged, Connected, ConnectionLost
 
@@ -90,11 +99,10 @@ class Follower:
             self._post(BoardChanged())
 
     def _apply(self, event: Event) -> None:
-        settled = self.board.settled
-        oldest = settled[0] if settled else None
+        settled = tuple(self.board.settled) if isinstance(event, Finished | Settled) else ()
         self.board.apply(event)
-        if oldest is not None and settled[0] != oldest:
-            self._changed[oldest] = None
+        forgotten = takewhile(lambda call_id: call_id not in self.board.calls, settled)
+        self._changed.update(dict.fromkeys(forgotten))
         if isinstance(event, SessionOpened | SessionDescribed | SessionResumed | SessionClosed):
             return
         if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
