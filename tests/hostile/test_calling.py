@@ -51,7 +51,7 @@ def test_the_desktops_program_gets_plain_words_that_are_no_options(text: str) ->
         assert program != "notify-send" or not re.search(r"<|&(?!lt;|gt;|amp;)", body)
 
 
-@each_text
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_a_program_of_ones_own_gets_one_line_of_json(text: str) -> None:
     evil = Evil(text)
     record = evil.play.stage.board.calls[evil.ask()]

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.fuzz.profile import LONG
 from tests.hostile.evil import Evil
 from tests.hostile.screen import check, missing, read_through
 from tests.hostile.test_cockpit import seated
-from tests.hostile.texts import HUGE, thorough
+from tests.hostile.texts import HUGE
 from tests.tui.scenes import Play
 from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.tui.describe import describe
@@ -58,14 +59,14 @@ def test_both_ends_are_parts_of_the_text_and_do_not_overlap() -> None:
 
 
 async def test_the_cockpit_shows_and_scrolls_a_call_of_a_million_characters() -> None:
-    evil = Evil(HUGE["a million lines"] if thorough() else "y\n" * 2000 + "END")
+    evil = Evil(HUGE["a million lines"] if LONG else "y\n" * 2000 + "END")
     evil.talk()
     call_id = evil.ask(Shell(text="y\n" * 500_000 + "END"))
     async with seated(evil, (120, 40)) as seat:
         await seat.select(call_id)
         check(seat)
         view = seat.screen.query_one("#call-detail", ParagraphsView)
-        if thorough():
+        if LONG:
             assert missing(await read_through(seat, view), ["END"]) == []
         view.scroll_end(animate=False, immediate=True)
         await seat.pilot.pause()

@@ -1,6 +1,6 @@
 """What an agent may write to make a terminal, a toolkit, a page or a reader do or believe something."""
 
-import os
+from tests.fuzz.profile import LONG
 
 TEXTS = {
     "markup": "[red]x[/red] [/] [bold $error]y[/]",
@@ -54,11 +54,6 @@ HUGE = {
 }
 
 
-def thorough() -> bool:
-    """Whether the long form of the tests is wanted."""
-    return os.environ.get("HYPOTHESIS_PROFILE") == "long"
-
-
 def samples() -> dict[str, str]:
     """Each text by itself in the long form; all of them in one in the usual one."""
-    return TEXTS if thorough() else {"everything": " ".join(TEXTS.values())}
+    return TEXTS if LONG else {"everything": " ".join(TEXTS.values())}
