@@ -5,7 +5,7 @@ from collections.abc import Callable
 from whisper_tui.model.ending import Exited, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused
 from whisper_tui.model.event import Event, Finished, Judged, SessionClosed, Settled, Started
-from whisper_tui.model.state import CallRecord, Ended, Queued, Starting
+from whisper_tui.model.state import CallRecord, Ended, Queued, Starting, Waiting
 from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import Ledger
 
@@ -70,9 +70,9 @@ class Functions:
     def _abandon(self, session_id: str) -> None:
         """With the session goes the only one who could carry them out."""
         board = self._ledger.board
-        for call_id in (*board.waiting, *board.queued, *board.running):
+        for call_id in tuple(board.open_in.get(session_id, ())):
             record = board.calls[call_id]
-            if record.call.session_id != session_id or record.function is None:
+            if record.function is None or not isinstance(record.state, Waiting | Queued | Starting):
                 continue
             if isinstance(record.state, Starting):
                 self._lose(record, "its caller went away while it carried it out")
