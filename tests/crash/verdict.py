@@ -126,7 +126,7 @@ class Verdict:
             record = self._records.get(call_id)
             found = record.decision if record is not None else None
             if record is None or found is None or found.kind != decision or (record.decided_at or 0.0) > at:
-                self.violations.append(f"to {decision} call {call_id} was confirmed, and the journal says {found}")
+                self.violations.append(f"to {decision} call {call_id} was confirmed; the journal has {found}, or later")
 
     async def _every_call(self) -> AsyncIterator[CallRecord]:
         before: str | None = None

@@ -108,7 +108,7 @@ class Work(NamedTuple):
             case "input":
                 return "read -r line; echo got $line"
             case "signalled":
-                waits = "for i in $(seq 400); do sleep 0.05; done"
+                waits = "for i in $(seq 1200); do sleep 0.05; done"
                 return f"trap 'echo caught; exit {self.code}' USR1; echo ready; {waits}; echo in vain"
             case "late":
                 return "echo begun; exec sleep 20"
