@@ -112,7 +112,7 @@ def test_a_hello_of_a_hook_of_any_shape_is_refused(target: Target):
     def attack(content: object) -> None:
         if isinstance(content, dict):
             content["pid"] = content.get("pid") if isinstance(content.get("pid"), int) else None
-            content.setdefault("deadline_s", 0.02)
+            content["deadline_s"] = 0.02  # One that is far away is waited for, as it should be.
         code, out, err = answered(target, json.dumps(content).encode() + b"\n")
         assert err if code else '"allow"' not in out
 
