@@ -17,7 +17,7 @@ from whisper_tui.supervisor.state_directory import is_occupied
 from whisper_tui.wire.asking import Asking, asking
 from whisper_tui.wire.autostart import ensure_supervisor
 from whisper_tui.wire.client import RemoteSupervision
-from whisper_tui.wire.rendezvous import INSIDE, choice_of, connect, peer_process, reach
+from whisper_tui.wire.rendezvous import INSIDE, choice_of, connect, peer_process, reach, replace
 
 pytestmark = outside_only
 
@@ -153,6 +153,14 @@ def test_a_supervised_command_may_not_start_one(home, monkeypatch):
     monkeypatch.setenv(INSIDE, "1")
     with pytest.raises(NotAllowed, match="supervised command"):
         reach(home)
+
+
+def test_a_supervised_command_may_not_have_one_replaced(home, monkeypatch):
+    before = pid_of(home)
+    monkeypatch.setenv(INSIDE, "1")
+    with pytest.raises(NotAllowed, match="supervised command"):
+        replace(home)
+    assert pid_of(home) == before
 
 
 def test_a_second_supervisor_says_who_was_first(home):
