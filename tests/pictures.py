@@ -13,7 +13,11 @@ from textual.widgets import TextArea
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month
 from tests.tui.scenes import Play, building, crowd, long_script, workday
-from tests.tui.test_rules_screen import Book, a_day
+from tests.tui.test_processes import left_behind
+from tests.tui.test_rules_screen import Book, a_day, with_a_project
+from tests.tui.test_scope import with_prefixes
+from tests.tui.test_showing import two_streams
+from tests.tui.test_typing_in import asking
 from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.command_screen import CommandScreen
@@ -63,6 +67,13 @@ PICTURES = (
     Picture("high-contrast", crowd, "6", shows="deletes files", theme="high-contrast-dark"),
     Picture("history", a_month, "6", ("H", "down", "0", *["right_square_bracket"] * 5), shows="step 2 of 5"),
     Picture("rules", a_day, "6", ("L", "slash", *"rm -r x", "enter"), shows="You would be asked", rule_book=Book()),
+    Picture("trust", a_day, "6", ("L", "end"), shows="its project is not trusted", rule_book=with_a_project()),
+    Picture("deny", workday, "8", ("d",), shows="Deny call 8"),
+    Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),
+    Picture("scope", lambda: with_prefixes(("./build.sh", "--all")), "1", ("A",), shows="would have let 1"),
+    Picture("found", two_streams, "1", ("z", "ctrl+f", *"err", "enter"), shows="of 5 “err”", screens=1),
+    Picture("terminal", asking, "1", ("T",), shows="Name of this release:", screens=1),
+    Picture("left-behind", left_behind, "1", ("b",), shows="Left over from earlier days"),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 
@@ -87,7 +98,9 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
     """Bring a cockpit to what the picture shows."""
     await seat.select(picture.call_id)
     await seat.settled()
-    await seat.press(*picture.keys)
+    for key in picture.keys:
+        await seat.press(key)
+        await seat.pilot.pause()
     await seat.until(lambda: len(seat.app.screen_stack) == (picture.screens or (2 if picture.keys else 1)))
     if picture.typed:
         area = seat.app.screen.query_one(TextArea)

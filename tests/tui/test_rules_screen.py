@@ -59,6 +59,13 @@ class Book:
         self.now = replace(self.now, rules=tuple(rule for rule in self.now.rules if rule.name != name))
 
 
+def with_a_project() -> Book:
+    """Rules of the user's own, and those of a project that is not trusted."""
+    book = Book()
+    book.now = RuleList(rules=(FORCE, STATUS), projects=(GARDEN,))
+    return book
+
+
 def remembered(play: Play) -> None:
     """Two approvals that hold."""
     spec = CommandSpec(command=Argv(program="make", args=("test",)), cwd=ROOT)

@@ -10,12 +10,14 @@ from pathlib import Path
 from whisper_tui.cli.deciding import decider
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.rule_book import InstanceRules
+from whisper_tui.config import load
+from whisper_tui.config.file import FILE_NAME
+from whisper_tui.config.private_write import write_private
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.demo.agent import play_agent
 from whisper_tui.demo.script import run_without_terminal
 from whisper_tui.demo.workspace import Workspace, temporary_workspace
 from whisper_tui.model.home import Home
-from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import prepare
@@ -23,6 +25,8 @@ from whisper_tui.supervisor.state_directory import prepare
 STEP_S, HASTY_STEP_S = 0.2, 0.01
 """Seconds between two lines of the demo's scripts, for somebody who looks on and for a log."""
 FAREWELL = "The demo is over, and all that it ran with it. Run whisper-tui for work of your own."
+CONFIGURATION = "[rules]\nread_only = false\n"
+"""Every command of the story is asked, also those that only look."""
 ENDED = 128
 """Added to the number of the signal that ended the demo, as shells do."""
 
@@ -93,7 +97,8 @@ async def _supervisor(workspace: Workspace) -> AsyncIterator[Supervisor]:
     """A supervisor of the demo alone; all that it ran ends with it."""
     home = _home(workspace.instance)
     prepare(home)
-    rules = RuleFiles(home, Rules(read_only=False))
+    write_private(Path(home.config) / FILE_NAME, CONFIGURATION)
+    rules = RuleFiles(home, load(home).rules)
     runs = LocalExecutor(Path(home.state) / "runs")
     supervisor = Supervisor(home, runs, rules=rules.current, keep_rule=rules.keep)
     await supervisor.open()

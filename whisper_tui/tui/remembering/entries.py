@@ -154,7 +154,9 @@ def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple
         _field("Name", said(rule.name)),
         _field("Where", said(rule.where)),
         *((_field("Because", said(rule.because)),) if rule.because else ()),
-        _field("Holds", (Span(_until(rule.until, now, "until it is removed")),)),
+        _field(
+            "Holds", (Span(_until(rule.until, now, "until it is removed") if rule.holds else "once it is trusted"),)
+        ),
         _field("Decided", (Span(f"{often:,} of the last {count(hits.looked_at, 'call')}", "strong"),)),
         BLANK,
         Paragraph(said(f"It stands in {file}.", "muted"), margin=(Span(" "),)),

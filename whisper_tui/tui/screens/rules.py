@@ -278,6 +278,7 @@ _STYLES = {
     "good": "bold $success",
     "bad": "bold $error",
     "waiting": "bold $waiting",
+    "risk": "bold $risk",
     "hidden": "bold $hidden-text on $hidden-back",
 }
 """The roles that rows of the list have, in the colours of the theme."""

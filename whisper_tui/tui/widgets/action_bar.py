@@ -1,7 +1,5 @@
 """Buttons for what can be done with the selected call, and for the screens that lie over the cockpit."""
 
-from textual.widgets import Button
-
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.commands import BY_ID, available
 from whisper_tui.tui.widgets.button_bar import ButtonBar
@@ -28,7 +26,8 @@ class ActionBar(ButtonBar):
     def show(self, record: CallRecord | None) -> None:
         """Display the buttons that mean something for a call."""
         waits = record is not None and record.state.kind == "waiting"
-        for button in self.query(".bar-buttons Button").results(Button):
+        for button in self.buttons:
             id_ = (button.id or "").removeprefix("do-")
             means = available(BY_ID[id_], record) and (waits or id_ not in SOME_STATES_ONLY)
             button.set_class(not means, "-meaningless")
+        self.fit()

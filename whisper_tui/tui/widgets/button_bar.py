@@ -12,6 +12,11 @@ from whisper_tui.tui.commands import Command
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.messages import CommandWanted
 
+AROUND_LABEL = 2
+"""Columns of a button beside its label."""
+MORE = 3
+"""Columns of the last button."""
+
 
 class ButtonBar(Horizontal):
     """As many buttons as there is room for, from the left; the keyboard has keys, so they take no focus."""
@@ -33,6 +38,24 @@ class ButtonBar(Horizontal):
         more.can_focus = False
         more.tooltip = "Everything that can be done now."
         yield more
+
+    @property
+    def buttons(self) -> list[Button]:
+        """One a command, from the left."""
+        return list(self.query(".bar-buttons Button").results(Button))
+
+    def on_resize(self) -> None:
+        """More or fewer fit."""
+        self.fit()
+
+    def fit(self) -> None:
+        """Leave out the buttons that would be cut off."""
+        room = self.content_size.width - MORE
+        for button in self.buttons:
+            if not button.has_class("-meaningless"):
+                room -= Content.from_text(button.label).cell_length + AROUND_LABEL
+                button.set_class(room < 0, "-no-room")
+                room -= 1
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
