@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,16 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
+@pytest.fixture
+async def on_disk(disk: Path, tmp_path: Path) -> AsyncIterator[Instance]:
+    """An instance on that file system."""
+    made = Instance(disk, tmp_path / "workspace")
+    await made.open()
+    yield made
+    mount("-o", "remount,rw", str(disk))
+    await made.close()
+
+
 def fill(disk: Path) -> Path:
     """Leave no room."""
     filler = disk / "filler"
@@ -43,47 +53,41 @@ def fill(disk: Path) -> Path:
 
 @outside_only
 async def test_on_a_full_disk_nothing_is_lost_and_everybody_is_told_and_it_goes_on_when_there_is_room(
-    disk: Path, tmp_path: Path
+    disk: Path, on_disk: Instance
 ) -> None:
-    instance = Instance(disk, tmp_path / "workspace")
-    await instance.open()
-    running, waiting = await instance.start_long(), await instance.submit("touch waited; echo waited")
+    running, waiting = await on_disk.start_long(), await on_disk.submit("touch waited; echo waited")
     filler = fill(disk)
-    told = await instance.refusal("touch more", tries=200, description="x" * 50_000)
+    told = await on_disk.refusal("touch more", tries=200, description="x" * 50_000)
     assert isinstance(told, JournalFailed)
     assert "Nothing was done" in told.hint and "room" in told.hint
-    status = instance.whisper("status")
+    status = on_disk.whisper("status")
     assert "cannot be written" in status.stdout and "room" in status.stdout, status
-    instance.may_end.touch()
-    await instance.until((disk / "state" / "runs" / f"{running}.1" / "done").exists)
+    on_disk.may_end.touch()
+    await on_disk.until((disk / "state" / "runs" / f"{running}.1" / "done").exists)
 
     filler.unlink()
-    record = await instance.door.outcome(running)
+    record = await on_disk.door.outcome(running)
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=7)
-    assert await instance.output(running) == b"begun\ndone\n"
-    assert isinstance((await instance.door.record(waiting)).state, Waiting)
-    await instance.approve(waiting)
-    await instance.door.outcome(waiting)
-    assert await instance.output(waiting) == b"waited\n"
-    assert "cannot be written" not in instance.whisper("status").stdout
-    await instance.close()
+    assert await on_disk.output(running) == b"begun\ndone\n"
+    assert isinstance((await on_disk.door.record(waiting)).state, Waiting)
+    await on_disk.approve(waiting)
+    await on_disk.door.outcome(waiting)
+    assert await on_disk.output(waiting) == b"waited\n"
+    assert "cannot be written" not in on_disk.whisper("status").stdout
 
 
 @outside_only
 async def test_on_a_read_only_file_system_the_supervisor_says_so_and_everything_is_there_afterwards(
-    disk: Path, tmp_path: Path
+    disk: Path, on_disk: Instance
 ) -> None:
-    instance = Instance(disk, tmp_path / "workspace")
-    await instance.open()
-    waiting = await instance.submit("touch waited; echo waited")
-    await instance.close()
+    waiting = await on_disk.submit("touch waited; echo waited")
+    await on_disk.close()
     assert mount("-o", "remount,ro", str(disk))
-    refused = instance.whisper("list")
+    refused = on_disk.whisper("list")
     assert refused.returncode == 3, refused
     assert "Read-only file system" in refused.stderr and "Traceback" not in refused.stderr
     assert mount("-o", "remount,rw", str(disk))
-    await instance.open()
-    await instance.approve(waiting)
-    await instance.door.outcome(waiting)
-    assert await instance.output(waiting) == b"waited\n"
-    await instance.close()
+    await on_disk.open()
+    await on_disk.approve(waiting)
+    await on_disk.door.outcome(waiting)
+    assert await on_disk.output(waiting) == b"waited\n"

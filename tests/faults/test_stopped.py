@@ -64,13 +64,15 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
     hanging = [parent.pid, *children_of(parent.pid)]
     for pid in hanging:
         os.kill(pid, signal.SIGSTOP)
-    key = await engine.start("touch ran")
-    engine.executor._runs[key].deadline = 0.0
-    await engine.seen(key, NeverRan)
-    assert f"nobody took up the start of call {key.call_id}" in (engine.executor.trouble or "")
-    assert await engine.ended(await engine.run("exit 4")) == Exited(code=4)
-    for pid in hanging:
-        os.kill(pid, signal.SIGCONT)
+    try:
+        key = await engine.start("touch ran")
+        engine.executor._runs[key].deadline = 0.0
+        await engine.seen(key, NeverRan)
+        assert f"nobody took up the start of call {key.call_id}" in (engine.executor.trouble or "")
+        assert await engine.ended(await engine.run("exit 4")) == Exited(code=4)
+    finally:
+        for pid in hanging:
+            os.kill(pid, signal.SIGCONT)
+        await engine.close()
     await until(lambda: not any(map(alive, hanging)))
     assert not (engine.workspace / "ran").exists()
-    await engine.close()
