@@ -1,14 +1,16 @@
 """What the command line prints about a call is plain text, in a terminal as well as in a file."""
 
 import json
+import logging
 import os
 import pty
 import re
 import subprocess
 
 from tests.cli.conftest import PROGRAM, Instance, instance
-from tests.hostile.texts import SURROGATES, TEXTS
+from tests.hostile.texts import LINES, SURROGATES, TEXTS
 from tests.outside import outside_only
+from whisper_tui.cli.log_lines import MaskedLines
 from whisper_tui.cli.terminal_text import TerminalText
 from whisper_tui.model.text import is_hidden, visible
 
@@ -88,3 +90,12 @@ def test_output_in_a_terminal_keeps_its_colours_and_shows_the_rest() -> None:
         shown = TerminalText().feed(f"\x1b[31m{text}\x1b[0m\n".encode()).decode()
         plain = re.sub(r"\x1b\[[0-9;]*m|[\r\n\t]", "", shown)
         assert not any(is_hidden(character, printed=True) for character in plain)
+
+
+def test_nothing_in_an_entry_of_the_log_feigns_another_entry() -> None:
+    record = logging.LogRecord("whisper_tui", logging.WARNING, "x", 1, "%s", (f"{LINES}{TEXT}",), None)
+    first, *rest = MaskedLines().format(record).split("\n")
+    assert first.endswith(" WARNING whisper_tui: one")
+    assert rest
+    assert all(line.startswith("  ") for line in rest)
+    assert not any(is_hidden(character) for line in (first, *rest) for character in line)
