@@ -15,10 +15,10 @@ from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllow
 from whisper_tui.model.home import Home
 from whisper_tui.supervisor.state_directory import prepare
 from whisper_tui.wire.codec import error_line
+from whisper_tui.wire.origin import check_origin
 from whisper_tui.wire.picture import InProcess, Picture
 from whisper_tui.wire.places import Places, most_connections
 from whisper_tui.wire.port_door import PortDoor
-from whisper_tui.wire.origin import check_origin
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
 from whisper_tui.wire.refusals import Record, Refusals
 from whisper_tui.wire.rendezvous import peer_process, socket_address
