@@ -174,11 +174,12 @@ class Keeper:
             self._capture.pump(fd)
         elif fd == self._wake:
             self._hear_signals()
-        elif self._orders is not None and fd == self._orders.fd:
-            for order in self._orders.read():
+        else:
+            # Orders were given before the input that comes together with them: a terminal has its size first.
+            for order in self._orders.read() if self._orders is not None else ():
                 self._obey(order)
-        elif self._input is not None:
-            self._input.move()
+            if self._input is not None:
+                self._input.move()
 
     def _hear_signals(self) -> None:
         numbers = os.read(self._wake, 4096)
