@@ -507,13 +507,6 @@ WHAT_IS_SHOWN = (
         ("tests/cli/test_logs.py::test_a_terminal_gets_colours_and_nothing_else_that_controls_it",),
     ),
     Defence(
-        "toasts are no markup",
-        "whisper_tui/tui/screens/cockpit.py",
-        "severity=severity, markup=False, timeout",
-        "severity=severity, timeout",
-        ("tests/tui/test_text_of_agents.py::test_dialogs_and_toasts_show_it_letter_by_letter",),
-    ),
-    Defence(
         "commands on the command line",
         "whisper_tui/cli/words.py",
         "visible(shlex.join(command) if isinstance(command, list) else command)",
