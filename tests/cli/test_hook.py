@@ -320,7 +320,7 @@ def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -
     process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=shell.instance.workspace)
     writing = threading.Thread(target=process.communicate, args=(data,), daemon=True)
     writing.start()
-    shell.instance.until(lambda: (shell.instance.workspace / "begun").exists())
+    shell.instance.until((shell.instance.workspace / "begun").exists)
     shell.instance.kill_supervisor(signal.SIGKILL)
     (shell.instance.workspace / "go").touch()
     writing.join(ANSWER_S)
