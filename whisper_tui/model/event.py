@@ -255,5 +255,7 @@ Event = Annotated[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRe
 
 EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused] = TypeAdapter(Event)
 """Reads and writes one event as JSON."""
-EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused]] = TypeAdapter(list[Event])
+EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused]] = TypeAdapter(
+    list[Event]
+)
 """Reads and writes a batch of events as JSON."""
