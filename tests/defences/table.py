@@ -445,6 +445,13 @@ HOSTILE_TEXT = (
         ("tests/hostile/test_watch.py::test_every_field_is_read_out_letter_by_letter",),
     ),
     Defence(
+        "hostile text: words in passing",
+        "whisper_tui/tui/screens/cockpit.py",
+        "severity=severity, markup=False, timeout=4",
+        "severity=severity, timeout=4",
+        ("tests/hostile/test_cockpit.py::test_passing_words_and_lost_connections_show_it_letter_by_letter",),
+    ),
+    Defence(
         "hostile text: commands without end",
         "whisper_tui/tui/command_text.py",
         "    if is_endless(text):\n",
