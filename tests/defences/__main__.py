@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.defences.table import DEFENCES, Defence
+from tests.defences.defence import Defence
+from tests.defences.table import DEFENCES
 
 ROOT = Path(__file__).parent.parent.parent
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "node_modules", "screenshots", "benchmarks")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.defences.table import DEFENCES, Defence
+from tests.defences.defence import Defence
+from tests.defences.table import DEFENCES
 
 ROOT = Path(__file__).parent.parent.parent
 

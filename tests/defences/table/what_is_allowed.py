@@ -1,0 +1,67 @@
+"""Nothing is allowed by a misreading."""
+
+from tests.defences.defence import Defence
+
+EVALUATE = "tests/policy/test_evaluate.py::"
+READERS = "tests/defences/test_two_readers.py::"
+
+WHAT_IS_ALLOWED = (
+    Defence(
+        "deny beats allow",
+        "whisper_tui/policy/evaluate.py",
+        "        if applies(rule, question) and reaches(rule, command, seen):\n",
+        "        if False:\n",
+        (EVALUATE + "test_deny_beats_allow_and_memory", "tests/policy/test_disguises.py::test_a_disguise_is_denied"),
+    ),
+    Defence(
+        "what is always asked",
+        "whisper_tui/policy/evaluate.py",
+        "        if risk.id in ALWAYS_ASKED:\n",
+        "        if False:\n",
+        (EVALUATE + "test_what_cannot_be_read_with_certainty_is_asked_whatever_rules_and_memory_say",),
+    ),
+    Defence(
+        "broken rules allow nothing",
+        "whisper_tui/policy/evaluate.py",
+        "    if rules.broken:\n",
+        "    if False:\n",
+        (EVALUATE + "test_broken_rules_allow_nothing_and_say_why",),
+    ),
+    Defence(
+        "two readings must agree",
+        "whisper_tui/policy/view.py",
+        "    if tuple(command.argv for command in script.commands) != words:\n",
+        "    if False:\n",
+        (READERS + "test_text_that_our_two_readings_see_differently_is_not_certain",),
+    ),
+    Defence(
+        "a third reading must agree",
+        "whisper_tui/policy/view.py",
+        "    second = second_reading(text)\n",
+        "    second = timed\n",
+        (READERS + "test_text_that_an_independent_reader_sees_differently_is_not_certain",),
+    ),
+    Defence(
+        "an approval is its session's",
+        "whisper_tui/policy/memory.py",
+        "grant.session_id != session_id",
+        "False",
+        (EVALUATE + "TestMemory::test_it_does_not_reach_another_session",),
+    ),
+    Defence(
+        "the rules of a project",
+        "whisper_tui/config/project_rules.py",
+        "return trusted_here(rules, root) if trusted else tightening(rules)",
+        "return trusted_here(rules, root)",
+        (
+            "tests/config/test_project_rules.py::test_untrusted_rules_deny_and_ask_in_the_projects_name_and_allow_nothing",
+        ),
+    ),
+    Defence(
+        "a configuration that others can change",
+        "whisper_tui/config/private_text.py",
+        "about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+        "False",
+        ("tests/config/test_file.py::test_a_file_that_others_can_change_is_refused",),
+    ),
+)
