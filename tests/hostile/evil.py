@@ -1,5 +1,6 @@
 """A stage on which an agent writes one text into everything that it may fill in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,7 +143,7 @@ class EvilBook:
     evil: Evil
     path: Path = Path("rules.toml")
 
-    def rules(self) -> RuleList:
+    def rules(self, roots: Sequence[str] = ()) -> RuleList:
         text = self.evil.text
         rule = ShownRule("ask", f"rule {text}", f"subject {text}", f"where {text}", f"because {text}", removable=True)
         return RuleList(rules=(rule,), broken=f"broken {text}")

@@ -1,6 +1,6 @@
 """Deciding in the cockpit: always about the call that is on the screen."""
 
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, Play, workday
@@ -210,8 +210,10 @@ async def test_a_wrong_edit_says_why_and_approves_nothing() -> None:
     play.ask("release")
     async with cockpit(play) as seat:
         await seat.select("1")
-        await seat.press("e", "end", *" 'open")
-        await seat.sees("A quote in the arguments is not closed", "Will run: nothing yet")
+        await seat.press("e")
+        seat.app.screen.query_one("#timeout", Input).focus()
+        await seat.press("end", *"soon")
+        await seat.sees("The timeout must be a number of seconds above 0", "Will run: nothing yet")
         await seat.press("ctrl+s")
         assert len(seat.app.screen_stack) == 2
         assert isinstance(seat.record("1").state, Waiting)

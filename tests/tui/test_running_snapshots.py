@@ -14,6 +14,7 @@ from tests.tui.test_processes import left_behind
 from tests.tui.test_showing import two_streams
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.screens.cockpit import CockpitScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 
@@ -46,6 +47,14 @@ SCENES = [
 def same_time_everywhere() -> Iterator[None]:
     with universal_time():
         yield
+
+
+@pytest.fixture(autouse=True)
+def words_in_passing_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, they are there when the picture is taken."""
+    notify = CockpitScreen.notify
+    patient = {"timeout": 600}
+    monkeypatch.setattr(CockpitScreen, "notify", lambda screen, *said, **how: notify(screen, *said, **how | patient))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

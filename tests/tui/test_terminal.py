@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from textual.widgets import Input
+
 from tests.tui.cockpit import cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
@@ -89,7 +91,10 @@ async def test_a_search_is_in_the_lines_of_a_terminal() -> None:
     play = asking()
     play.stage.write("1", b"one needle\r\n" * 50)
     async with cockpit(play) as seat:
-        await seat.press("ctrl+f", *"needle", "enter")
+        await seat.sees("one needle")
+        await seat.press("ctrl+f")
+        await seat.until(lambda: isinstance(seat.app.focused, Input))
+        await seat.press(*"needle", "enter")
         await seat.sees("1 of 50")
         assert seat.pane("out").display
 
