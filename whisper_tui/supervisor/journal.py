@@ -29,6 +29,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.value import Value
 from whisper_tui.supervisor.chain import START, link
+from whisper_tui.supervisor.checkpoints import Checkpoints
 from whisper_tui.supervisor.journal_file import not_read, not_written, open_file
 from whisper_tui.supervisor.journal_search import find_beside, statement
 from whisper_tui.supervisor.search_text import search_text
@@ -46,6 +47,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db = open_file(path)
+        self.checkpoints = Checkpoints(path)
         self._durable = False
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
@@ -80,6 +82,7 @@ class Journal:
             raise not_written(self._path, error) from error
         self._link = end
         self.last_seq += len(numbered)
+        self.checkpoints.written()
         self.sizes = tuple(map(len, bodies))
         return numbered
 
@@ -152,6 +155,7 @@ class Journal:
 
     def close(self) -> None:
         """Write everything back and let go of the file."""
+        self.checkpoints.close()
         self._db.close()
 
     def _insert(self, event: Event, body: str, end: bytes) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from whisper_tui.model.errors import BadStateDirectory, JournalFailed, Unavailable
 from whisper_tui.supervisor.chain import START, link
+from whisper_tui.supervisor.checkpoints import LATEST_PAGES
 
 FORMAT = 2
 """Version of the tables and of the events in them."""
@@ -60,6 +61,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA temp_store = MEMORY")
+        db.execute(f"PRAGMA wal_autocheckpoint = {LATEST_PAGES}")
         _check_format(db, path)
         columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
         if columns and "link" not in columns:
