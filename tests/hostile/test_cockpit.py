@@ -77,7 +77,7 @@ def squeezed_rows(seat: Cockpit, widget: Widget) -> str:
 
 def short_name(name: str) -> str:
     """As much of a name as is certainly shown."""
-    return name[: LONGEST_NAME]
+    return name[:LONGEST_NAME]
 
 
 @each_text

@@ -231,7 +231,11 @@ def test_hidden_characters_have_a_role_of_their_own() -> None:
             "Never started: x was not found",
             "not started",
         ),
-        (Denied(by=Decider(surface="rule", who="no-rm"), reason="never"), "Denied by the user's rule no-rm: never", "denied"),
+        (
+            Denied(by=Decider(surface="rule", who="no-rm"), reason="never"),
+            "Denied by the user's rule no-rm: never",
+            "denied",
+        ),
         (Denied(by=ME, reason=""), "Denied by me in the cockpit, without a reason", "denied"),
         (Withdrawn(why="cancelled"), "Withdrawn: cancelled", "withdrawn"),
         (Lost(why="the machine restarted"), "Lost: the machine restarted", "lost"),
