@@ -79,7 +79,10 @@ def test_where_there_is_no_proc_ps_tells_the_same(family, monkeypatch):
 
 
 def test_one_child_and_all_that_is_its_own_can_be_left_out(family):
-    assert Descendants(os.getpid(), adopts=True).now(without=family.pid) == []
+    everyone = Descendants(os.getpid(), adopts=True)
+    own = {family.pid, *(seen.pid for seen in Descendants(family.pid, adopts=True).now())}
+    assert own <= {seen.pid for seen in everyone.now()}
+    assert own.isdisjoint(seen.pid for seen in everyone.now(without=family.pid))
 
 
 def test_a_process_that_took_over_a_pid_is_not_signalled(family):
