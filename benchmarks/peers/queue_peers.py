@@ -9,20 +9,15 @@ from benchmarks.peers.programs import ANSWER_S, said
 from benchmarks.peers.way import Argv, Failed, Way, environment
 
 
-class TaskSpooler(Way):
-    """task-spooler: a server in C that starts with the first command, and forgets everything with its end."""
+class _Queue(Way):
+    """A program that is given a command, prints the name of its job and is asked about that afterwards."""
 
-    name = "task-spooler"
-
-    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
-        """Start the server."""
-        self._environ = environment(place, TS_SOCKET=str(place / "socket"), TS_SLOTS=str(at_once), TS_MAXFINISHED="100")
-        self._environ["TMPDIR"] = str(place)
-        self._last = ""
-        await self._tsp("-S", str(at_once))
+    _environ: dict[str, str]
+    _last = ""
+    """The job that was submitted last."""
 
     async def run(self, argv: Argv) -> None:
-        """Submit it and wait for its result."""
+        """Submit it and wait until it is over."""
         await self.wait(await self.submit(argv))
 
     async def submit(self, argv: Argv, limit_s: float = ANSWER_S) -> str:
@@ -32,7 +27,19 @@ class TaskSpooler(Way):
 
     async def wait(self, job: str) -> None:
         """Wait until it is over."""
-        await self._tsp("-w", job)
+        await said((program(self.name), "-w", job), self._environ)
+
+
+class TaskSpooler(_Queue):
+    """task-spooler: a server in C that starts with the first command, and forgets everything with its end."""
+
+    name = "task-spooler"
+
+    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
+        """Start the server."""
+        self._environ = environment(place, TS_SOCKET=str(place / "socket"), TS_SLOTS=str(at_once), TS_MAXFINISHED="100")
+        self._environ["TMPDIR"] = str(place)
+        await self._tsp("-S", str(at_once))
 
     async def listed(self) -> None:
         """Have it print its list."""
@@ -51,7 +58,7 @@ class TaskSpooler(Way):
         return await said((program(self.name), *words), self._environ)
 
 
-class Nq(Way):
+class Nq(_Queue):
     """nq: no server; each command is a process that waits until those before it have let go of their files."""
 
     name = "nq"
@@ -61,20 +68,6 @@ class Nq(Way):
         """Nothing needs to be started."""
         self._environ = environment(place, NQDIR=str(place))
         self._place = place
-        self._last = ""
-
-    async def run(self, argv: Argv) -> None:
-        """Submit it and wait until it is over."""
-        await self.wait(await self.submit(argv))
-
-    async def submit(self, argv: Argv, limit_s: float = ANSWER_S) -> str:
-        """Put it into the queue."""
-        self._last = await said((program(self.name), *argv), self._environ, limit_s)
-        return self._last
-
-    async def wait(self, job: str) -> None:
-        """Wait until it is over."""
-        await said((program(self.name), "-w", job), self._environ)
 
     def kept(self) -> int:
         """The size of the file less the line with the command."""

@@ -52,8 +52,13 @@ def _problem(about: os.stat_result) -> tuple[str, str] | None:
 
 def is_occupied(state: PurePath) -> bool:
     """Whether a supervisor holds a state directory now."""
+    return is_locked(state / LOCK)
+
+
+def is_locked(path: PurePath) -> bool:
+    """Whether some process holds the lock of a file now. A file that cannot be opened is locked by nobody."""
     try:
-        fd = os.open(state / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

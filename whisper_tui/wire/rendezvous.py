@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from whisper_tui.model.errors import AlreadyRunning, NotAllowed, Unavailable, WhisperError, error_from
 from whisper_tui.model.home import Home
-from whisper_tui.supervisor.state_directory import prepare
+from whisper_tui.supervisor.state_directory import is_locked, prepare
 from whisper_tui.wire.protocol import SOCKET
 
 PATIENCE_S = 60.0
@@ -115,7 +115,7 @@ def was_stopped(home: Home) -> bool:
 
     One that crashed has left its socket behind; one that another takes over from goes while that one is being started.
     """
-    return not _is_starting(home) and not (Path(home.runtime) / SOCKET).exists()
+    return not is_locked(home.runtime / START_LOCK) and not (Path(home.runtime) / SOCKET).exists()
 
 
 def choice_of(home: Home) -> list[str]:
@@ -182,20 +182,6 @@ def turn(home: Home, deadline: float) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _is_starting(home: Home) -> bool:
-    try:
-        lock = os.open(home.runtime / START_LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(lock)
-    return False
 
 
 def _check_time(home: Home, deadline: float) -> None:
