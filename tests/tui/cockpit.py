@@ -64,10 +64,11 @@ class Cockpit:
         await self.pilot.press(*keys)
 
     async def click(self, selector: str, offset: tuple[int, int] = (0, 0)) -> None:
-        """Click something once it has its place: a line that comes or goes above it moves it."""
+        """Click something that has its place, which a line above may move, and is not deaf from the click before."""
         target = self.app.screen.query_one(selector)
         bars = self.app.screen.query(DecisionBar)
         await self.until(lambda: target.region and all(bool(bar.region) == bar.display for bar in bars))
+        await self.until(lambda: not target.has_class("-active"))
         await self.pilot.click(selector, offset=offset)
 
     async def choose(self, label: str) -> None:
