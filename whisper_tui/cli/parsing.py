@@ -16,7 +16,24 @@ Run = Callable[[Options], int]
 _DESCRIPTION = "Supervise every command that AI agents want to run. Without a subcommand it opens the cockpit."
 _PLACES = {"--home": 1, "--directories": 3}
 """Options before the subcommand, and how many words follow them."""
-_RAW = argparse.RawDescriptionHelpFormatter
+_USUAL_COLUMNS = 80
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal; argparse itself would load `shutil`, and compression with it, at every start."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named) > 0:
+        return int(named)
+    try:
+        return os.get_terminal_size(1).columns or _USUAL_COLUMNS
+    except OSError:
+        return _USUAL_COLUMNS
 
 
 class Verbs:
@@ -24,7 +41,7 @@ class Verbs:
 
     def __init__(self, cockpit: Run) -> None:
         self.parser = argparse.ArgumentParser(
-            prog="whisper-tui", description=_DESCRIPTION, epilog=EPILOG, formatter_class=_RAW
+            prog="whisper-tui", description=_DESCRIPTION, epilog=EPILOG, formatter_class=_Help
         )
         self.parser.add_argument("--version", action="version", version=f"whisper-tui {__version__}")
         add_places(self.parser, default=None)
@@ -34,7 +51,7 @@ class Verbs:
     def add(self, name: str, sentence: str, run: Run, *, details: str = "") -> argparse.ArgumentParser:
         """A new subcommand. `sentence` says what it does; `details` follows it in its own help."""
         text = f"{sentence[:1].upper()}{sentence[1:]}." + (f" {details}" if details else "")
-        parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_RAW)
+        parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_Help)
         add_places(parser, default=argparse.SUPPRESS)
         parser.set_defaults(run=run)
         return parser
