@@ -49,9 +49,18 @@ def test_a_row_of_the_table_has_the_number_that_is_in_force(row: str) -> None:
 def test_the_table_has_no_other_rows_than_these_and_those_about_memory() -> None:
     rows = re.findall(r"^\| (\w+ \| [^|]*) \|", PAGE, re.MULTILINE)
     others = {"door | what", "socket | connections of one process", "agents | bytes of memory that these take, about"}
+    others |= {f"socket | connections of all that {origin}s have started" for origin in places.SHARES}
     assert set(rows) == ROWS.keys() | others
     memory = re.findall(r"^\| agents \| bytes of memory that these take, about \| ([^|]*) \|", PAGE, re.MULTILINE)
     assert memory == [f"{capacity.LARGEST_OF_A_SESSION:,}", f"{capacity.LARGEST:,}"]
+
+
+@pytest.mark.parametrize("origin", places.SHARES)
+def test_the_share_of_what_commands_and_agents_have_started_is_the_one_in_force(origin: places.Origin) -> None:
+    (share,) = re.findall(
+        rf"^\| socket \| connections of all that {origin}s have started \| (.*?) of those", PAGE, re.M
+    )
+    assert share == {2: "half", 4: "a quarter"}[places.SHARES[origin]]
 
 
 def test_what_stays_in_memory_is_said() -> None:

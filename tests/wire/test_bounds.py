@@ -45,13 +45,29 @@ async def test_connections_beyond_those_that_there_may_be_are_told_why_and_close
 
 def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all():
     places = Places(4)
-    with places.taken(1), places.taken(1):
-        with pytest.raises(Exception, match="process 1 has 2 connections open"), places.taken(1):
+    with places.taken(1, None), places.taken(1, None):
+        with pytest.raises(Exception, match="process 1 has 2 connections open"), places.taken(1, None):
             pass
-        with places.taken(2), places.taken(3), pytest.raises(Exception, match="4 connections are"), places.taken(4):
+        with (
+            places.taken(2, None),
+            places.taken(3, None),
+            pytest.raises(Exception, match="4 connections are"),
+            places.taken(4, None),
+        ):
             pass
-        with places.taken(4):
+        with places.taken(4, None):
             pass
+
+
+def test_what_commands_and_agents_have_started_has_a_share_of_its_own():
+    places = Places(8)
+    with places.taken(1, "command"), places.taken(2, "command"):
+        with pytest.raises(Unavailable, match="2 connections are open of what supervised commands"):
+            places.taken(3, "command").__enter__()
+        with places.taken(4, "agent"), places.taken(5, None), places.taken(6, None), places.taken(7, None):
+            pass
+    with places.taken(3, "command"):
+        pass
 
 
 def test_half_of_the_files_that_a_process_may_open_are_left_for_others(monkeypatch):

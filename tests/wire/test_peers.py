@@ -16,7 +16,7 @@ from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.wire.agents import Agents
-from whisper_tui.wire.peers import ProcessSeen, ancestry, look, parse_ps, why_supervised
+from whisper_tui.wire.peers import ProcessSeen, ancestry, look, origin_by_mark, parse_ps, why_supervised
 from whisper_tui.wire.rendezvous import INSIDE
 from whisper_tui.wire.server import serve
 
@@ -145,11 +145,13 @@ def test_this_process_and_its_ancestors_are_seen():
 
 
 def test_the_environment_of_a_real_process_is_read():
-    with subprocess.Popen(["sleep", "300"], env={INSIDE: "7", "PATH": os.environ["PATH"]}) as child:
-        try:
-            assert look(child.pid).marked
-        finally:
-            child.kill()
+    words = ["bash", "-c", "echo begun; read"]
+    child = subprocess.Popen(words, env={INSIDE: "7"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with child:
+        assert child.stdout.readline() == b"begun\n"
+        seen = look(child.pid)
+        child.stdin.close()
+    assert seen.marked
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a zombie keeps its place in /proc")
@@ -157,6 +159,14 @@ def test_a_process_that_has_ended_is_not_there():
     with subprocess.Popen(["true"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert look(child.pid) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
+def test_a_process_that_is_gone_counts_as_a_commands():
+    with subprocess.Popen(["true"]) as process:
+        pass
+    assert origin_by_mark(process.pid) == "command"
+    assert origin_by_mark(os.getpid()) is None
 
 
 WAYS = {

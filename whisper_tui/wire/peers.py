@@ -25,6 +25,9 @@ KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
 
 NO_AGENTS: Mapping[tuple[int, str], str] = MappingProxyType({})
 
+Origin = Literal["command", "agent"]
+"""Who has started a process, at whatever remove."""
+
 _SO_PEERPIDFD = 77
 """A descriptor of the process that connected, which no later process can be mistaken for."""
 _MARKED = "it was asked from inside a supervised command (it bears the mark of one)"
@@ -44,7 +47,7 @@ class ProcessSeen:
     """Whether its environment is that of a supervised command."""
     keeper: bool = False
     """Whether it is a keeper by its command line."""
-    descends_from: Literal["command", "agent"] | None = None
+    descends_from: Origin | None = None
     """Whom it descends from by the mark that it has inherited, whatever became of its ancestors."""
     foreign: bool = False
     """Whether it belongs to another user, so that little is known about it."""
@@ -109,6 +112,20 @@ def why_supervised_here() -> str | None:
 def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, str]) -> str | None:
     """The call whose command has these descendants, by the pids of keepers. None: of none that is alive."""
     return next((keepers[seen.pid] for seen in line or () if seen.pid in keepers), None)
+
+
+def origin_by_mark(pid: int) -> Origin | None:
+    """Who has started a process, by its mark alone: that is one look, quick enough for everybody who connects.
+
+    A process that is not there any more counts as a command's, for it may have left its connection to one. Where
+    there are no marks, nobody has one.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        return mark.shown_by((Path("/proc") / str(pid) / "limits").read_bytes())
+    except OSError:
+        return "command"
 
 
 def look_linux(pid: int) -> ProcessSeen | None:

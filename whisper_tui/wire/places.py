@@ -6,21 +6,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.wire.peers import Origin
 
 MOST = 4096
 """Connections in all, where the system allows so many open files."""
 
 
+SHARES: dict[Origin, int] = {"command": 4, "agent": 2}
+"""Into how many parts all places are divided, of which those of one origin get one: the rest is left to the human."""
+
+_STARTED_BY: dict[Origin, str] = {"command": "supervised commands", "agent": "agents"}
+
+
 class Places:
-    """So many in all, and half of them for one process."""
+    """So many in all, half of them for one process, and a share for what commands and for what agents have started."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken: Counter[int] = Counter()
+        self._started: Counter[Origin | None] = Counter()
 
     @contextmanager
-    def taken(self, pid: int) -> Iterator[None]:
-        """One place for a process. Raises `Unavailable`."""
+    def taken(self, pid: int, origin: Origin | None) -> Iterator[None]:
+        """One place for a process, by who has started it: None is neither commands nor agents. Raises `Unavailable`."""
         if self._taken.total() >= self._most:
             raise Unavailable(
                 f"{self._most:,} connections are open, and no more are taken",
@@ -31,10 +39,18 @@ class Places:
                 f"process {pid} has {self._taken[pid]:,} connections open, half of all that there may be",
                 hint="Let it use one connection for many requests",
             )
+        if origin is not None and self._started[origin] >= max(1, self._most // SHARES[origin]):
+            raise Unavailable(
+                f"{self._started[origin]:,} connections are open of what {_STARTED_BY[origin]} have started, "
+                "and no more of those are taken",
+                hint="End some of those programs, then try again",
+            )
         self._taken[pid] += 1
+        self._started[origin] += 1
         try:
             yield
         finally:
+            self._started[origin] -= 1
             self._taken[pid] -= 1
             if not self._taken[pid]:
                 del self._taken[pid]

@@ -16,6 +16,7 @@ from whisper_tui.model.home import Home
 from whisper_tui.supervisor.state_directory import prepare
 from whisper_tui.wire.codec import error_line
 from whisper_tui.wire.origin import check_origin
+from whisper_tui.wire.peers import origin_by_mark
 from whisper_tui.wire.picture import InProcess, Picture
 from whisper_tui.wire.places import Places, most_connections
 from whisper_tui.wire.port_door import PortDoor
@@ -84,7 +85,8 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with ExitStack() as place:
             try:
-                place.enter_context(self._places.taken(_own_peer(writer.get_extra_info("socket"))))
+                pid = _own_peer(writer.get_extra_info("socket"))
+                place.enter_context(self._places.taken(pid, origin_by_mark(pid)))
                 door, hello = await self._receive(reader)
                 await check_origin(writer.get_extra_info("socket"), hello)
                 await door(reader, writer, hello)

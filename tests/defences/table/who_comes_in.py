@@ -4,6 +4,7 @@ from tests.defences.defence import Defence
 
 SERVER = "tests/wire/test_server.py::"
 HTTP = "tests/transports/test_http.py::"
+ROOM = "tests/defences/test_room_at_the_socket.py::"
 SERVE = "tests/cli/test_serve.py::"
 PRIVATE = "tests/defences/test_private_files.py::"
 
@@ -93,5 +94,22 @@ WHO_COMES_IN = (
         "limit=LONGEST_REQUEST",
         "limit=LONGEST_REQUEST * 16",
         (SERVER + "test_a_line_that_is_too_long_is_said_and_ends_the_connection",),
+    ),
+    Defence(
+        "the share of the connections",
+        "whisper_tui/wire/places.py",
+        "if origin is not None and self._started[origin] >=",
+        "if origin is not None and self._most <",
+        (
+            ROOM + "test_a_command_that_forks_holds_a_quarter_and_the_human_gets_in",
+            ROOM + "test_what_an_agent_starts_holds_half_and_the_human_gets_in",
+        ),
+    ),
+    Defence(
+        "connections of those that have ended",
+        "whisper_tui/wire/peers.py",
+        '    except OSError:\n        return "command"\n',
+        "    except OSError:\n        return None\n",
+        ("tests/wire/test_peers.py::test_a_process_that_is_gone_counts_as_a_commands",),
     ),
 )
