@@ -50,6 +50,7 @@ LOOKING = frozenset(
         "read_output",
         "output_file",
         "read_timeline",
+        "terminal_sizes",
         "record",
         "history",
         "grants",

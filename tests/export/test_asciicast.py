@@ -1,5 +1,6 @@
 """Recordings: what came when, in the two versions of asciicast, and nothing in them that leaves the screen."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from tests.outside import outside_only
 from whisper_tui.export.asciicast import asciicast
 from whisper_tui.export.playable import Playable
+from whisper_tui.export.recorded import moments
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.run import TerminalSize
 
 pytestmark = outside_only
 
@@ -47,6 +51,50 @@ async def test_the_output_of_a_terminal_is_kept_as_the_terminal_got_it(desk):
     record = await desk.run(text="printf '\\033[31mred\\033[0m\\n'", tty=True)
     _header, *events = await lines(desk, record, 2)
     assert "".join(text for _, _, text in events) == "\x1b[31mred\x1b[0m\r\n"
+
+
+async def resized(desk):
+    """A run whose terminal had 100 columns before it printed anything, and 132 later."""
+    call_id = await desk.submit("sh", "-c", "read go; stty size; read go; stty size", tty=True)
+    await desk.decide(call_id, Approve())
+    await desk.until(call_id, "running")
+    await desk.port.resize(call_id, 30, 100)
+    await desk.port.write_stdin(call_id, b"\n")
+    async with asyncio.timeout(30):
+        while b"30 100\r\n" not in (await desk.port.read_output(call_id, "out", 0, 1000)).data:
+            await asyncio.sleep(0.01)
+    await desk.port.resize(call_id, 50, 132)
+    await desk.port.resize(call_id, 50, 132)
+    await desk.port.write_stdin(call_id, b"\n")
+    return await desk.port.outcome(call_id)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+async def test_a_recording_begins_with_the_first_size_of_its_terminal_and_follows_it(desk, version):
+    record = await resized(desk)
+    header, *events = await lines(desk, record, version)
+    term = header["term"] if version == 3 else {"cols": header["width"], "rows": header["height"]}
+    assert (term["cols"], term["rows"]) == (100, 30)
+    sizes = [number for number, event in enumerate(events) if event[1] == "r"]
+    assert [events[number][2] for number in sizes] == ["132x50"]
+    before, after = ("".join(event[2] for event in part) for part in (events[: sizes[0]], events[sizes[0] + 1 :]))
+    assert "30 100" in before and "50 132" in after and "50 132" not in before
+    times = [event[0] for event in events]
+    assert times == sorted(times) if version == 2 else min(times) >= 0
+
+
+async def test_a_size_in_the_midst_of_bytes_that_came_together_parts_them(desk):
+    record = await desk.run(text="printf onetwo", tty=True)
+    sizes = (
+        TerminalSize(),
+        TerminalSize(at=record.process.started_at, start=3, rows=10, columns=20),
+        TerminalSize(at=record.process.started_at + 1e6, start=6, rows=11, columns=21),
+    )
+    told = [
+        (getattr(moment, "data", None), getattr(moment, "rows", None))
+        async for moment in moments(desk.port, record, sizes)
+    ]
+    assert told == [(b"one", None), (None, 10), (b"two", None), (None, 11)]
 
 
 async def test_a_call_that_never_ran_cannot_be_played(desk):

@@ -13,9 +13,11 @@ from whisper_tui.config.file import Configuration
 from whisper_tui.config.rule_files import rules_in
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.home import Home
+from whisper_tui.model.run import TerminalSize
 from whisper_tui.policy.rules import Rule
 from whisper_tui.supervisor.executor import HasEnded, HasSettled, Report, RunKey
 from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.output_files import OutputFiles
 
 HERE = Path(__file__).parent
 CONFIGURATIONS = sorted(HERE.glob("config-*.toml"))
@@ -84,5 +86,14 @@ async def test_the_files_that_a_keeper_left_are_read_whole(tmp_path: Path, files
         assert ended.usage is not None and ended.usage.wall_s == 25.006022
         assert executor.read_output(key, "out", 0, 100).data == b"ended one\n"
         assert [span.length for span in executor.read_timeline(key, 0, 10)] == [10]
+        assert executor.terminal_sizes(key) == (TerminalSize(),)
     finally:
         await executor.close()
+
+
+def test_the_sizes_of_a_terminal_that_a_keeper_left_are_read(tmp_path: Path) -> None:
+    (tmp_path / "1.1").mkdir()
+    shutil.copyfile(HERE / "size-1", tmp_path / "1.1" / "size")
+    first, second = OutputFiles(tmp_path).terminal_sizes(RunKey("1", 1))
+    assert first == TerminalSize(at=1795322387.2971027, start=0, rows=30, columns=100)
+    assert second == TerminalSize(at=1795322387.3075955, start=10, rows=50, columns=132)

@@ -14,6 +14,7 @@ from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.ending import Denied, Exited, Signalled, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotRunning, Refused, UnknownCall
 from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.run import TerminalSize
 from whisper_tui.model.state import Ended, Waiting
 
 pytestmark = outside_only
@@ -198,6 +199,15 @@ async def test_the_size_of_a_terminal_is_told(desk):
     await desk.port.write_stdin(call_id, b"\n")
     await desk.port.outcome(call_id)
     assert b"33 77" in await desk.output(call_id)
+    assert [(size.start, size.rows, size.columns) for size in await desk.port.terminal_sizes(call_id)] == [(0, 33, 77)]
+
+
+async def test_a_call_without_another_size_has_the_usual_one(desk):
+    call_id = await desk.submit("true")
+    assert await desk.port.terminal_sizes(call_id) == (TerminalSize(),)
+    await desk.decide(call_id, Approve())
+    await desk.port.outcome(call_id)
+    assert await desk.port.terminal_sizes(call_id) == (TerminalSize(),)
 
 
 async def test_the_status_counts(desk):

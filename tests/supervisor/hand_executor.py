@@ -14,6 +14,7 @@ from whisper_tui.model.run import (
     RunProcess,
     SignalTarget,
     Stream,
+    TerminalSize,
 )
 from whisper_tui.supervisor.executor import (
     HasBackground,
@@ -86,6 +87,9 @@ class HandExecutor:
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         return tuple(self.timeline.get(key, ())[after : after + limit])
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        return (TerminalSize(),)
 
     def write(self, key: RunKey, data: bytes, stream: Stream = "out", at: float = 1.0) -> None:
         """Let a run print something."""

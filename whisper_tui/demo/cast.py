@@ -19,7 +19,16 @@ from whisper_tui.model.event import (
     Started,
     Submitted,
 )
-from whisper_tui.model.run import BackgroundProcess, OutputSizes, OutputSpan, ProcessIdentity, RunProcess, Stream, Usage
+from whisper_tui.model.run import (
+    BackgroundProcess,
+    OutputSizes,
+    OutputSpan,
+    ProcessIdentity,
+    RunProcess,
+    Stream,
+    TerminalSize,
+    Usage,
+)
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -67,6 +76,8 @@ class Cast:
         """What each run has written, by its call."""
         self.spans: dict[str, list[OutputSpan]] = {}
         """When it was written."""
+        self.terminals: dict[str, list[TerminalSize]] = {}
+        """The sizes of each terminal, the first one first."""
         self._watchers: set[asyncio.Event] = set()
         self._submitted = 0
         self._next_pid = 4100

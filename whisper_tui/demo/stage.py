@@ -22,7 +22,7 @@ from whisper_tui.model.event import (
     SignalSent,
 )
 from whisper_tui.model.port import Pruned, Supervision
-from whisper_tui.model.run import SignalTarget
+from whisper_tui.model.run import SignalTarget, TerminalSize
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
 
 BATCH = 1000
@@ -143,8 +143,12 @@ class Stage(StageSessions, StageLooking, Supervision):
         self.write(call_id, data)
 
     async def resize(self, call_id: str, rows: int, columns: int) -> None:
-        """Nothing on the stage cares for the size of its terminal."""
+        """Nothing on the stage cares for the size of its terminal, and yet it is kept."""
         self.check()
+        start = len(self.written[call_id].out) if call_id in self.written else 0
+        size = TerminalSize(at=self.clock(), start=start, rows=rows, columns=columns)
+        before = self.terminals.get(call_id, [TerminalSize()])
+        self.terminals[call_id] = [*(before if start else ()), size]
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""

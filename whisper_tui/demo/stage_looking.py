@@ -5,7 +5,7 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Coverage, Grant, Scope
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
-from whisper_tui.model.run import OutputChunk, OutputSpan, Stream
+from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord
 
 
@@ -29,6 +29,11 @@ class StageLooking(Cast):
         """When what was written was written."""
         self.check()
         return tuple(self.spans.get(call_id, ())[after : after + limit])
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """Which sizes a terminal was given."""
+        self.check()
+        return tuple(self.terminals.get(call_id, (TerminalSize(),)))
 
     async def record(self, call_id: str) -> CallRecord:
         """A call on the board."""

@@ -9,7 +9,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHell
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.event import Event
-from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.value import Count, Value, Whole
 
@@ -180,6 +180,10 @@ class Supervision(Protocol):
 
     async def read_timeline(self, call_id: str, after: Count, limit: Count) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
+        ...
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes that the command's terminal has had, the one that it began with first."""
         ...
 
     async def record(self, call_id: str) -> CallRecord:

@@ -89,6 +89,17 @@ class OutputChunk(Value):
         return self.start + len(self.data)
 
 
+class TerminalSize(Value):
+    """The size of a terminal in character cells, from one byte of its output on."""
+
+    at: float = 0.0
+    """Seconds since the epoch. 0: from the beginning."""
+    start: int = 0
+    """Bytes of `out` that came before."""
+    rows: int = Field(default=24, ge=1)
+    columns: int = Field(default=80, ge=1)
+
+
 class OutputSpan(Value):
     """One row of the time index: these bytes arrived at that time."""
 

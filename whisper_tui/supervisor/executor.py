@@ -16,6 +16,7 @@ from whisper_tui.model.run import (
     RunProcess,
     SignalTarget,
     Stream,
+    TerminalSize,
     Usage,
 )
 
@@ -152,4 +153,8 @@ class Executor(Protocol):
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
+        ...
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """The sizes that its terminal has had, the one that it began with first."""
         ...

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
-from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.supervisor.attempt import Attempt
 from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.executor import HasEnded, HasSpawned, Report, RunKey, StartOrder
@@ -181,6 +181,10 @@ class LocalExecutor:
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """The sizes that its terminal has had, the one that it began with first."""
+        return self._files.terminal_sizes(key)
 
     def _discard(self, run: _Run) -> None:
         del self._runs[run.follower.attempt.key]

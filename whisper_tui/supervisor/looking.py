@@ -13,7 +13,7 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import Event
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
-from whisper_tui.model.run import OutputChunk, OutputSpan, Stream
+from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.supervisor.coverage import LOOKED_AT, check_scope, coverage
 from whisper_tui.supervisor.executor import Executor, RunKey
@@ -74,6 +74,11 @@ class Looking:
         """Rows of the time index."""
         record = self._ledger.call(call_id)
         return () if record.attempt is None else self._executor.read_timeline(run_key(record), after, limit)
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes that the command's terminal has had."""
+        record = self._ledger.call(call_id)
+        return (TerminalSize(),) if record.attempt is None else self._executor.terminal_sizes(run_key(record))
 
     async def record(self, call_id: str) -> CallRecord:
         """Any call that the journal knows."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.run import OutputChunk, OutputSizes, OutputSpan, Stream
+from whisper_tui.model.run import OutputChunk, OutputSizes, OutputSpan, Stream, TerminalSize
 from whisper_tui.supervisor.executor import RunKey
 from whisper_tui.supervisor.keeper import layout
 
@@ -108,6 +108,11 @@ class OutputFiles:
             starts[stream] += length
         return tuple(spans)
 
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """The sizes that the terminal of a run has had. The first one holds from the first byte on."""
+        with _readable(key):
+            return tuple(_read_sizes(f"{attempt_directory(self._runs, key)}/{layout.SIZES}"))
+
     def sizes(self, key: RunKey) -> OutputSizes:
         """Bytes of both streams so far, dropped ones included."""
         sizes = {stream: self.read_output(key, stream, 0, 0).size for stream in ("out", "err")}
@@ -157,6 +162,20 @@ def _read_rows(fd: int, first: int, count: int) -> list[tuple[float, int, int]]:
     data = os.pread(fd, min(count * size, LARGEST_READ // size * size), first * size)
     whole = len(data) // size * size
     return list(layout.INDEX_ROW.iter_unpack(data[:whole]))
+
+
+def _read_sizes(path: str) -> list[TerminalSize]:
+    sizes = [TerminalSize()]
+    try:
+        data = _pread(path, LARGEST_READ, 0)
+    except _MISSING:
+        return sizes
+    whole = len(data) // layout.SIZE_ROW.size * layout.SIZE_ROW.size
+    for at, start, rows, columns in layout.SIZE_ROW.iter_unpack(data[:whole]):
+        if not start:
+            sizes.clear()
+        sizes.append(TerminalSize(at=at, start=start, rows=max(1, rows), columns=max(1, columns)))
+    return sizes
 
 
 def _read_ring(path: str) -> _Ring | None:

@@ -14,7 +14,7 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import Event
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, Pruned, SupervisorStatus
-from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Claim, Ended, Running
 from whisper_tui.supervisor.executor import RunKey
 from whisper_tui.supervisor.output_files import OutputFiles
@@ -169,6 +169,14 @@ class RemoteSupervision:
             return self._files.read_timeline(key, after, limit)
         spans: tuple[OutputSpan, ...] = await self._ask("read_timeline", call_id=call_id, after=after, limit=limit)
         return spans
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes of the command's terminal, straight from the run's files once there are any."""
+        key = await self._key(call_id)
+        if key is not None:
+            return self._files.terminal_sizes(key)
+        sizes: tuple[TerminalSize, ...] = await self._ask("terminal_sizes", call_id=call_id)
+        return sizes
 
     async def record(self, call_id: str) -> CallRecord:
         """Any call that the journal knows."""

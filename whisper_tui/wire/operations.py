@@ -120,6 +120,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.read_output),
             _operation(Supervision.output_file),
             _operation(Supervision.read_timeline),
+            _operation(Supervision.terminal_sizes),
             _operation(Supervision.record),
             _operation(Supervision.history),
             _operation(Supervision.grants),

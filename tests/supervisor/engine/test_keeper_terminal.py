@@ -2,10 +2,15 @@
 
 import signal
 import sys
+from pathlib import Path
 
 from tests.supervisor.engine.conftest import Engine, until
 from whisper_tui.model.command import Argv
 from whisper_tui.model.ending import Exited, Signalled
+from whisper_tui.model.run import TerminalSize
+from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.keeper.sizes import MOST_ROWS, Sizes
+from whisper_tui.supervisor.output_files import OutputFiles
 
 
 async def test_all_three_streams_are_one_terminal_that_controls_the_command(engine: Engine):
@@ -25,6 +30,33 @@ async def test_it_has_a_size_and_learns_of_a_new_one(engine: Engine):
     await engine.executor.resize(key, 50, 132)
     await engine.settled(key)
     assert engine.out(key) == b"24 80\r\n50 132\r\n"
+    first, second = engine.executor.terminal_sizes(key)
+    assert first == TerminalSize()
+    assert (second.start, second.rows, second.columns) == (7, 50, 132)
+    (span, *_) = engine.executor.read_timeline(key, 0, 1)
+    assert span.at <= second.at
+
+
+async def test_of_more_sizes_than_are_kept_the_first_and_the_newest_are(tmp_path: Path):
+    attempt = tmp_path / "1.1"
+    attempt.mkdir()
+    sizes = Sizes(str(attempt / "size"), (24, 80))
+    for columns in range(1, MOST_ROWS + 100):
+        sizes.note(24, columns, 7)
+    sizes.close()
+    kept = OutputFiles(tmp_path).terminal_sizes(RunKey("1", 1))
+    assert [size.columns for size in kept[:3]] == [80, 1, 2]
+    assert (len(kept), kept[-1].columns) == (MOST_ROWS + 1, MOST_ROWS + 99)
+
+
+async def test_sizes_that_a_full_disk_has_not_taken_are_written_later(tmp_path: Path):
+    attempt = tmp_path / "1.1"
+    sizes = Sizes(str(attempt / "size"), (24, 80))
+    sizes.note(30, 100, 3)
+    attempt.mkdir()
+    sizes.flush()
+    sizes.close()
+    assert [size.rows for size in OutputFiles(tmp_path).terminal_sizes(RunKey("1", 1))] == [24, 30]
 
 
 async def test_what_is_typed_reaches_the_command(engine: Engine):

@@ -6,8 +6,9 @@ import select
 import time
 from typing import Any
 
-from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper import channels, layout
 from whisper_tui.supervisor.keeper.output import CAN_SPLICE, StreamFile
+from whisper_tui.supervisor.keeper.sizes import Sizes
 from whisper_tui.supervisor.keeper.timeline import Timeline
 
 IN_A_ROW = 16
@@ -39,6 +40,7 @@ class Capture:
         self._files = [StreamFile(os.path.join(directory, layout.OUT), limit, free)]
         self._files.append(StreamFile(os.path.join(directory, layout.ERR), limit, free))
         self.timeline = Timeline(os.path.join(directory, layout.INDEX))
+        self._sizes = Sizes(os.path.join(directory, layout.SIZES), (channels.ROWS, channels.COLUMNS))
         self._sources: dict[int, Source] = {}
 
     def add(self, fd: int, number: int, *, is_terminal: bool = False) -> None:
@@ -79,6 +81,14 @@ class Capture:
             self.timeline.note(source.number, count)
         return True
 
+    def resize(self, fd: int, rows: int, columns: int) -> None:
+        """Give a terminal another size, and note after how much of its output."""
+        source = self._sources.get(fd)
+        if source is not None and not source.paused:
+            self.pump(fd)
+        if fd in self._sources and channels.set_size(fd, rows, columns):
+            self._sizes.note(rows, columns, self.totals[0])
+
     def drain(self, seconds: float) -> None:
         """Move all that was written before this moment, for so many seconds at most."""
         deadline = time.monotonic() + seconds
@@ -110,6 +120,7 @@ class Capture:
     def finish(self) -> None:
         """Nothing comes any more: write what could not be written so far."""
         self.retry()
+        self._sizes.flush()
         if self.timeline.dirty:
             self.timeline.flush()
 
@@ -119,6 +130,7 @@ class Capture:
         for file in self._files:
             file.close()
         self.timeline.close()
+        self._sizes.close()
 
     @property
     def totals(self) -> tuple[int, int]:

@@ -51,9 +51,10 @@ def terminal() -> Channels:
     return Channels(spawn.terminal(os.ttyname(theirs)), (ours,), target, end, (theirs,))
 
 
-def set_size(fd: int, rows: int, columns: int) -> None:
-    """Set a terminal's size in character cells; its foreground processes are told. Nonsense is ignored."""
+def set_size(fd: int, rows: int, columns: int) -> bool:
+    """Set a terminal's size in character cells; its foreground processes are told. Whether it was no nonsense."""
     try:
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     except (OSError, struct.error):
-        return
+        return False
+    return True

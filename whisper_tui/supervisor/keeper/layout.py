@@ -23,6 +23,8 @@ OUT, ERR = "out", "err"
 """The bytes of the two streams."""
 INDEX = "idx"
 """When bytes arrived: rows of `INDEX_ROW`."""
+SIZES = "size"
+"""Which sizes the terminal was given: rows of `SIZE_ROW`. Missing: it kept the one that it began with."""
 EXIT = "exit"
 """How the leader ended, as JSON."""
 BACKGROUND = "bg"
@@ -53,6 +55,8 @@ RESERVED = 4096
 
 INDEX_ROW = struct.Struct("<dII")
 """Seconds since the epoch, stream (0: out, 1: err), bytes."""
+SIZE_ROW = struct.Struct("<dQHH")
+"""Seconds since the epoch, bytes of `out` before, rows, columns."""
 RING = struct.Struct("<QQQQ")
 """Offsets and sizes in bytes: end of the head, start of the ring's bytes, size of the ring, end of the stream."""
 

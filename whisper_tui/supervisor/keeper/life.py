@@ -284,7 +284,7 @@ class Keeper:
             case {"do": "eof"} if self._input is not None:
                 self._input.finish()
             case {"do": "resize", "rows": int(rows), "columns": int(columns)} if self._terminal >= 0:
-                channels.set_size(self._terminal, rows, columns)
+                self._capture.resize(self._terminal, rows, columns)
 
     def _arrange_input(self, pump: InputPump) -> None:
         """Watch the one end of the input's way that it waits for."""
