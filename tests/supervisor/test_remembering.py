@@ -1,13 +1,19 @@
 """Approvals that reach further: a prefix, so many times, for a while, or as a saved rule."""
 
+import asyncio
+import sqlite3
+
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.command import Argv
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
+from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import Refused
+from whisper_tui.model.state import Ended
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.ledger import AT_ONCE
 
 PUSH = PrefixScope(words=("npm", "test"))
 
@@ -47,6 +53,39 @@ async def test_a_prefix_lets_through_what_waits_already(programs: Bench) -> None
     first, second = [await programs.submit(session, text=f"npm test {name}") for name in "ab"]
     await programs.approve(first, remember=PUSH)
     await programs.ordered(second)
+
+
+async def waiting_pushes(bench: Bench) -> list[str]:
+    """So many calls that begin alike that an approval cannot reach them all at once."""
+    session = await bench.session()
+    return [await bench.submit(session, text=f"npm test {number}") for number in range(3 * AT_ONCE)]
+
+
+async def test_others_are_answered_before_an_approval_has_reached_all_that_waits(programs: Bench) -> None:
+    first, *rest, last = await waiting_pushes(programs)
+    await programs.approve(first, remember=PUSH)
+    await programs.deny(last, "not this one")
+    for call_id in rest:
+        await programs.eventually(call_id, lambda record: record.state.kind != "waiting", "approved")
+    state = (await programs.record(last)).state
+    assert isinstance(state, Ended) and isinstance(state.ending, Denied)
+
+
+async def test_an_approval_reaches_all_that_waits_once_the_journal_takes_it(programs: Bench) -> None:
+    first, *rest = await waiting_pushes(programs)
+    await programs.approve(first, remember=PUSH)
+    blocker = sqlite3.connect(programs.home.state / "journal.sqlite")
+    blocker.execute("BEGIN IMMEDIATE")
+    ledger = programs.supervisor._ledger
+    ledger.journal._db.execute("PRAGMA busy_timeout = 1")
+    async with asyncio.timeout(10):
+        while ledger.trouble.words is None:
+            await asyncio.sleep(0.005)
+    assert (await programs.record(rest[-1])).state.kind == "waiting"
+    blocker.rollback()
+    blocker.close()
+    for call_id in rest:
+        await programs.eventually(call_id, lambda record: record.state.kind != "waiting", "approved")
 
 
 async def test_a_number_of_uses_is_counted_down(programs: Bench) -> None:

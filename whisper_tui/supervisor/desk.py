@@ -145,7 +145,7 @@ class Desk:
             self._ledger.journal.last_grant += 1
             self._judge.remember(grant)
         if scope is not None:
-            self._ledger.see_to(lambda: self._let_through(grant))
+            self._let_through(grant)
 
     def _save(self, scope: RuleScope, spec: CommandSpec, record: CallRecord, now: float) -> None:
         """Write the rule before the approval is recorded: what cannot be kept is not approved like that."""
@@ -181,12 +181,17 @@ class Desk:
         """What is remembered also answers for what waits already. None: a rule was saved, for every session."""
         board = self._ledger.board
         exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
-        for call_id in tuple(board.waiting) if grant is None else board.waiting_in(grant.session_id):
-            record = board.calls[call_id]
+
+        def judge(call_id: str) -> None:
+            record = board.calls.get(call_id)
+            if record is None or not isinstance(record.state, Waiting):
+                return
             if exact is None or record.call.spec.identity() == exact:
                 judged = self._judge.judge(record.call, record.call.spec)
                 if judged.verdict.kind == "allow":
                     self._record(judged, *self._consequences(record.call, judged))
+
+        self._ledger.see_to_each(judge, board.waiting if grant is None else board.waiting_in(grant.session_id))
 
     def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
         facts = self._denial(record.id, decision, by)

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
 
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
@@ -32,6 +33,9 @@ SESSIONS_SHOWN = 100
 
 RETRY_S = 0.5
 """Seconds until a fact that could not be journaled is tried again."""
+
+AT_ONCE = 5
+"""Calls that are seen to before others are answered."""
 
 
 class Ledger:
@@ -75,6 +79,21 @@ class Ledger:
             consequence()
         except JournalFailed:
             asyncio.get_running_loop().call_later(RETRY_S, self._see_to_again, consequence)
+
+    def see_to_each(self, consequence: Callable[[str], None], call_ids: Iterable[str]) -> None:
+        """Do what follows for each of many calls, a few at a time: others are answered in between.
+
+        By its turn a call may have gone on: `consequence` has to look where it stands.
+        """
+        self.see_to(partial(self._see_to_some, consequence, deque(call_ids)))
+
+    def _see_to_some(self, consequence: Callable[[str], None], left: deque[str]) -> None:
+        for _ in range(min(AT_ONCE, len(left))):
+            consequence(left[0])
+            left.popleft()
+        if left:
+            rest = partial(self._see_to_some, consequence, left)
+            asyncio.get_running_loop().call_soon(self._see_to_again, rest)
 
     def _see_to_again(self, consequence: Callable[[], None]) -> None:
         if not self._closed:
