@@ -161,6 +161,8 @@ def test_pieces_of_any_shape_end_the_run_of_a_ticket_and_nothing_else(target: Ta
         ticket = approved(target, f"cat; # {sent.hex()}")
         opening = {"door": "exec", "version": 1, "ticket": ticket, "by": "b" * 24, "cwd": "/tmp", "stdin": True}
         target.exchange(json.dumps(opening).encode() + b"\n" + sent)
+        with target.asking() as somebody:
+            assert somebody.ask("outcome", call_id=ticket.partition("-")[0])["state"]["kind"] == "ended"
 
     attack()
 

@@ -140,7 +140,7 @@ class _Joined:
         self._flow = Flow(supervision, record.id, said.out, said.err)
 
     async def serve(self) -> None:
-        """Pass everything on until the run has ended or the agent is gone."""
+        """Pass everything on until the run has ended, the agent is gone, or what comes from it makes no sense."""
         sending = asyncio.create_task(self._send())
         taking = asyncio.create_task(self._take())
         try:
@@ -149,13 +149,19 @@ class _Joined:
                 await sending
                 return
             await taking
-            await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
+            await self._end_run()
         except ConnectionError:
-            await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
+            await self._end_run()
+        except InvalidRequest:
+            await self._end_run()
+            raise
         finally:
             for task in (sending, taking):
                 task.cancel()
             await asyncio.gather(sending, taking, return_exceptions=True)
+
+    async def _end_run(self) -> None:
+        await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
 
     async def _send(self) -> None:
         if self._way_in is not None:
