@@ -95,7 +95,7 @@ async def test_a_search_is_in_the_lines_of_a_terminal() -> None:
         await seat.press("ctrl+f")
         await seat.until(lambda: isinstance(seat.app.focused, Input))
         await seat.press(*"needle", "enter")
-        await seat.sees("1 of 50")
+        await seat.sees("1 of 50", "one needle")
         assert seat.pane("out").display
 
 
@@ -142,6 +142,6 @@ async def test_a_question_of_a_program_to_its_terminal_is_answered_while_it_is_t
     async with live(tmp_path) as seat:
         await seat.start(ask.replace('\\"', '"'), tty=True)
         terminal = seat.screen.query_one(TerminalPane)
-        await seat.until(lambda: terminal.display and terminal._live)
+        await seat.until(lambda: terminal.display and terminal.live)
         await seat.pilot.press("T")
         await seat.until(lambda: "it is $'\\E[1;1'" in terminal.text())

@@ -1,5 +1,6 @@
 """Output of a run in a pane: one stream or both, as text or as bytes, and what is searched for in it."""
 
+import asyncio
 from collections.abc import Awaitable
 
 from whisper_tui.model.errors import WhisperError
@@ -27,6 +28,8 @@ class OutputPane(RowsPane):
     def __init__(self, title: str, pens: Pens, *, id: str | None = None) -> None:
         super().__init__(title, pens, id=id)
         self._sniffed = False
+        self._has_room = asyncio.Event()
+        self._from_start = False
 
     def show(self, reads: dict[Stream, ReadOutput], index: TimeIndex | None = None) -> None:
         """Show another stream, or two, from their end. Empty: there is no output."""
@@ -70,10 +73,17 @@ class OutputPane(RowsPane):
             if self.view is not None:
                 await self.view.poll()
 
+    async def on_resize(self) -> None:
+        """Show as many rows as there is room for, and what was found before there was any."""
+        await super().on_resize()
+        if self.size:
+            self._has_room.set()
+
     def find(self, needle: Needle | None) -> None:
         """Search for something from now on, counting in the background. None: for nothing."""
         self.workers.cancel_group(self, "count")
         self._search_problem = ""
+        self._from_start = not self._has_room.is_set()
         self.finder = Finder(self._reads, needle, self._index) if needle is not None and self._reads else None
         self._painter.needle, self._painter.standing = needle, None
         self._painter.forget()
@@ -90,9 +100,15 @@ class OutputPane(RowsPane):
         self.refresh()
 
     async def go_to_match(self, direction: int) -> bool:
-        """Show the next match, or the one before. Whether there is any."""
+        """Show the next match, or the one before. Whether there is any.
+
+        A search begins where the output stands; at its beginning where it was never on the screen.
+        """
         finder, view = self.finder, self.view
-        return finder is not None and view is not None and await self._show(finder.go(direction, view.place), view)
+        if finder is None or view is None:
+            return False
+        place = dict.fromkeys(self._reads, 0) if self._from_start else view.place
+        return await self._show(finder.go(direction, place), view)
 
     async def go_to_first_match(self) -> bool:
         """Show the first match of all. Whether there is any."""
@@ -102,6 +118,7 @@ class OutputPane(RowsPane):
     async def _show(self, finding: Awaitable[Match | None], view: View) -> bool:
         try:
             match = await finding
+            await self._has_room.wait()
             if match is None or view is not self.view:
                 return False
             self._painter.standing = match
