@@ -17,14 +17,20 @@ FILE_NAME = "rules.toml"
 """Rules that were saved by approvals and by `whisper-tui rules`; those written by hand may stand in it, too."""
 
 
+Stamp = tuple[int, int, int]
+MISSING: Stamp = (0, 0, 0)
+
+
 class RuleFiles:
     """The rules of one instance: those of the configuration file, of the rules file, and of each workspace."""
 
     def __init__(self, home: Home, configured: Rules) -> None:
         self._configured = configured
         self.path = Path(home.config) / FILE_NAME
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Stamp | None = None
         self._saved = Rules()
+        self._whole: tuple[Rules, Rules, Rules] | None = None
+        """The saved rules, those of a project, and both with the configured ones, as they were wanted last."""
         self.trusted = TrustedContent(home)
         self.project = ProjectRules(self.trusted)
 
@@ -34,7 +40,10 @@ class RuleFiles:
         if stamp != self._seen or stamp is None:
             self._saved = self.saved()
             self._seen = stamp
-        return looking(joined(joined(self._configured, self._saved), self.project.of(root)))
+        saved, project = self._saved, self.project.of(root)
+        if self._whole is None or self._whole[0] is not saved or self._whole[1] is not project:
+            self._whole = (saved, project, looking(joined(joined(self._configured, saved), project)))
+        return self._whole[2]
 
     def saved(self) -> Rules:
         """The rules of the rules file alone."""
@@ -78,9 +87,12 @@ class RuleFiles:
     def _write(self, rules: Rules) -> None:
         write_private(self.path, rules_text(rules))
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    def _stamp(self) -> Stamp | None:
+        """None: nothing can be said about the file."""
         try:
             about = self.path.stat()
+        except FileNotFoundError:
+            return MISSING
         except OSError:
             return None
         return (about.st_mtime_ns, about.st_size, about.st_ino)
