@@ -7,7 +7,7 @@ from typing import cast
 
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.port import Supervision
-from whisper_tui.model.run import OutputChunk, OutputSpan, Stream
+from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Ended
 
 ROWS = 16_384
@@ -21,7 +21,8 @@ class Recording:
     def __init__(self, supervision: Supervision, record: CallRecord) -> None:
         self.record = record
         self._supervision = supervision
-        self._began = record.process.started_at if record.process is not None else record.call.submitted_at
+        self.began = record.process.started_at if record.process is not None else record.call.submitted_at
+        """Seconds since the epoch."""
         self._times = array("d")
         self._ends: dict[Stream, array[int]] = {"out": array("q"), "err": array("q")}
 
@@ -34,7 +35,7 @@ class Recording:
     def length_s(self) -> float:
         """Seconds from the start of the command to its end, or to its last output."""
         last = self._times[-1] if self._times else 0.0
-        ended = self.record.state.at - self._began if isinstance(self.record.state, Ended) else 0.0
+        ended = self.record.state.at - self.began if isinstance(self.record.state, Ended) else 0.0
         return max(last, ended, 0.0)
 
     async def load(self) -> bool:
@@ -45,7 +46,7 @@ class Recording:
         return bool(spans)
 
     def _add(self, span: OutputSpan) -> None:
-        self._times.append(max(span.at - self._began, self._times[-1] if self._times else 0.0))
+        self._times.append(max(span.at - self.began, self._times[-1] if self._times else 0.0))
         for stream, ends in self._ends.items():
             before = ends[-1] if ends else 0
             ends.append(span.start + span.length if stream == span.stream else before)
@@ -71,6 +72,11 @@ class Player:
         """Seconds since the start. None: after the end, where everything is shown."""
         self._clock = clock
         self._ticked = 0.0
+
+    @property
+    def until(self) -> float | None:
+        """The same as seconds since the epoch."""
+        return None if self.at is None else self.recording.began + self.at
 
     def toggle(self) -> None:
         """Play on, or pause; after the end, from the beginning."""
@@ -140,6 +146,12 @@ class _Played:
         if self._player.at is not None:
             limit = max(0, min(limit, self._player.recording.rows_until(self._player.at) - after))
         return await self._supervision.read_timeline(call_id, after, limit) if limit else ()
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes that a terminal had by then."""
+        sizes = await self._supervision.terminal_sizes(call_id)
+        until = self._player.until
+        return sizes if until is None else (sizes[0], *(size for size in sizes[1:] if size.at <= until))
 
 
 def played(supervision: Supervision, player: Player) -> Supervision:

@@ -10,6 +10,7 @@ from pyte.screens import Char
 from rich.cells import cell_len
 
 from whisper_tui.model.text import without_hidden
+from whisper_tui.tui.output.mouse import MouseWish, Tracking
 from whisper_tui.tui.output.sgr import DEFAULT, DIRECT, PLAIN, Pen, Run
 
 LONGEST_SEQUENCE = 4096
@@ -32,6 +33,9 @@ _C1 = dict.fromkeys(range(0x80, 0xA0))
 _CURSOR_KEYS = 1 << 5
 """Private mode 1: arrow keys are sent as an application wants them."""
 _BRACKETED = 2004 << 5
+_SGR_MOUSE = 1006 << 5
+_WHEEL_IS_ARROWS = 1007 << 5
+"""Set from the beginning: only a program that draws on the whole screen notices it."""
 
 
 class _Screen(pyte.Screen):
@@ -41,6 +45,11 @@ class _Screen(pyte.Screen):
         self.replies: list[str] = []
         self.kept: tuple[dict[int, dict[int, Char]], int, int] | None = None
         super().__init__(columns, lines)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self.mode.add(_WHEEL_IS_ARROWS)
 
     def draw(self, data: str) -> None:
         """Put letters on the screen. What takes no room there is left out, save a few accents on a letter."""
@@ -114,6 +123,16 @@ class Emulator:
     def brackets_paste(self) -> bool:
         """Whether the command wants to know what is pasted and what is typed."""
         return _BRACKETED in self._screen.mode
+
+    @property
+    def mouse(self) -> MouseWish:
+        """What the command wants to be told of the mouse."""
+        asked = [tracking for tracking in Tracking if tracking and tracking << 5 in self._screen.mode]
+        return MouseWish(
+            tracking=max(asked, default=Tracking.NOTHING),
+            sgr=_SGR_MOUSE in self._screen.mode,
+            wheel_is_arrows=not asked and self._screen.kept is not None and _WHEEL_IS_ARROWS in self._screen.mode,
+        )
 
     def take_replies(self) -> bytes:
         """What a terminal would have answered to the command since this was asked last."""

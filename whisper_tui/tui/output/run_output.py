@@ -14,6 +14,7 @@ class RunOutput:
     """Reads the output of a call through whoever supervises it."""
 
     def __init__(self, supervision: Supervision, call_id: str) -> None:
+        self.call_id = call_id
         self.reads: dict[Stream, ReadOutput] = {
             stream: partial(supervision.read_output, call_id, stream) for stream in STREAMS
         }

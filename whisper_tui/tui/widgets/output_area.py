@@ -116,14 +116,14 @@ class OutputArea(Container):
         self._shown = key
         self._written_at = time.monotonic()
         self._terminal = record is not None and record.spec.tty
-        self._reads, self._index, self.run = {}, None, None
-        if key is not None:
-            self.run = RunOutput(supervision, key[0])
-            self._reads, self._index = self.run.reads, self.run.times()
-        self.as_screen = self._terminal and record is not None and not isinstance(record.state, Ended)
+        again = self.run is not None and key is not None and self.run.call_id == key[0]
+        self.run = RunOutput(supervision, key[0]) if key is not None else None
+        self._reads, self._index = (self.run.reads, self.run.times()) if self.run is not None else ({}, None)
+        over = record is not None and isinstance(record.state, Ended)
+        self.as_screen = self._terminal and (self.as_screen if again else not over)
         self.query_one(RemovedLine).of(supervision, record if self._whole else None)
         self._fill()
-        self.terminal.show(supervision if self._terminal else None, record.id if record is not None else "")
+        self.terminal.show(supervision, record if self._terminal else None, recorded=over or not self._whole)
         self._arrange()
         self._wake()
 

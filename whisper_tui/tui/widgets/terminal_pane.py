@@ -1,10 +1,7 @@
 """The terminal of a command that has one: drawn by an emulator, and typed into while the person wants that."""
 
-import time
 from contextlib import suppress
-from functools import partial
 
-from rich.cells import cell_len
 from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
@@ -12,26 +9,19 @@ from textual.worker import Worker
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
-from whisper_tui.tui.output.emulator import Emulator
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.output.cursor import with_cursor
 from whisper_tui.tui.output.keystrokes import keystroke, pasted
+from whisper_tui.tui.output.mouse import WHEEL_LINES, mouse_report, wheel_arrow
 from whisper_tui.tui.output.pens import Pens
-from whisper_tui.tui.output.reader import ReadOutput
-from whisper_tui.tui.output.sgr import PLAIN, Run
+from whisper_tui.tui.output.sgr import Run
+from whisper_tui.tui.output.terminal_feed import TerminalFeed
 from whisper_tui.tui.spans import ROLE_CLASSES, Line, Span, width_of
 from whisper_tui.tui.widgets.drawn import base_style, drawn
 from whisper_tui.tui.words import size, told
 
 WAY_OUT = "ctrl+right_square_bracket"
 """The one key that is never sent: it gives the keys back to the cockpit."""
-LOOKED_BACK = 64 * 1024
-"""Bytes before the end that are drawn when a terminal is first looked at."""
-BEHIND = 256 * 1024
-"""Bytes not yet drawn after which the terminal goes on near the end."""
-READ = 16 * 1024
-SLICE = 2048
-"""Bytes drawn between two looks at the clock."""
-BUDGET_S = 0.006
-"""How long drawing may take before keys get their turn."""
 
 
 class TerminalPane(Widget, can_focus=True):
@@ -45,27 +35,23 @@ class TerminalPane(Widget, can_focus=True):
         self._pens = pens
         self._supervision: Supervision | None = None
         self._call_id = ""
-        self._read: ReadOutput | None = None
+        self._feed: TerminalFeed | None = None
         self._unsent = b""
-        self._emulator = Emulator(1, 1)
-        self._offset: int | None = None
-        self._live = False
-        """Whether what is fed is new, so that a question in it waits for its answer."""
         self._busy = False
         self._problem = ""
         self._runs: list[tuple[Run, ...]] = []
+        self._mouse_at: tuple[int, int] | None = None
+        """The cell of which the command was told last."""
         self.typing = False
-        self.stream_size = 0
-        self.ended = False
 
-    def show(self, supervision: Supervision | None, call_id: str = "") -> None:
-        """Show another command's terminal. None: there is none."""
-        self._supervision, self._call_id = supervision, call_id
-        self._read = partial(supervision.read_output, call_id, "out") if supervision is not None else None
-        self._offset, self._live, self._unsent = None, False, b""
-        self._problem, self._runs = "", []
-        self.stream_size, self.ended = 0, False
-        self._emulator = Emulator(*self._screen_size)
+    def show(self, supervision: Supervision, record: CallRecord | None, *, recorded: bool) -> None:
+        """Show another command's terminal, `recorded`: in the sizes that it had. None: there is none."""
+        self._supervision = supervision
+        self._call_id = record.id if record is not None else ""
+        self._problem, self._runs, self._unsent = "", [], b""
+        self._feed = None
+        if record is not None:
+            self._feed = TerminalFeed(supervision, record.id, self._screen_size, recorded=recorded)
         self.stop_typing()
         self.refresh()
 
@@ -76,7 +62,7 @@ class TerminalPane(Widget, can_focus=True):
 
     def text(self) -> str:
         """What is on the screen, without colours."""
-        return self._emulator.text()
+        return self._feed.emulator.text() if self._feed is not None else ""
 
     def begin_typing(self) -> None:
         """Send every key to the command from now on."""
@@ -89,6 +75,7 @@ class TerminalPane(Widget, can_focus=True):
         """Keys belong to the cockpit again."""
         if self.typing:
             self.typing = False
+            self.release_mouse()
             self.screen.refresh_bindings()
             self.refresh()
 
@@ -98,14 +85,15 @@ class TerminalPane(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         """The terminal is as large as the pane."""
-        if self._read is None or not self.display:
+        if self._feed is None or not self.display:
             return
-        self._emulator.resize(*self._screen_size)
-        self._draw()
-        self._tell_size_soon()
+        self._feed.resize(self._screen_size)
+        self._draw(self._feed)
+        self._tell_size_soon(self._feed)
 
-    def _tell_size_soon(self) -> None:
-        _: Worker[None] = self.run_worker(self._tell_size, group="size", exclusive=True)
+    def _tell_size_soon(self, feed: TerminalFeed) -> None:
+        if not feed.recorded:
+            _: Worker[None] = self.run_worker(self._tell_size, group="size", exclusive=True)
 
     async def _tell_size(self) -> None:
         """A command that has ended meanwhile has no use for it."""
@@ -143,84 +131,110 @@ class TerminalPane(Widget, can_focus=True):
 
     async def _on_key(self, event: events.Key) -> None:
         """A key for the command, or the way out."""
-        if not self.typing:
+        if not self.typing or self._feed is None:
             return
         event.stop()
         event.prevent_default()
         if event.key == WAY_OUT:
             self.stop_typing()
             return
-        data = keystroke(event.key, event.character, application=self._emulator.application_keys)
+        data = keystroke(event.key, event.character, application=self._feed.emulator.application_keys)
         if data:
             self._send(data)
 
     async def _on_paste(self, event: events.Paste) -> None:
         """Pasted text for the command."""
-        if self.typing:
+        if self.typing and self._feed is not None:
             event.stop()
             event.prevent_default()
-            self._send(pasted(event.text, bracketed=self._emulator.brackets_paste))
+            self._send(pasted(event.text, bracketed=self._feed.emulator.brackets_paste))
+
+    async def on_event(self, event: events.Event) -> None:
+        """While a person types, the command has the mouse as far as it has asked for it, save on the title."""
+        if not (isinstance(event, events.MouseEvent) and self.typing and self._mouse_goes_on(event)):
+            await super().on_event(event)
+
+    def _mouse_goes_on(self, event: events.MouseEvent) -> bool:
+        """Whether an event was for the command. A button that was pressed here is followed until it is let go."""
+        held = self.app.mouse_captured is self
+        if self._feed is None or (event.y < 1 and not held):
+            return False
+        emulator = self._feed.emulator
+        wish = emulator.mouse
+        if wish.wheel_is_arrows and (key := wheel_arrow(event)) is not None:
+            self._send(keystroke(key, None, application=emulator.application_keys) * WHEEL_LINES)
+            return True
+        row, column = (
+            max(0, min(at - 1, most - 1)) for at, most in zip((event.y, event.x), emulator.size, strict=True)
+        )
+        data = mouse_report(event, row, column, wish)
+        if isinstance(event, events.MouseUp):
+            self.release_mouse()
+        if not data or (isinstance(event, events.MouseMove) and (row, column) == self._mouse_at):
+            return bool(data)
+        self._mouse_at = row, column
+        if isinstance(event, events.MouseDown):
+            self.capture_mouse()
+        self._send(data)
+        return True
 
     async def tick(self) -> None:
         """Draw what was written since, as much as there is time for."""
-        read = self._read
-        if read is None or self._busy or self._problem or not self.size:
+        feed = self._feed
+        if feed is None or self._busy or self._problem or not self.size:
             return
-        if self._offset is None:
-            self._emulator = Emulator(*self._screen_size)
-            self._tell_size_soon()
+        if not feed.begun:
+            feed.resize(self._screen_size)
+            self._tell_size_soon(feed)
         self._busy = True
         try:
-            if await self._feed(read) and read is self._read:
-                self._draw()
+            changed = await feed.advance()
         except WhisperError as error:
-            self._problem = told(error)
-            self.refresh()
+            if feed is self._feed:
+                self._problem = told(error)
+                self.refresh()
+            return
         finally:
             self._busy = False
+        if changed and feed is self._feed:
+            if self.typing and (answers := feed.take_answers()):
+                self._send(answers)
+            self._draw(feed)
 
-    async def _feed(self, read: ReadOutput) -> bool:
-        """Whether anything was fed."""
-        if self._offset is None:
-            self._offset = max(0, (await read(0, 0)).size - LOOKED_BACK)
-        until = time.perf_counter() + BUDGET_S
-        fed = False
-        while read is self._read:
-            chunk = await read(self._offset, READ)
-            fed = fed or (chunk.size, chunk.ended) != (self.stream_size, self.ended)
-            self.stream_size, self.ended = chunk.size, chunk.ended
-            if chunk.size - chunk.next_offset > BEHIND:
-                self._offset, self._live = chunk.size - LOOKED_BACK, False
-                continue
-            if not chunk.data:
-                self._live = True
-                break
-            at = 0
-            while at < len(chunk.data) and time.perf_counter() < until:
-                self._emulator.feed(chunk.data[at : at + SLICE])
-                at += SLICE
-            self._answer()
-            self._offset = chunk.start + min(at, len(chunk.data))
-            fed = True
-            if time.perf_counter() >= until:
-                break
-        return fed
-
-    def _answer(self) -> None:
-        """What the command asks its terminal is answered while a person types into it, and never twice."""
-        replies = self._emulator.take_replies()
-        if replies and self._live and self.typing:
-            self._send(replies)
-
-    def _draw(self) -> None:
-        lines, _ = self._emulator.size
-        dirty = self._emulator.take_dirty()
+    def _draw(self, feed: TerminalFeed) -> None:
+        lines, _ = feed.emulator.size
+        dirty = feed.emulator.take_dirty()
         if len(self._runs) != lines:
-            self._runs = [self._emulator.row(number) for number in range(lines)]
+            self._runs = [feed.emulator.row(number) for number in range(lines)]
         for number in dirty:
             if number < lines:
-                self._runs[number] = self._emulator.row(number)
+                self._runs[number] = feed.emulator.row(number)
         self.refresh()
+
+    @property
+    def stream_size(self) -> int:
+        """Bytes of output that are known."""
+        return self._feed.stream_size if self._feed is not None else 0
+
+    @property
+    def live(self) -> bool:
+        """Whether everything that there is was drawn."""
+        return self._feed is not None and self._feed.live
+
+    @property
+    def _ended(self) -> bool:
+        return self._feed is not None and self._feed.ended
+
+    @property
+    def _cursor(self) -> tuple[int, int] | None:
+        return self._feed.emulator.cursor if self._feed is not None else None
+
+    @property
+    def _top(self) -> int:
+        """The first row that is shown: a terminal of the past may have more than there is room for."""
+        room = max(1, self.size.height - 1)
+        row = self._cursor[0] if self._cursor is not None else 0
+        return max(0, min(row + 1, len(self._runs)) - room)
 
     def render_line(self, y: int) -> Strip:
         """The title, or one row of the terminal."""
@@ -230,10 +244,11 @@ class TerminalPane(Widget, can_focus=True):
         if self._problem and y == 1:
             return drawn(self, (Span(f"  The terminal cannot be read: {self._problem}", "bad"),), width)
         base = base_style(self)
-        runs = self._runs[y - 1] if y <= len(self._runs) else ()
-        cursor = self._emulator.cursor if not self.ended else None
-        if cursor is not None and cursor[0] == y - 1 and (self.typing or self._live):
-            runs = _with_cursor(runs, cursor[1])
+        row = self._top + y - 1
+        runs = self._runs[row] if row < len(self._runs) else ()
+        cursor = self._cursor if not self._ended else None
+        if cursor is not None and cursor[0] == row and (self.typing or self.live):
+            runs = with_cursor(runs, cursor[1])
         return Strip.join([drawn(self, (Span(" "),), 1), self._pens.strip(runs, base)]).adjust_cell_length(width, base)
 
     def _title(self, width: int) -> Strip:
@@ -241,7 +256,10 @@ class TerminalPane(Widget, can_focus=True):
         if self.typing:
             left = (*left, Span(" your keys go to the command ", "waiting"))
             right: Line = (Span(" Ctrl+] gives them back", "waiting"), Span(" ─", "frame"))
-        elif self.ended:
+        elif self._feed is not None and self._feed.recorded:
+            left = (*left, Span(f"{self._extent} ", "muted"))
+            right = (Span(" o shows its lines", "muted"), Span(" ─", "frame"))
+        elif self._ended:
             right = (Span(" ended · o shows its lines", "muted"), Span(" ─", "frame"))
         else:
             right = (Span(" T types into it · o shows its lines", "running"), Span(" ─", "frame"))
@@ -251,32 +269,10 @@ class TerminalPane(Widget, can_focus=True):
         focused = self.get_component_rich_style("role--focused") if self.has_focus and not self.typing else None
         return drawn(self, (*left, dashes, *right), width, focused)
 
-
-def _with_cursor(runs: tuple[Run, ...], column: int) -> tuple[Run, ...]:
-    """A row with the character under the cursor in reverse. Columns are characters, save for wide ones."""
-    text = "".join(run.text for run in runs)
-    at = _index_of(text, column)
-    done: list[Run] = []
-    start = 0
-    for run in runs:
-        here = at - start
-        if 0 <= here < len(run.text):
-            pen = run.pen._replace(reverse=not run.pen.reverse)
-            done += [Run(run.text[:here], run.pen), Run(run.text[here], pen), Run(run.text[here + 1 :], run.pen)]
-        else:
-            done.append(run)
-        start += len(run.text)
-    if at >= start:
-        done.append(Run(" ", PLAIN._replace(reverse=True)))
-    return tuple(run for run in done if run.text)
-
-
-def _index_of(text: str, column: int) -> int:
-    if text.isascii():
-        return column
-    used = 0
-    for index, character in enumerate(text):
-        if used >= column:
-            return index
-        used += cell_len(character)
-    return len(text)
+    @property
+    def _extent(self) -> str:
+        """The size of a terminal of the past, and whether all of it is seen."""
+        lines, columns = self._feed.emulator.size if self._feed is not None else (0, 0)
+        room_lines, room_columns = self._screen_size
+        cut = ", a part of it" if lines > room_lines or columns > room_columns else ""
+        return f"· {columns} by {lines}{cut}"

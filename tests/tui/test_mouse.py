@@ -1,0 +1,140 @@
+"""The mouse over a terminal: told to a command that has asked for it, while a person types into it."""
+
+from pathlib import Path
+
+import pytest
+from textual.events import MouseDown, MouseEvent, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
+
+from tests.tui.cockpit import cockpit
+from tests.tui.live import live
+from tests.tui.test_typing_in import asking
+from whisper_tui.tui.output.emulator import Emulator
+from whisper_tui.tui.output.mouse import MouseWish, Tracking, mouse_report
+from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+
+SGR = b"\x1b[?1006h"
+
+
+def an_event(kind: type[MouseEvent], button: int = 0, *, shift: bool = False, ctrl: bool = False) -> MouseEvent:
+    return kind(None, 0, 0, 0, 0, button, shift, False, ctrl)
+
+
+@pytest.mark.parametrize(
+    ("event", "tracking", "sgr", "older"),
+    [
+        (an_event(MouseDown, 1), Tracking.PRESSES, b"\x1b[<0;3;5M", b"\x1b[M \x23\x25"),
+        (an_event(MouseUp, 1), Tracking.PRESSES, b"", b""),
+        (an_event(MouseUp, 3), Tracking.CLICKS, b"\x1b[<2;3;5m", b"\x1b[M\x23\x23\x25"),
+        (an_event(MouseDown, 2, shift=True, ctrl=True), Tracking.CLICKS, b"\x1b[<21;3;5M", b"\x1b[M\x35\x23\x25"),
+        (an_event(MouseMove, 1), Tracking.CLICKS, b"", b""),
+        (an_event(MouseMove, 1), Tracking.DRAGS, b"\x1b[<32;3;5M", b"\x1b[M\x40\x23\x25"),
+        (an_event(MouseMove), Tracking.DRAGS, b"", b""),
+        (an_event(MouseMove), Tracking.MOVES, b"\x1b[<35;3;5M", b"\x1b[M\x43\x23\x25"),
+        (an_event(MouseScrollUp), Tracking.CLICKS, b"\x1b[<64;3;5M", b"\x1b[M\x60\x23\x25"),
+        (an_event(MouseScrollDown), Tracking.PRESSES, b"", b""),
+        (an_event(MouseDown, 1), Tracking.NOTHING, b"", b""),
+    ],
+)
+def test_a_program_is_told_what_it_has_asked_for_in_the_form_that_it_wants(
+    event: MouseEvent, tracking: Tracking, sgr: bytes, older: bytes
+) -> None:
+    assert mouse_report(event, 4, 2, MouseWish(tracking, sgr=True)) == sgr
+    assert mouse_report(event, 4, 2, MouseWish(tracking)) == older
+
+
+def test_the_older_form_is_silent_about_cells_that_it_cannot_tell() -> None:
+    click = an_event(MouseDown, 1)
+    assert mouse_report(click, 0, 222, MouseWish(Tracking.CLICKS)) == b"\x1b[M \xff\x21"
+    assert mouse_report(click, 0, 223, MouseWish(Tracking.CLICKS)) == b""
+    assert mouse_report(click, 0, 223, MouseWish(Tracking.CLICKS, sgr=True)) == b"\x1b[<0;224;1M"
+
+
+def test_what_a_program_asks_of_the_mouse_is_understood_and_taken_back() -> None:
+    emulator = Emulator(5, 20)
+    assert emulator.mouse == MouseWish()
+    emulator.feed(b"\x1b[?1000h\x1b[?1002;1006h")
+    assert emulator.mouse == MouseWish(Tracking.DRAGS, sgr=True)
+    emulator.feed(b"\x1b[?1049h\x1b[?1002l\x1b[?1000l\x1b[?1006l")
+    assert emulator.mouse == MouseWish(wheel_is_arrows=True)
+    emulator.feed(b"\x1b[?1007l")
+    assert emulator.mouse == MouseWish()
+    emulator.feed(b"\x1b[?1007h\x1b[?1049l")
+    assert emulator.mouse == MouseWish()
+
+
+async def test_clicks_drags_and_the_wheel_go_to_a_command_that_asked_while_it_is_typed_into() -> None:
+    play = asking()
+    play.stage.write("1", b"\x1b[?1002h" + SGR)
+    async with cockpit(play) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: terminal.live)
+        before = bytes(play.stage.written["1"].out)
+        await seat.pilot.click(TerminalPane, offset=(5, 3))
+        await seat.press("T")
+        await seat.until(lambda: terminal.typing)
+        assert bytes(play.stage.written["1"].out) == before
+        await seat.pilot.click(TerminalPane, offset=(5, 3))
+        await seat.until(lambda: play.stage.written["1"].out.endswith(b"\x1b[<0;5;3M\x1b[<0;5;3m"))
+        await seat.pilot.mouse_down(TerminalPane, offset=(6, 3))
+        await seat.pilot.hover(CallList, offset=(3, 5))
+        await seat.pilot.mouse_up(CallList, offset=(3, 5))
+        await seat.until(lambda: play.stage.written["1"].out.endswith(b"m"))
+        assert terminal.typing and seat.app.mouse_captured is None
+        terminal.post_message(MouseScrollDown(terminal, 5, 3, 0, 1, 0, False, False, False))
+        await seat.until(lambda: play.stage.written["1"].out.endswith(b"\x1b[<65;5;3M"))
+
+
+async def test_the_title_gives_the_mouse_back_as_the_way_out_does() -> None:
+    play = asking()
+    play.stage.write("1", b"\x1b[?1003h" + SGR)
+    async with cockpit(play) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: terminal.live)
+        for leave in ("title", "key"):
+            await seat.press("T")
+            await seat.until(lambda: terminal.typing)
+            if leave == "title":
+                await seat.pilot.click(TerminalPane, offset=(3, 0))
+            else:
+                await seat.press("ctrl+right_square_bracket")
+            await seat.until(lambda: not terminal.typing)
+        written = bytes(play.stage.written["1"].out)
+        await seat.pilot.click(TerminalPane, offset=(5, 3))
+        await seat.pilot.click(CallList, offset=(3, 5))
+        assert bytes(play.stage.written["1"].out) == written
+
+
+@pytest.mark.parametrize(("mode", "arrows"), [(b"", b"\x1b[A" * 3), (b"\x1b[?1h", b"\x1bOA" * 3)])
+async def test_the_wheel_is_arrow_keys_on_a_whole_screen_that_has_not_asked(mode: bytes, arrows: bytes) -> None:
+    play = asking()
+    play.stage.write("1", b"\x1b[?1049h" + mode)
+    async with cockpit(play) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: terminal.live)
+        await seat.press("T")
+        await seat.until(lambda: terminal.typing)
+        terminal.post_message(MouseScrollUp(terminal, 5, 3, 0, -1, 0, False, False, False))
+        await seat.until(lambda: play.stage.written["1"].out.endswith(arrows))
+
+
+READS_THE_MOUSE = """
+import os, sys, termios, tty
+tty.setraw(0)
+os.write(1, b"\\x1b[?1000h\\x1b[?1006hready\\r\\n")
+while (got := os.read(0, 100)) != b"q":
+    os.write(1, repr(got).encode() + b"\\r\\n")
+"""
+
+
+async def test_a_real_program_reads_where_it_was_clicked(tmp_path: Path) -> None:
+    (tmp_path / "mouse.py").write_text(READS_THE_MOUSE)
+    async with live(tmp_path) as seat:
+        await seat.start(f"python3 {tmp_path / 'mouse.py'}", tty=True)
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: "ready" in terminal.text() and terminal.live)
+        await seat.pilot.press("T")
+        await seat.until(lambda: terminal.typing)
+        await seat.pilot.click(TerminalPane, offset=(8, 4))
+        await seat.until(lambda: "[<0;8;4M" in terminal.text() and "[<0;8;4m" in terminal.text())
+        await seat.pilot.press("q")

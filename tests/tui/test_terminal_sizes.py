@@ -1,0 +1,65 @@
+"""A terminal of the past is drawn in the sizes that it had, whatever the size of the pane."""
+
+from pathlib import Path
+
+from tests.tui.cockpit import cockpit
+from tests.tui.live import live
+from tests.tui.test_history import history
+from tests.tui.test_typing_in import asking
+from whisper_tui.export.asciicast import asciicast
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.state import Ended
+from whisper_tui.tui.history.replay_area import ReplayArea
+from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+
+AT_THE_RIGHT = b"\x1b[1;%dHX"
+
+
+async def test_what_is_replayed_has_the_sizes_of_the_time() -> None:
+    play = asking()
+    await play.stage.resize("1", 30, 100)
+    play.stage.write("1", b"\x1b[2J" + AT_THE_RIGHT % 100)
+    play.clock.advance(10)
+    await play.stage.resize("1", 5, 20)
+    play.stage.write("1", b"\x1b[2J" + AT_THE_RIGHT % 100)
+    play.stage.finish("1", Exited(code=0))
+    async with cockpit(play) as seat, history(seat) as screen:
+        terminal = screen.query_one(TerminalPane)
+        await seat.press("o")
+        await seat.sees("20 by 5")
+        assert terminal.text() == " " * 19 + "X\n"
+        screen.query_one(ReplayArea).to(5)
+        await seat.sees("100 by 30, a part of it")
+        await seat.until(lambda: terminal.text() == " " * 99 + "X\n")
+    assert [size.rows for size in play.stage.terminals["1"]] == [24, 30, 5]
+
+
+async def test_the_rows_of_a_larger_terminal_of_the_past_are_those_around_its_cursor() -> None:
+    play = asking()
+    await play.stage.resize("1", 200, 80)
+    play.stage.write("1", b"\x1b[1;1Hthe first row\x1b[150;1Hthe row of the cursor")
+    play.stage.finish("1", Exited(code=0))
+    async with cockpit(play) as seat, history(seat):
+        await seat.press("o")
+        await seat.sees("the row of the cursor", "a part of it")
+        assert "the first row" not in seat.text()
+
+
+async def test_a_real_terminal_that_a_person_resizes_is_exported_and_seen_again_in_its_sizes(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        call = await seat.start("PS1='ready> ' exec bash --norc --noprofile -i", tty=True)
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: "ready>" in terminal.text())
+        before = terminal.size
+        await seat.pilot.resize_terminal(100, 30)
+        await seat.until(lambda: terminal.size.width != before.width)
+        rows, columns = terminal.size.height - 1, terminal.size.width - 1
+        await seat.pilot.press("T", *"stty size", "enter")
+        await seat.until(lambda: f"{rows} {columns}" in terminal.text())
+        await seat.pilot.press(*"exit", "enter")
+        await seat.until(lambda: isinstance(seat.board(call).state, Ended))
+        newest = (await seat.supervisor.terminal_sizes(call))[-1]
+        assert (newest.rows, newest.columns) == (rows, columns)
+        record = await seat.supervisor.record(call)
+        exported = [line async for line in asciicast(seat.supervisor, record, None, 2)]
+        assert any(f'"r", "{newest.columns}x{newest.rows}"' in line for line in exported)
