@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cli.conftest import ANSWER_S, Instance
@@ -115,6 +116,11 @@ def test_a_hook_over_http_is_denied_by_a_human_and_an_approved_one_runs(instance
         check=False,
     )
     assert (ran.stdout, ran.returncode) == ("over http\n", 0), ran.stderr
+
+
+def test_it_listens_on_loopback_alone(served: Served) -> None:
+    listening = [c for c in psutil.Process(served.process.pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
 
 
 def test_a_port_that_is_taken_is_one_sentence(instance: Instance, served: Served) -> None:

@@ -9,8 +9,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+
+import psutil
 
 from tests.defences.defence import Defence
 from tests.defences.table import DEFENCES
@@ -36,24 +39,31 @@ class Copy:
         path.write_text(whole.replace(defence.text, defence.instead), encoding="utf-8")
         try:
             failed = self.failures(defence.tests)
+        except subprocess.TimeoutExpired:
+            return f"has not ended after {LONGEST_S:g} s, which shows nothing"
         finally:
             path.write_text(whole, encoding="utf-8")
+            self._end_what_is_left()
         still = [test for test in defence.tests if not any(f"{found}[".startswith(f"{test}[") for found in failed)]
         return f"still passes: {', '.join(still)}" if still else ""
 
-    def failures(self, tests: Sequence[str]) -> set[str]:
-        """Those of these tests that fail. Raises `SystemExit` if pytest could not run them."""
+    def failures(self, tests: Sequence[str], longest_s: float = LONGEST_S) -> set[str]:
+        """Those of these tests that fail. Raises `SystemExit` if pytest could not run them, and `TimeoutExpired`."""
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-rfE", "-p", "no:cacheprovider", *tests]
         environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return set(tests)
+        done = subprocess.run(
+            command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=longest_s, check=False
+        )
         if done.returncode not in {0, 1}:
             raise SystemExit(f"pytest cannot run these tests:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return set(_FAILED.findall(done.stdout))
+
+    def _end_what_is_left(self) -> None:
+        """A test that fails in the middle, as it must here, leaves programs of this copy behind."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("PYTHONPATH") == str(self.root):
+                    process.kill()
 
 
 def main() -> int:
@@ -68,7 +78,8 @@ def main() -> int:
         for number in range(options.jobs):
             copies.put(Copy(Path(above), number))
         whole = copies.get()
-        wrong = whole.failures(sorted({test for one in chosen for test in one.tests}))
+        tests = sorted({test for one in chosen for test in one.tests})
+        wrong = whole.failures(tests, LONGEST_S * len(chosen))
         copies.put(whole)
         if wrong:
             sys.stdout.write(f"With every defence in place, these fail: {', '.join(sorted(wrong))}\n")

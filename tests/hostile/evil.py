@@ -1,9 +1,11 @@
 """A stage on which an agent writes one text into everything that it may fill in."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import ME, Play
 from whisper_tui.demo.cast import StageClock
 from whisper_tui.demo.stage import Stage
@@ -153,3 +155,11 @@ class EvilBook:
 
     def remove(self, name: str) -> None:
         raise AssertionError("nobody removes anything here")
+
+
+@asynccontextmanager
+async def seated(evil: Evil, size: tuple[int, int] = (200, 60)) -> AsyncIterator[Cockpit]:
+    """A cockpit that shows it, a moment later."""
+    async with cockpit(evil.play, size=size, rule_book=EvilBook(evil)) as seat:
+        evil.play.clock.advance(5)
+        yield seat

@@ -3,17 +3,15 @@
 import json
 import re
 
-import pytest
-
 from tests.hostile.evil import Evil
-from tests.hostile.texts import HUGE, TEXTS
+from tests.hostile.texts import HUGE, TEXTS, each_of
 from whisper_tui.model.text import is_hidden
 from whisper_tui.tui.calling.news import TITLE, as_json, in_words, waiting_title
 from whisper_tui.tui.calling.programs import desktop_program
 from whisper_tui.tui.calling.signs import LONGEST, notification, terminal_title
 
 ALL = {**TEXTS, **HUGE}
-each_text = pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+each_text = each_of(ALL)
 NOTICE = re.compile(r"\x1b\](?:9;|777;notify;[^;]*;|2;)([^;]*)\x07")
 THROUGH_TMUX = re.compile(r"\x1bPtmux;\x1b(\x1b\][^\x1b]*\x07)\x1b\\")
 
@@ -51,9 +49,8 @@ def test_the_desktops_program_gets_plain_words_that_are_no_options(text: str) ->
         assert program != "notify-send" or not re.search(r"<|&(?!lt;|gt;|amp;)", body)
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_a_program_of_ones_own_gets_one_line_of_json(text: str) -> None:
-    evil = Evil(text)
+@each_of(TEXTS)
+def test_a_program_of_ones_own_gets_one_line_of_json(text: str, evil: Evil) -> None:
     record = evil.play.stage.board.calls[evil.ask()]
     line = as_json([record], evil.play.stage.board)
     assert line.isascii()

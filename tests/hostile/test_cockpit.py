@@ -1,17 +1,13 @@
 """Nothing that an agent writes acts in the cockpit or hides there, wherever it is shown."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-import pytest
 from textual.widget import Widget
 from textual.widgets import TextArea
 from textual.widgets._toast import Toast
 
-from tests.hostile.evil import Evil, EvilBook
+from tests.hostile.evil import Evil, seated
 from tests.hostile.screen import check, holds, missing, read_through, rows
-from tests.hostile.texts import TEXTS, samples
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.hostile.texts import TEXTS, each_of, samples
+from tests.tui.cockpit import Cockpit
 from whisper_tui.model.command import Argv, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import is_hidden, without_hidden
@@ -23,7 +19,7 @@ from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
 from whisper_tui.tui.words import LONGEST_NAME
 
 SAMPLES = samples()
-each_text = pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES.keys())
+each_text = each_of(SAMPLES)
 
 FIELDS = (
     "risk",
@@ -47,13 +43,6 @@ FIELDS = (
     "rule",
 )
 """Words before the text in each field of a call that waits, as the stage of these tests fills them in."""
-
-
-@asynccontextmanager
-async def seated(evil: Evil, size: tuple[int, int] = (200, 60)) -> AsyncIterator[Cockpit]:
-    async with cockpit(evil.play, size=size, rule_book=EvilBook(evil)) as seat:
-        evil.play.clock.advance(5)
-        yield seat
 
 
 async def in_dialog(seat: Cockpit, key: str, view: str = "", *texts: str) -> None:
@@ -81,8 +70,7 @@ def short_name(name: str) -> str:
 
 
 @each_text
-async def test_a_call_in_full_shows_every_field_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_a_call_in_full_shows_every_field_letter_by_letter(text: str, evil: Evil) -> None:
     argv, shell, function = evil.ask_in_every_form()
     async with seated(evil) as seat:
         view = seat.screen.query_one("#call-detail", ParagraphsView)
@@ -110,8 +98,7 @@ async def test_lists_show_each_text_in_a_row_of_its_own() -> None:
 
 
 @each_text
-async def test_dialogs_about_a_call_that_waits_show_it_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_dialogs_about_a_call_that_waits_show_it_letter_by_letter(text: str, evil: Evil) -> None:
     evil.talk()
     evil.remember()
     call_id = evil.ask(Argv(program=f"program {text}", args=(text,)))
@@ -130,8 +117,7 @@ async def test_dialogs_about_a_call_that_waits_show_it_letter_by_letter(text: st
 
 
 @each_text
-async def test_the_editor_shows_what_was_asked_and_every_change(text: str) -> None:
-    evil = Evil(text)
+async def test_the_editor_shows_what_was_asked_and_every_change(text: str, evil: Evil) -> None:
     call_id = evil.ask(Shell(text=f"run {text}"))
     async with seated(evil) as seat:
         await seat.select(call_id)
@@ -148,8 +134,7 @@ async def test_the_editor_shows_what_was_asked_and_every_change(text: str) -> No
 
 
 @each_text
-async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text: str, evil: Evil) -> None:
     call_id = evil.ask(Shell(text=f"run {text}"))
     evil.run(call_id, f"printed {text}\n")
     async with seated(evil) as seat:
@@ -166,8 +151,7 @@ async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text:
 
 
 @each_text
-async def test_every_ending_is_shown_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_every_ending_is_shown_letter_by_letter(text: str, evil: Evil) -> None:
     endings = evil.endings()
     async with seated(evil) as seat:
         view = seat.screen.query_one("#call-detail", ParagraphsView)
@@ -177,8 +161,7 @@ async def test_every_ending_is_shown_letter_by_letter(text: str) -> None:
 
 
 @each_text
-async def test_history_and_figures_show_it_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_history_and_figures_show_it_letter_by_letter(text: str, evil: Evil) -> None:
     call_id = evil.ask(Shell(text=f"run {text}"))
     evil.run(call_id, f"printed {text}\n")
     evil.play.stage.finish(call_id)
@@ -194,8 +177,7 @@ async def test_history_and_figures_show_it_letter_by_letter(text: str) -> None:
 
 
 @each_text
-async def test_rules_and_approvals_show_it_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_rules_and_approvals_show_it_letter_by_letter(text: str, evil: Evil) -> None:
     evil.ask()
     evil.remember()
     async with seated(evil) as seat:
@@ -212,8 +194,7 @@ async def test_rules_and_approvals_show_it_letter_by_letter(text: str) -> None:
 
 
 @each_text
-async def test_passing_words_and_lost_connections_show_it_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+async def test_passing_words_and_lost_connections_show_it_letter_by_letter(text: str, evil: Evil) -> None:
     evil.ask()
     async with seated(evil) as seat:
         seat.screen.tell(f"told {text}")

@@ -8,16 +8,18 @@ from markdown_it import MarkdownIt
 
 from tests.fuzz.profile import LONG
 from tests.hostile.evil import Evil
-from tests.hostile.texts import HUGE, LINES, TEXTS
+from tests.hostile.texts import HUGE, LINES, TEXTS, each_of
 from whisper_tui.cli.web_page import headers, page
 from whisper_tui.export.document import Format, Wanted, document
+from whisper_tui.export.markdown_text import block
 from whisper_tui.model.command import Argv, Shell
 from whisper_tui.model.text import is_hidden, visible
 
 ALL = {**TEXTS, "lines": LINES}
-each_text = pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+each_text = each_of(ALL)
 BEYOND_THE_SCREEN = re.compile(r"\x1b[\]PX^_Z]|[\x05\x07\x90\x98\x9d-\x9f]|\x1b\[[0-?]*[ -/]*[cntq]")
 OURS = {"heading_open", "inline", "heading_close", "bullet_list_open", "bullet_list_close", "list_item_open"}
+FENCE = "`" * 20
 OURS |= {"list_item_close", "paragraph_open", "paragraph_close", "fence", "text", "code_inline", "softbreak"}
 
 
@@ -68,6 +70,12 @@ async def test_a_report_has_no_markup_but_its_own(text: str) -> None:
     assert {visible(f"name {text}"), visible(f"says {text}"), visible(f"/cwd {text}")} <= set(code)
     titles = [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
     assert len([title for title in titles if not title.startswith("Call ")]) == 2
+
+
+def test_a_block_of_a_report_is_not_left_by_what_is_in_it() -> None:
+    (fence,) = MarkdownIt("commonmark").parse(block(f"one\n```\n# two\n{FENCE}\n<b>"))
+    assert fence.type == "fence"
+    assert fence.content.endswith("<b>\n")
 
 
 async def test_a_report_about_endless_text_is_written() -> None:

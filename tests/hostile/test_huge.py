@@ -3,10 +3,9 @@
 import pytest
 
 from tests.fuzz.profile import LONG
-from tests.hostile.evil import Evil
+from tests.hostile.evil import Evil, seated
 from tests.hostile.screen import check, missing, read_through
-from tests.hostile.test_cockpit import seated
-from tests.hostile.texts import HUGE
+from tests.hostile.texts import HUGE, each_of
 from tests.tui.scenes import Play
 from whisper_tui.model.command import Argv, Command, Shell
 from whisper_tui.tui.describe import describe
@@ -26,15 +25,14 @@ def drawn(play: Play, call_id: str) -> list[Line]:
     return rows + [row for paragraph in describe(record, session, play.clock()) for row in wrap(paragraph, 100)]
 
 
-@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
-def test_a_call_with_a_million_of_everything_is_drawn_in_bounded_pieces(text: str) -> None:
-    evil = Evil(text)
+@each_of(HUGE)
+def test_a_call_with_a_million_of_everything_is_drawn_in_bounded_pieces(text: str, evil: Evil) -> None:
     rows = drawn(evil.play, evil.ask(Argv(program="ls", args=(text,))))
     assert sum(map(len, rows)) < MOST_SPANS
     assert any("END" in span.text for row in rows for span in row)
 
 
-@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+@each_of(HUGE)
 @pytest.mark.parametrize("argv", [False, True])
 def test_the_end_of_a_command_is_shown_however_long_it_is(text: str, argv: bool) -> None:
     evil = Evil("x")

@@ -1,9 +1,7 @@
 """What is read out in the text mode is what was asked, to its last letter."""
 
-import pytest
-
 from tests.hostile.evil import Evil
-from tests.hostile.texts import TEXTS
+from tests.hostile.texts import TEXTS, each_of
 from whisper_tui.cli.watch_words import DRAWN, asks, happened, in_full
 from whisper_tui.model.command import Argv, Shell
 from whisper_tui.model.text import is_hidden, visible
@@ -17,9 +15,8 @@ def told(evil: Evil, call_id: str) -> list[str]:
     return [*news, *asks(record, stage.board, 1), *in_full(record, stage.board, evil.play.clock())]
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_every_field_is_read_out_letter_by_letter(text: str) -> None:
-    evil = Evil(text)
+@each_of(TEXTS)
+def test_every_field_is_read_out_letter_by_letter(text: str, evil: Evil) -> None:
     for command in (Argv(program=f"program {text}", args=(text,)), Shell(text=f"run {text}")):
         lines = told(evil, evil.ask(command))
         said = "\n".join(lines)

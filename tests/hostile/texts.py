@@ -1,5 +1,7 @@
 """What an agent may write to make a terminal, a toolkit, a page or a reader do or believe something."""
 
+import pytest
+
 from tests.fuzz.profile import LONG
 
 TEXTS = {
@@ -52,6 +54,11 @@ HUGE = {
     "a million marks": "e" + "\u0301" * 1_000_000 + "END",
     "a million controls": "\x1b[2J" * 250_000 + "END",
 }
+
+
+def each_of(texts: dict[str, str]) -> pytest.MarkDecorator:
+    """Once with each of these as `text`, named as they are here."""
+    return pytest.mark.parametrize("text", texts.values(), ids=texts.keys())
 
 
 def samples() -> dict[str, str]:

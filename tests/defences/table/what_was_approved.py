@@ -115,4 +115,11 @@ WHAT_WAS_APPROVED = (
         "        if False:\n",
         ("tests/cli/test_hook.py::test_a_command_does_not_run_in_another_directory_than_was_approved",),
     ),
+    Defence(
+        "the end of a run whose agent makes no sense",
+        "whisper_tui/transports/hooks/run_door.py",
+        "        except InvalidRequest:\n            await self._end_run()\n            raise\n",
+        "        except InvalidRequest:\n            raise\n",
+        ("tests/fuzz/test_hooks.py::test_pieces_of_any_shape_end_the_run_of_a_ticket_and_nothing_else",),
+    ),
 )

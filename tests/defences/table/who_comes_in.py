@@ -2,10 +2,9 @@
 
 from tests.defences.defence import Defence
 
-SERVER = "tests/wire/test_server.py::"
 HTTP = "tests/transports/test_http.py::"
-ROOM = "tests/defences/test_room_at_the_socket.py::"
 SERVE = "tests/cli/test_serve.py::"
+APART = "tests/hostile/test_sessions_apart.py::test_no_tool_answers_with_anything_of_another_session"
 PRIVATE = "tests/defences/test_private_files.py::"
 
 WHO_COMES_IN = (
@@ -89,27 +88,48 @@ WHO_COMES_IN = (
         (PRIVATE + "test_files_and_directories_are_the_users_alone_whatever_the_mask",),
     ),
     Defence(
-        "the length of a line at the socket",
+        "the private socket",
         "whisper_tui/wire/server.py",
-        "limit=LONGEST_REQUEST",
-        "limit=LONGEST_REQUEST * 16",
-        (SERVER + "test_a_line_that_is_too_long_is_said_and_ends_the_connection",),
+        "        path.chmod(0o600)\n",
+        "        pass\n",
+        (PRIVATE + "test_files_and_directories_are_the_users_alone_whatever_the_mask",),
     ),
     Defence(
-        "the share of the connections",
-        "whisper_tui/wire/places.py",
-        "if origin is not None and self._started[origin] >=",
-        "if origin is not None and self._most <",
+        "the private token",
+        "whisper_tui/transports/http_token.py",
+        "os.O_NOFOLLOW, 0o600)",
+        "os.O_NOFOLLOW, 0o666)",
         (
-            ROOM + "test_a_command_that_forks_holds_a_quarter_and_the_human_gets_in",
-            ROOM + "test_what_an_agent_starts_holds_half_and_the_human_gets_in",
+            PRIVATE + "test_files_and_directories_are_the_users_alone_whatever_the_mask",
+            HTTP + "test_the_token_is_made_once_and_nobody_else_can_read_it",
         ),
     ),
     Defence(
-        "connections of those that have ended",
-        "whisper_tui/wire/peers.py",
-        '    except OSError:\n        return "command"\n',
-        "    except OSError:\n        return None\n",
-        ("tests/wire/test_peers.py::test_a_process_that_is_gone_counts_as_a_commands",),
+        "loopback alone for agents",
+        "whisper_tui/transports/http_site.py",
+        'HOST = "127.0.0.1"',
+        'HOST = "0.0.0.0"',
+        ("tests/cli/test_mcp_http.py::test_it_listens_on_loopback_alone",),
+    ),
+    Defence(
+        "calls of other agents",
+        "whisper_tui/tools/pending.py",
+        "    if record.call.session_id != context.session.id:\n",
+        "    if False:\n",
+        (APART,),
+    ),
+    Defence(
+        "tasks of other agents",
+        "whisper_tui/tools/exec_command/task_tools.py",
+        "if record.call.session_id != context.session.id or record.call.tool != EXEC_COMMAND:",
+        "if record.call.tool != EXEC_COMMAND:",
+        (APART,),
+    ),
+    Defence(
+        "lists of other agents' tasks",
+        "whisper_tui/tools/exec_command/task_tools.py",
+        "before=before, session_id=self._context.session.id,",
+        "before=before,",
+        (APART,),
     ),
 )
