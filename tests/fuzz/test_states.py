@@ -18,7 +18,10 @@ AFTER_APPROVAL = {"queued", "starting", "running", "ended"}
 
 
 class Desk(RuleBasedStateMachine):
-    """Calls that write their number when they run, and what a model says about them."""
+    """Calls that write their number when they run, and what a model says about them.
+
+    Which of two humans is first is chance, so what may be done next does not depend on whether a call was approved.
+    """
 
     target: Target
 
@@ -125,7 +128,7 @@ class Desk(RuleBasedStateMachine):
     def pause(self, paused: bool) -> None:
         self.ask("pause" if paused else "resume", by=BY)
 
-    @precondition(lambda self: self.approved or self.waiting)
+    @precondition(lambda self: self.approved or self.refused or self.waiting)
     @rule()
     def kill_the_supervisor(self) -> None:
         self.target.restart()
