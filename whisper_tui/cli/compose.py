@@ -1,6 +1,7 @@
 """The layers put together: configuration, executor, supervisor, socket and doors."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -123,6 +124,7 @@ class _LateMcpDoor:
         door_class = await loaded(_mcp_door_class)
         door = door_class(self._supervision, registry=self._registry, wait_s=self._configuration.mcp.wait_s)
         await door.prepare()
+        gc.freeze()  # What is loaded now lives for ever: a collection need not walk through it while calls wait.
         return door
 
     def _registry(self, context: "ToolContext") -> "ToolRegistry":
