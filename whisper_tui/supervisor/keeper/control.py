@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import select
 from contextlib import suppress
 from typing import Any
 
@@ -46,22 +47,24 @@ class InputPump:
     def __init__(self, path: str, target: int, end: bytes | None) -> None:
         """`target` is closed in the end. `end`: the bytes that mean the end of input to a terminal; None: a pipe."""
         self.path = path
-        self.source = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self.target = target
+        self._source = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._target = target
+        self._watched = -1
         self._end = end
         self._pending = b""
         self._ending = False
         self.closed = False
 
-    @property
-    def wants_source(self) -> bool:
-        """Whether to wait for more bytes from the FIFO."""
-        return not self.closed and not self._pending
-
-    @property
-    def wants_target(self) -> bool:
-        """Whether to wait until the command takes more."""
-        return not self.closed and bool(self._pending)
+    def watch(self, poll: select.poll) -> None:
+        """Have it wake whoever moves this for the one end of the way that is waited for now."""
+        wanted = -1 if self.closed else self._target if self._pending else self._source
+        if wanted == self._watched:
+            return
+        if self._watched >= 0:
+            poll.unregister(self._watched)
+        if wanted >= 0:
+            poll.register(wanted, select.POLLIN if wanted == self._source else select.POLLOUT)
+        self._watched = wanted
 
     def finish(self) -> None:
         """No more input comes after what is in the FIFO now."""
@@ -86,8 +89,8 @@ class InputPump:
             return
         self.closed = True
         layout.remove(self.path)
-        os.close(self.source)
-        os.close(self.target)
+        os.close(self._source)
+        os.close(self._target)
 
     def _send_end(self) -> None:
         self._ending = False
@@ -99,14 +102,14 @@ class InputPump:
 
     def _read(self) -> bytes:
         try:
-            return os.read(self.source, layout.CHUNK)
+            return os.read(self._source, layout.CHUNK)
         except BlockingIOError:
             return b""
 
     def _write(self) -> bool:
         """Whether the command took something."""
         try:
-            count = os.write(self.target, self._pending)
+            count = os.write(self._target, self._pending)
         except BlockingIOError:
             return False
         except OSError as error:

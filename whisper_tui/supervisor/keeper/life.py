@@ -68,7 +68,6 @@ class Keeper:
         self._freezer = Freezer(self._descendants, self._alarms, self._ender)
         self._orders: Orders | None = None
         self._input: InputPump | None = None
-        self._input_watched = -1
         self._terminal = -1
         self._answered = False
         self._timed_out = False
@@ -114,7 +113,7 @@ class Keeper:
             self._capture.add(fd, number, is_terminal=self._spec["tty"])
         self._poll.register(self._wake, select.POLLIN)
         if self._input is not None:
-            self._arrange_input(self._input)
+            self._input.watch(self._poll)
         if self._spec["timeout"] is not None:
             self._alarms.ring_in(self._spec["timeout"], "timeout", self._time_is_over)
         self._quota.watch()
@@ -161,7 +160,7 @@ class Keeper:
             self._attend(fd)
         self._alarms.ring()
         if self._input is not None:
-            self._arrange_input(self._input)
+            self._input.watch(self._poll)
         if self._capture.paused:
             self._alarms.ring_in_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
         if self._leader.death is not None:
@@ -285,17 +284,6 @@ class Keeper:
                 self._input.finish()
             case {"do": "resize", "rows": int(rows), "columns": int(columns)} if self._terminal >= 0:
                 self._capture.resize(self._terminal, rows, columns)
-
-    def _arrange_input(self, pump: InputPump) -> None:
-        """Watch the one end of the input's way that it waits for."""
-        wanted = pump.source if pump.wants_source else pump.target if pump.wants_target else -1
-        if wanted == self._input_watched:
-            return
-        if self._input_watched >= 0:
-            self._poll.unregister(self._input_watched)
-        if wanted >= 0:
-            self._poll.register(wanted, select.POLLIN if wanted == pump.source else select.POLLOUT)
-        self._input_watched = wanted
 
     def _path(self, name: str) -> str:
         return os.path.join(self._job.directory, name)
