@@ -1,5 +1,6 @@
 """`list`, `ps` and `history`: many calls, one line each."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
-from whisper_tui.cli.words import age, command_line, outcome
+from whisper_tui.cli.words import age, cannot_work, command_line, outcome
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.text import visible
 from whisper_tui.wire.asking import asking
@@ -37,6 +38,10 @@ def add(verbs: Verbs) -> None:
 
 
 def _list(options: Options) -> int:
+    with asking(home_of(options)) as supervisor:
+        problem = supervisor.ask("status")["problem"]
+    if problem is not None:
+        sys.stderr.write(f"whisper-tui: {cannot_work(problem)}\n")
     return _show(options, ("ID", "STATE", "AGE", "SESSION", "COMMAND", "DESCRIPTION"), _listed, kind="list")
 
 

@@ -5,7 +5,7 @@ import time
 
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
-from whisper_tui.cli.words import age
+from whisper_tui.cli.words import age, cannot_work
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
 from whisper_tui.wire.asking import asking
@@ -46,7 +46,7 @@ def _status(options: Options) -> int:
         f"{status['workers']} workers\n"
     )
     if status["problem"] is not None:
-        sys.stdout.write(f"It cannot work as it should: {visible(status['problem'])}\n")
+        sys.stdout.write(f"{cannot_work(status['problem'])}\n")
     if status["paused_since"] is not None:
         since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
         sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume lets it go on\n")

@@ -39,3 +39,8 @@ def outcome(row: dict[str, Any]) -> str:
             return str(row["signal_name"])
         case kind:
             return str(kind).replace("_", " ")
+
+
+def cannot_work(problem: str) -> str:
+    """What a supervisor says that keeps it from working, and what to do, as a sentence."""
+    return f"The supervisor cannot work as it should: {visible(problem)}"

@@ -72,6 +72,8 @@ class Cast:
         self.events: list[Event] = []
         self.broken: WhisperError | None = None
         """Why the stage cannot be used. None: it can."""
+        self.problem: str | None = None
+        """What the supervisor says that it cannot do, and what to do about it."""
         self.written: dict[str, Written] = {}
         """What each run has written, by its call."""
         self.spans: dict[str, list[OutputSpan]] = {}

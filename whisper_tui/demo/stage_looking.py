@@ -87,6 +87,7 @@ class StageLooking(Cast):
             home="stage",
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
+            problem=self.problem,
         )
 
 

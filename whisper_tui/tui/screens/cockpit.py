@@ -50,6 +50,7 @@ from whisper_tui.tui.widgets.filter_bar import FilterBar
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.search_bar import SearchBar
 from whisper_tui.tui.widgets.status_bar import StatusBar
+from whisper_tui.tui.widgets.trouble_bar import TroubleBar
 from whisper_tui.tui.words import called, in_passing
 
 CALL_SHARE = 0.42
@@ -113,8 +114,7 @@ class CockpitScreen(KeyedScreen):
 
     def compose(self) -> ComposeResult:
         """Status, list, call, output, keys."""
-        yield StatusBar(id="status")
-        yield Banner(id="banner")
+        yield from (StatusBar(id="status"), Banner(id="banner"), TroubleBar(lambda: self.supervision))
         yield DecisionBar(id="decisions")
         with Horizontal(id="cockpit"):
             with Vertical(id="left"):

@@ -1,0 +1,49 @@
+"""What keeps the supervisor from working is a line over everything, for as long as it lasts."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from tests.tui.cockpit import cockpit
+from tests.tui.live import HUMAN, live
+from tests.tui.test_typing_in import asking
+from whisper_tui.model.errors import JournalFailed, Unavailable
+from whisper_tui.tui.widgets.trouble_bar import TroubleBar
+
+WORDS = "The disk is full. Make room"
+
+
+async def test_the_line_comes_while_there_is_trouble_and_goes_with_it() -> None:
+    play = asking()
+    async with cockpit(play) as seat:
+        await seat.sees("Name of this release")
+        assert not seat.screen.query_one(TroubleBar).display
+        play.stage.problem = f"{WORDS}\x1b[2J"
+        await seat.sees(f"✘ The supervisor cannot work as it should: {WORDS}")
+        assert "\x1b" not in seat.text()
+        play.stage.problem = "Another one"
+        await seat.sees("cannot work as it should: Another one")
+        play.stage.problem = None
+        await seat.until(lambda: "cannot work" not in seat.text())
+
+
+async def test_a_lost_connection_is_told_by_its_own_line_alone() -> None:
+    play = asking()
+    play.stage.problem = WORDS
+    async with cockpit(play) as seat:
+        await seat.sees(WORDS)
+        play.stage.broken = Unavailable("the supervisor is gone")
+        await seat.until(lambda: not seat.screen.query_one(TroubleBar).display)
+
+
+async def test_a_real_journal_that_takes_nothing_is_seen_at_once(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        with closing(sqlite3.connect(tmp_path / "state" / "journal.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with suppress(JournalFailed):
+                await seat.supervisor.pause(HUMAN)
+            await seat.sees("cannot work as it should", "locked")
+            other.execute("ROLLBACK")
+        await seat.supervisor.pause(HUMAN)
+        await seat.supervisor.resume(HUMAN)
+        await seat.until(lambda: not seat.screen.query_one(TroubleBar).display)
