@@ -1,5 +1,7 @@
 """One agent cannot fill the memory, nor the list, for all others."""
 
+import random
+
 import pytest
 
 from tests.model.build import a_call, a_shell
@@ -46,6 +48,26 @@ async def test_calls_that_wait_take_no_more_memory_than_there_is_for_them(bench,
     await bench.submit(session, "echo")
     await bench.deny(first, "no")
     await bench.submit(session, "echo", "x" * 3000)
+
+
+async def test_what_calls_take_together_is_the_sum_of_what_each_takes(bench):
+    chance = random.Random(7)
+    held = capacity.Capacity(bench.supervisor._ledger)
+    sessions_ = [await bench.session() for _ in range(3)]
+    waiting: list[str] = []
+    for number in range(60):
+        if waiting and chance.random() < 0.4:
+            await bench.deny(waiting.pop(chance.randrange(len(waiting))), "no")
+        else:
+            call_id = await bench.submit(chance.choice(sessions_), "echo", "x" * chance.randrange(300), str(number))
+            call = (await bench.supervisor.record(call_id)).call
+            held.take(call, held.check(call))
+            waiting.append(call_id)
+        weights = [weight((await bench.supervisor.record(call_id)).call) for call_id in waiting]
+        assert held.taken == sum(weights)
+    for call_id in waiting:
+        await bench.deny(call_id, "no")
+    assert held.taken == 0
 
 
 async def test_no_more_sessions_are_opened_than_anybody_has_agents(bench, monkeypatch):

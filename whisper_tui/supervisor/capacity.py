@@ -28,7 +28,14 @@ class Capacity:
         self._taken: dict[str, tuple[str, int]] = {}
         """Session and weight of each call."""
         self._of_session: Counter[str] = Counter()
+        self._of_all = 0
+        """Their sum, which is asked for at each call."""
         ledger.listen(self._notice)
+
+    @property
+    def taken(self) -> int:
+        """The bytes of memory, about, that all of them take."""
+        return self._of_all
 
     def check(self, call: ToolCall) -> int:
         """The bytes of memory that a call takes, about. Raises `Refused` where there is no room for them."""
@@ -46,7 +53,7 @@ class Capacity:
                 f"{LARGEST_OF_A_SESSION:,} bytes of memory",
                 hint=_HINT,
             )
-        if self._of_session.total() + size > LARGEST:
+        if self.taken + size > LARGEST:
             raise Refused(f"the calls that wait or run would take more than {LARGEST:,} bytes of memory", hint=_HINT)
         return size
 
@@ -55,10 +62,12 @@ class Capacity:
         if call.id in self._board.open_in.get(call.session_id, ()):
             self._taken[call.id] = call.session_id, size
             self._of_session[call.session_id] += size
+            self._of_all += size
 
     def _notice(self, event: Event) -> None:
         if isinstance(event, Finished) and (taken := self._taken.pop(event.call_id, None)) is not None:
             session_id, size = taken
             self._of_session[session_id] -= size
+            self._of_all -= size
             if not self._of_session[session_id]:
                 del self._of_session[session_id]
