@@ -16,6 +16,7 @@ from whisper_tui.model.event import Decided, Finished
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
+from whisper_tui.tui.history.past_list import PastList
 from whisper_tui.tui.screens.history import HistoryScreen
 
 ROOT = "/home/me/garden"
@@ -116,3 +117,8 @@ async def history(seat: Cockpit) -> AsyncIterator[HistoryScreen]:
     await seat.until(lambda: screen.record is not None or screen._past.ended)
     await seat.pilot.pause()
     yield screen
+
+
+def ids(screen: HistoryScreen) -> list[str]:
+    """The calls that the history lists, from the top."""
+    return [past.id for past in screen.query_one(PastList)._found]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.tui.cockpit import cockpit
 from tests.tui.live import live
-from tests.tui.test_history import history
+from tests.tui.past import history
 from tests.tui.test_typing_in import asking
 from whisper_tui.export.asciicast import asciicast
 from whisper_tui.model.ending import Exited
