@@ -51,3 +51,23 @@ async def test_rows_of_the_history_name_the_session_however_old_it_is(bench: Ben
     rows = Rows(bench.supervisor, Picture(bench.supervisor))
     for found in (await rows.rows("history"), await rows.rows("show", call_id=call)):
         assert [(row["id"], row["session"]) for row in found] == [(call, "long ago")]
+
+
+async def test_the_history_of_a_session_is_found_by_its_name_however_old_it_is(bench: Bench) -> None:
+    first, again = await bench.session("long ago"), await bench.session("long ago")
+    newer = await bench.session("newer")
+    wanted = [await bench.submit(session_id, "echo", session_id) for session_id in (first, again, first)]
+    for call in (*wanted, await bench.submit(newer, "true")):
+        await bench.deny(call, "no")
+    await bench.restart()
+    assert {first, again}.isdisjoint(bench.supervisor.board.sessions)
+    rows = Rows(bench.supervisor, Picture(bench.supervisor))
+    for asked, ids in (
+        ({"session": "long ago"}, wanted[::-1]),
+        ({"session": "long ago", "limit": 2}, wanted[:0:-1]),
+        ({"session": "long ago", "text": first}, [wanted[2], wanted[0]]),
+        ({"session": again}, [wanted[1]]),
+        ({"session": "long"}, []),
+        ({"session": ""}, []),
+    ):
+        assert [row["id"] for row in await rows.rows("history", **asked)] == ids, asked

@@ -44,8 +44,13 @@ class StageLooking(Cast):
         """Calls that match, newest first."""
         self.check()
         newest_first = (self.board.calls[call_id] for call_id in reversed(self.board.calls))
-        found = (record for record in newest_first if _matches(record, query))
+        found = (record for record in newest_first if self._called(record, query.session) and _matches(record, query))
         return tuple(record for _, record in zip(range(query.limit), found, strict=False))
+
+    def _called(self, record: CallRecord, session: str | None) -> bool:
+        """Whether a call is of a session with that name or id. None: any."""
+        session_id = record.call.session_id
+        return session in {None, session_id, self.board.sessions[session_id].name}
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
         """The remembered approvals that hold."""

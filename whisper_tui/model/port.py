@@ -36,6 +36,8 @@ class HistoryQuery(Value):
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
     """Only calls with a greater id than this: how far a search for words goes back at once."""
     session_id: str | None = None
+    session: str | None = None
+    """Only calls of the sessions with this name, which several may share, or this id."""
     text: str = ""
     """Only calls whose command, description or tool holds this text. Empty: any."""
     open_only: bool = False

@@ -145,7 +145,7 @@ class Journal:
         return {f"s{number}" for number in range(first, self.last_session + 1)}
 
     def find(self, query: HistoryQuery) -> list[str]:
-        """Ids of the calls that match, newest first. With words it may take long: see `find_beside`."""
+        """Ids of the calls that match, newest first. With words or a name it may take long: see `find_beside`."""
         sql, values = statement(query)
         return [str(row[0]) for row in self._rows(sql, *values)]
 

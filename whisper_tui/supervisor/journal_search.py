@@ -1,4 +1,4 @@
-"""Finding calls in the journal; looking for words reads very many rows, so it is done beside the event loop."""
+"""Finding calls in the journal; looking for words or names reads very many rows: it is done beside the event loop."""
 
 import asyncio
 import sqlite3
@@ -8,10 +8,18 @@ from pathlib import Path
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.supervisor.journal_file import not_read
 
+_SESSIONS_CALLED = """session_id IN (
+    SELECT ?1 UNION ALL SELECT session_id FROM events
+    WHERE session_id IS NOT NULL AND json_extract(body, '$.session.name') = ?1
+)"""
+
 
 def statement(query: HistoryQuery) -> tuple[str, tuple[object, ...]]:
     """What to ask the file for the ids of the calls that match, newest first."""
     conditions, values = ["1"], list[object]()
+    if query.session is not None:
+        conditions.append(_SESSIONS_CALLED)
+        values.append(query.session)
     for condition, value in (
         ("id < ?", query.before and int(query.before)),
         ("id > ?", query.after and int(query.after)),

@@ -87,7 +87,8 @@ class Looking:
     async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
         """Calls that match, newest first."""
         journal = self._ledger.journal
-        found = await journal.find_beside(query) if query.text else journal.find(query)
+        takes_long = query.text or query.session is not None
+        found = await journal.find_beside(query) if takes_long else journal.find(query)
         records: list[CallRecord] = []
         for number, call_id in enumerate(found, start=1):
             records.append(self._ledger.call(call_id))

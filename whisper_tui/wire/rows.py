@@ -70,22 +70,13 @@ class Rows:
                     for grant in await self._supervision.grants()
                 ]
             case "history":
-                records = await self._history(board, limit, session, text)
+                records = await self._supervision.history(HistoryQuery(limit=limit, session=session, text=text))
                 return [call_row(shown(record), await self._session(record)) for record in records]
 
     async def _session(self, record: CallRecord) -> Session:
         """The session of any call, of whatever age."""
         session_id = record.call.session_id
         return self._picture.board.sessions.get(session_id) or await self._supervision.session(session_id)
-
-    async def _history(self, board: Board, limit: int, session: str | None, text: str) -> list[CallRecord]:
-        """A session is named by its id or by its name, which several may share."""
-        named = [known.id for known in board.sessions.values() if session in {known.name, known.id}]
-        wanted = [None] if session is None else sorted({session, *named})
-        found: list[CallRecord] = []
-        for session_id in wanted:
-            found += await self._supervision.history(HistoryQuery(limit=limit, session_id=session_id, text=text))
-        return sorted(found, key=lambda record: int(record.id), reverse=True)[:limit]
 
 
 def _whole(record: CallRecord) -> CallRecord:
