@@ -12,7 +12,6 @@ from mcp.shared.exceptions import MCPError
 
 from whisper_tui import __version__
 from whisper_tui.model.call import ClientInfo
-from whisper_tui.model.command import digest
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import Ended
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
@@ -25,6 +24,7 @@ from whisper_tui.transports.mcp_answers import INSTRUCTIONS, answered, declared,
 from whisper_tui.transports.mcp_calls import Calls, Followed
 from whisper_tui.transports.mcp_lines import serve_lines
 from whisper_tui.transports.mcp_progress import Overview
+from whisper_tui.transports.request_keys import RequestKeys
 
 LONGEST_NAME = 100
 """Characters of what a client says about itself."""
@@ -61,7 +61,7 @@ class McpSession:
         self._calls = Calls(context, self._registry)
         self._unanswered: dict[str, asyncio.Task[Followed]] = {}
         """By request id: the call whose answer it waits for."""
-        self._keys_used: dict[str, int] = {}
+        self._keys = RequestKeys()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard) -> None:
         """Speak until the agent's side ends; `heard` counts its lines."""
@@ -109,7 +109,7 @@ class McpSession:
                 opening = self._calls.of_ticket(checked["ticket"])
                 return await self._answer(ctx, opening, checked.get("wait_s"))
             if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
-                key = self._key(str(ctx.request_id), tool.name, arguments)
+                key = self._keys.of(ctx.request_id, tool.name, arguments)
                 return await self._answer(ctx, self._calls.submit(tool, arguments, key, asker=_asker(ctx)))
             return plain(tool, await self._registry.call(tool.name, arguments), self._room())
         except WhisperError as error:
@@ -187,16 +187,6 @@ class McpSession:
         if client != self._client:
             self._client = client
             await self._supervision.describe_session(self._session.id, client)
-
-    def _key(self, request_id: str, tool: str, arguments: Mapping[str, Any]) -> str:
-        """The same for a request that is sent again after a supervisor's crash, and for no other one.
-
-        A client may use an id again once it is answered; its requests are then told apart by what they ask for and
-        by their number.
-        """
-        key = f"mcp {request_id} {digest(f'{tool} {sorted(arguments.items())!r}')}"
-        self._keys_used[key] = number = self._keys_used.get(key, 0) + 1
-        return key if number == 1 else f"{key} {number}"
 
 
 def _asker(ctx: Context) -> str:
