@@ -125,6 +125,7 @@ def test_a_directory_inside_the_project_is_accepted(root, directory, below):
     [
         ("/etc", "must be relative"),
         ("nowhere", "must be a directory that exists"),
+        ("long" * 2000, "must be a directory that exists"),
         ("file", "must be a directory that exists"),
         ("..", "must stay inside the project"),
         ("../project-outside", "must stay inside the project"),

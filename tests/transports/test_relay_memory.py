@@ -11,7 +11,14 @@ from whisper_tui.transports.relay_memory import Memory, client_name, parsed
 
 @pytest.mark.parametrize(
     ("chosen", "said", "expected"),
-    [("/a", "/tmp", "/a"), (None, "/tmp", "/tmp"), (None, "/no/such", None), (None, "", None), ("b", "", "b")],
+    [
+        ("/a", "/tmp", "/a"),
+        (None, "/tmp", "/tmp"),
+        (None, "/no/such", None),
+        (None, "/x" * 3000, None),
+        (None, "", None),
+        ("b", "", "b"),
+    ],
 )
 def test_the_workspace_is_the_chosen_one_or_the_clients_or_the_current_directory(chosen, said, expected):
     found = workspace(chosen, {"CLAUDE_PROJECT_DIR": said} if said else {})

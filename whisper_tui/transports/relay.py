@@ -49,7 +49,8 @@ Look = Callable[[], socket.socket | None]
 def workspace(chosen: str | None, environ: Mapping[str, str]) -> str:
     """Absolute path of the agent's workspace: as chosen, as the client says, or the current directory."""
     said = environ.get("CLAUDE_PROJECT_DIR", "")
-    return str(Path(chosen or (said if said and Path(said).is_dir() else ".")).absolute())
+    usable = os.path.isdir(said)  # noqa: PTH112  says no, and fails not, where a name is longer than the system takes
+    return str(Path(chosen or (said if usable else ".")).absolute())
 
 
 def run_relay(

@@ -108,7 +108,7 @@ WHAT_IS_BOUNDED = (
     Defence(
         "memory of all calls",
         "whisper_tui/supervisor/capacity.py",
-        "        if self._of_session.total() + size > LARGEST:\n",
+        "        if self.taken + size > LARGEST:\n",
         "        if False:\n",
         (MEMORY + "[LARGEST-the calls that wait or run]",),
     ),

@@ -106,14 +106,14 @@ WHAT_WAS_APPROVED = (
         "whisper_tui/transports/hooks/run_door.py",
         "            if not await asyncio.to_thread(self._descends, socket, session.pid):\n",
         "            if False:\n",
-        ("tests/cli/test_hook.py::test_a_ticket_of_another_session_runs_nothing",),
+        ("tests/cli/test_exec.py::test_a_ticket_of_another_session_runs_nothing",),
     ),
     Defence(
         "the directory of a ticket",
         "whisper_tui/transports/hooks/run_door.py",
         "        if approved != here:\n",
         "        if False:\n",
-        ("tests/cli/test_hook.py::test_a_command_does_not_run_in_another_directory_than_was_approved",),
+        ("tests/cli/test_exec.py::test_a_command_does_not_run_in_another_directory_than_was_approved",),
     ),
     Defence(
         "the end of a run whose agent makes no sense",

@@ -1,0 +1,119 @@
+"""An agent that has a shell of its own, whose hook is ours, and the human beside it."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
+from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.command import Shell as ShellCommand
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny
+from whisper_tui.wire.client import RemoteSupervision
+
+HUMAN = Decider(surface="library", who="tester")
+
+
+class Shell:
+    """An agent with a shell of its own, whose hook is ours."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.calls = 0
+
+    def ask(self, command: str, *options: str, client: str = "claude", **changes: Any) -> "subprocess.Popen[bytes]":
+        """Begin to ask about a command."""
+        self.calls += 1
+        content = {
+            "session_id": "agent-1",
+            "cwd": str(self.instance.workspace),
+            "hook_event_name": "BeforeTool" if client == "gemini" else "PreToolUse",
+            "tool_name": "run_shell_command" if client == "gemini" else "Bash",
+            "tool_input": {"command": command, "description": "As the agent says"},
+            "tool_use_id": f"toolu_{self.calls}",
+            **changes,
+        }
+        return self.hook(json.dumps(content).encode(), client, *options)
+
+    def hook(self, text: bytes, client: str, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(
+            [*PROGRAM, "hook", client, "--home", str(self.instance.root), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.instance.workspace,
+            env={**os.environ, **environment},
+        )
+        assert process.stdin is not None
+        process.stdin.write(text)
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def waiting(self) -> str:
+        """The id of the one call that waits."""
+        return self.instance.until(
+            lambda: next((row["id"] for row in self.instance.rows("list") if row["state"] == "waiting"), None)
+        )
+
+    def approved(self, command: str) -> list[str]:
+        """Ask about a command, have it approved, and return what the agent is given to run."""
+        asking = self.ask(command)
+        self.approve(self.waiting())
+        return rewritten(finished(asking)).split()
+
+    def approve(self, call_id: str, command: str | None = None) -> None:
+        asyncio.run(self._decide(call_id, lambda spec: Approve(edited=command and _with(spec, command))))
+
+    def deny(self, call_id: str, reason: str) -> None:
+        asyncio.run(self._decide(call_id, lambda _: Deny(reason=reason)))
+
+    async def _decide(self, call_id: str, decision: Callable[[CommandSpec], Decision]) -> None:
+        """From this process itself: whatever it starts descends from the agent that it plays, and may not."""
+        door = await RemoteSupervision.connect(self.instance.home)
+        record = await door.record(call_id)
+        await door.decide(call_id, decision(record.spec), HUMAN, record.seen_digest())
+        await door.close()
+
+    def row(self, call_id: str) -> Any:
+        return self.instance.rows("show", call_id)
+
+    def run(self, words: list[str], **how: Any) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            words, check=False, capture_output=True, timeout=ANSWER_S, **{"cwd": self.instance.workspace, **how}
+        )
+
+
+def _with(spec: CommandSpec, text: str) -> CommandSpec:
+    return spec.model_copy(update={"command": ShellCommand(text=text)})
+
+
+def finished(process: "subprocess.Popen[bytes]") -> Any:
+    """The answer of a hook that went well."""
+    out, err = process.communicate(timeout=ANSWER_S)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def rewritten(answer: Any) -> str:
+    """What the agent is given to run instead."""
+    decision = answer["hookSpecificOutput"]
+    assert decision["permissionDecision"] == "allow"
+    return str(decision["updatedInput"]["command"])
+
+
+def reason(answer: Any) -> str:
+    """Why the agent may not run it."""
+    decision = answer["hookSpecificOutput"]
+    assert decision["permissionDecision"] == "deny"
+    return str(decision["permissionDecisionReason"])
+
+
+@pytest.fixture
+def shell(instance: Instance) -> Shell:
+    """An agent on an instance of its own."""
+    return Shell(instance)

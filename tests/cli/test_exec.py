@@ -1,0 +1,172 @@
+"""The agents' own shells: `exec` stands for the command that was approved."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.cli.agent_shell import Shell, finished, rewritten, shell
+from tests.cli.conftest import ANSWER_S, PROGRAM
+from tests.outside import outside_only
+
+__all__ = ["shell"]
+pytestmark = outside_only
+
+
+def test_an_approved_command_runs_where_and_how_the_agent_wanted_it(shell: Shell) -> None:
+    words = shell.approved("pwd; printf 'a\\0\\377b'; echo wrong >&2; exit 7")
+    ran = shell.run(words)
+    assert ran.stdout == f"{shell.instance.workspace}\n".encode() + b"a\0\xffb"
+    assert (ran.stderr, ran.returncode) == (b"wrong\n", 7)
+    row = shell.row("1")
+    assert (row["state"], row["exit_code"], row["client"]) == ("ended", 7, "claude-code")
+
+
+def test_a_ticket_runs_once(shell: Shell) -> None:
+    words = shell.approved("echo ran >> ran")
+    assert shell.run(words).returncode == 0
+    again = shell.run(words)
+    assert again.returncode == 126 and b"used before" in again.stderr
+    assert (shell.instance.workspace / "ran").read_text() == "ran\n"
+
+
+ANOTHER_AGENT = """
+import subprocess, sys
+asked = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.readline(), capture_output=True, check=True)
+print(asked.stdout.decode().replace(chr(10), " "), flush=True)
+sys.stdin.read()
+"""
+"""Starts its own hook, tells the answer, and stays."""
+
+
+def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
+    workspace, home = shell.instance.workspace, str(shell.instance.root)
+    tool = {"tool_name": "Bash", "tool_input": {"command": "touch ran"}}
+    content = {"session_id": "agent-2", "cwd": str(workspace), **tool}
+    stranger = subprocess.Popen(
+        [sys.executable, "-c", ANOTHER_AGENT, *PROGRAM, "hook", "claude", "--home", home],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=workspace,
+        env={name: value for name, value in os.environ.items() if name != "CLAUDE_PID"},
+    )
+    assert stranger.stdin is not None and stranger.stdout is not None
+    try:
+        stranger.stdin.write(json.dumps(content).encode() + b"\n")
+        stranger.stdin.flush()
+        shell.approve(shell.waiting())
+        ran = shell.run(rewritten(json.loads(stranger.stdout.readline())).split())
+        assert ran.returncode == 126 and b"another session" in ran.stderr
+        assert not (workspace / "ran").exists()
+    finally:
+        stranger.communicate()
+
+
+def test_a_guessed_ticket_runs_nothing(shell: Shell) -> None:
+    words = shell.approved("touch ran")
+    ticket = next(word for word in words if "-" in word and word[0].isdigit())
+    words[words.index(ticket)] = ticket[:-1] + ("0" if ticket[-1] != "0" else "1")
+    assert shell.run(words).returncode == 126
+    assert not (shell.instance.workspace / "ran").exists()
+
+
+def test_a_command_does_not_run_in_another_directory_than_was_approved(shell: Shell, tmp_path: Path) -> None:
+    words = shell.approved("touch ran")
+    ran = shell.run(words, cwd=tmp_path)
+    assert ran.returncode == 126 and b"was approved for" in ran.stderr
+    assert not list(tmp_path.glob("**/ran"))
+
+
+def test_standard_input_reaches_the_command(shell: Shell) -> None:
+    data = bytes(range(256)) * 2000
+    assert shell.run(shell.approved("cat"), input=data).stdout == data
+
+
+def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -> None:
+    data = os.urandom(3_000_000)
+    words = shell.approved("head -c 100 > begun; until test -e go; do sleep 0.1; done; cat > rest; exit 9")
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=shell.instance.workspace)
+    writing = threading.Thread(target=process.communicate, args=(data,), daemon=True)
+    writing.start()
+    shell.instance.until((shell.instance.workspace / "begun").exists)
+    shell.instance.kill_supervisor(signal.SIGKILL)
+    (shell.instance.workspace / "go").touch()
+    writing.join(ANSWER_S)
+    assert process.returncode == 9
+    assert b"".join((shell.instance.workspace / name).read_bytes() for name in ("begun", "rest")) == data
+
+
+def test_the_end_of_the_input_is_told_to_the_next_supervisor_too(shell: Shell) -> None:
+    words = shell.approved("until test -e go; do sleep 0.1; done; cat")
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"all of it")
+    process.stdin.close()
+    shell.instance.until(lambda: shell.row("1")["state"] == "running")
+    shell.instance.kill_supervisor(signal.SIGKILL)
+    (shell.instance.workspace / "go").touch()
+    assert process.stdout.read() == b"all of it"
+    assert process.wait(ANSWER_S) == 0
+
+
+def test_without_standard_input_the_command_has_none(shell: Shell) -> None:
+    words = shell.approved("test -p /dev/stdin && echo a pipe || echo none")
+    assert shell.run(words, stdin=subprocess.DEVNULL).stdout == b"none\n"
+
+
+def test_a_megabyte_on_both_streams_comes_whole(shell: Shell) -> None:
+    ran = shell.run(shell.approved("head -c 1000000 /dev/zero; head -c 1000001 /dev/zero >&2"))
+    assert (len(ran.stdout), len(ran.stderr)) == (1_000_000, 1_000_001)
+
+
+def test_it_dies_of_the_signal_that_the_command_died_of(shell: Shell) -> None:
+    assert shell.run(shell.approved("kill -KILL $$")).returncode == -signal.SIGKILL
+
+
+def test_for_opencode_it_ends_with_the_code_of_the_signal_because_that_hangs_on_signals(shell: Shell) -> None:
+    asking = shell.ask("kill -KILL $$", client="opencode", tool_name="bash")
+    shell.approve(shell.waiting())
+    assert shell.run(finished(asking)["command"].split()).returncode == 137
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_to_it_is_a_signal_to_the_command(shell: Shell, number: int) -> None:
+    name = signal.Signals(number).name.removeprefix("SIG")
+    words = shell.approved(f"trap 'echo caught; exit 5' {name}; echo ready; while :; do sleep 0.1; done")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=ANSWER_S)
+    assert (out, process.returncode) == (b"caught\n", 5)
+
+
+def test_when_the_agent_kills_it_the_command_is_ended_too(shell: Shell) -> None:
+    words = shell.approved("echo ready; exec sleep 1000")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.kill()
+    process.communicate()
+    row = shell.instance.until(lambda: (row := shell.row("1"))["state"] == "ended" and row)
+    assert row["signal"] in {signal.SIGTERM, signal.SIGKILL}
+
+
+def test_what_a_command_leaves_behind_does_not_hold_it_back(shell: Shell) -> None:
+    ran = shell.run(shell.approved("sleep 1000 & echo $!"))
+    assert ran.returncode == 0
+    assert int(ran.stdout) in [process["pid"] for process in shell.row("1")["background"]]
+
+
+def test_it_goes_on_over_the_death_of_the_supervisor_and_loses_no_byte(shell: Shell) -> None:
+    words = shell.approved("echo before; until test -e go; do sleep 0.1; done; seq 1 20000; exit 9")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    assert process.stdout is not None and process.stdout.readline() == b"before\n"
+    shell.instance.kill_supervisor(signal.SIGKILL)
+    (shell.instance.workspace / "go").touch()
+    out, _ = process.communicate(timeout=ANSWER_S)
+    assert out == b"".join(b"%d\n" % number for number in range(1, 20001))
+    assert process.returncode == 9
