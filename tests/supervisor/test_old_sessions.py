@@ -7,6 +7,7 @@ import pytest
 
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.board import Board
+from whisper_tui.model.errors import Refused
 from whisper_tui.wire.picture import Picture
 from whisper_tui.wire.rows import Rows
 
@@ -71,3 +72,25 @@ async def test_the_history_of_a_session_is_found_by_its_name_however_old_it_is(b
         ({"session": ""}, []),
     ):
         assert [row["id"] for row in await rows.rows("history", **asked)] == ids, asked
+
+
+async def test_a_session_that_the_board_has_forgotten_is_known_to_be_closed_and_can_come_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_tui.model.idle_sessions.IDLE_KEPT", 1)
+    board = Board()
+    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+        old, other = await bench.session("long ago", pid=11), await bench.session("other")
+        for session_id in (old, other):
+            await bench.supervisor.close_session(session_id, "done")
+        while other not in board.sessions or old in board.sessions:
+            board.apply_all(await anext(batches))
+        assert set(bench.supervisor.board.sessions) == {other}
+        with pytest.raises(Refused, match="session s1 is closed: done"):
+            await bench.submit(old, "true")
+        await bench.session("long ago", resume=old, pid=12)
+        board.apply_all(await anext(batches))
+        call = await bench.submit(old, "true")
+        board.apply_all(await anext(batches))
+    assert (board.sessions[old].pid, board.sessions[old].closed_at) == (12, None)
+    assert board.calls[call].call.session_id == old

@@ -4,24 +4,17 @@ from collections import deque
 from collections.abc import Iterable
 from typing import assert_never
 
+from whisper_tui.model.advance import advance
 from whisper_tui.model.call import Session, ToolCall
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
-    AgentGaveUp,
-    AgentReturned,
     AttemptRefused,
-    BackgroundSeen,
-    CallEvent,
-    Claimed,
-    Decided,
     Event,
-    Finished,
     Granted,
     GrantEvent,
     GrantRevoked,
     GrantUsed,
-    Judged,
     Paused,
     Resumed,
     SessionClosed,
@@ -30,14 +23,11 @@ from whisper_tui.model.event import (
     SessionOpened,
     SessionResumed,
     SessionSaid,
-    Settled,
-    SignalSent,
-    Spawned,
-    Started,
     Submitted,
 )
+from whisper_tui.model.idle_sessions import IdleSessions
 from whisper_tui.model.records import Records
-from whisper_tui.model.state import CallRecord, CallState, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.model.weight import weight
 
 ENDED_KEPT = 1000
@@ -84,6 +74,7 @@ class Board:
         """Ids of the ended calls of which something is still alive."""
         self.settled: deque[str] = deque()
         """Ids of the calls that are over, oldest first."""
+        self._idle = IdleSessions()
         self._weights: deque[int] = deque()
         """Of the same calls."""
         self._weight = 0
@@ -126,6 +117,7 @@ class Board:
         match event:
             case SessionOpened(session=session):
                 self.sessions[session.id] = session
+                self._idle.opened(session.id)
                 return
             case SessionSaid():
                 self.said.setdefault(event.session_id, deque(maxlen=SAID_KEPT)).append(event)
@@ -142,6 +134,19 @@ class Board:
         if known is None:
             raise BrokenHistory(f"no session {event.session_id} on the board")
         self.sessions[known.id] = known.model_copy(update=change)
+        if isinstance(event, SessionClosed):
+            self._idle.closed(known.id)
+            self._forget_idle_sessions()
+        else:
+            self._idle.opened(known.id)
+
+    def _forget_idle_sessions(self) -> None:
+        """With what was said and approved in them."""
+        for session_id in self._idle.take_surplus():
+            self.sessions.pop(session_id, None)
+            self.said.pop(session_id, None)
+            for grant_id in [grant.id for grant in self.grants.values() if grant.session_id == session_id]:
+                del self.grants[grant_id]
 
     def _apply_to_grant(self, event: GrantEvent) -> None:
         if isinstance(event, Granted):
@@ -167,6 +172,7 @@ class Board:
             self._settle(record)
 
     def _meet(self, call: ToolCall) -> None:
+        self._idle.call_came(call.session_id)
         self.open_in.setdefault(call.session_id, {})[call.id] = None
         if call.ticket is not None:
             self.ticketed[call.id] = None
@@ -184,9 +190,13 @@ class Board:
         self._weight += self._weights[-1]
         while len(self.settled) > ENDED_KEPT or (self._weight > ENDED_LARGEST and len(self.settled) > 1):
             self._weight -= self._weights.popleft()
-            for known in (self.calls, self.ticketed, self.twinned):
-                known.pop(self.settled[0], None)
-            self.settled.popleft()
+            self._forget(self.settled.popleft())
+        self._forget_idle_sessions()
+
+    def _forget(self, call_id: str) -> None:
+        self._idle.call_went(self.calls.pop(call_id).call.session_id)
+        self.ticketed.pop(call_id, None)
+        self.twinned.pop(call_id, None)
 
     def _shelf(self, record: CallRecord) -> dict[str, None] | None:
         match record.state:
@@ -206,89 +216,3 @@ class Board:
                 return None
             case _ as never:
                 assert_never(never)
-
-
-def advance(record: CallRecord, event: CallEvent) -> CallRecord:
-    """The record after one more event about its call."""
-    match event:
-        case Submitted():
-            return record
-        case Judged():
-            return _judged(record, event)
-        case Decided():
-            change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at}
-            return _with(record, _decided(record, event), **change)
-        case Claimed():
-            return _with(record, Queued(since=event.at), claim=event.claim)
-        case Started():
-            return _with(record, Starting(attempt=event.attempt, since=event.at), limits=event.limits)
-        case Spawned():
-            return _with(record, Running(attempt=event.attempt, process=event.process))
-        case BackgroundSeen():
-            return _with(record, record.state, background=event.processes)
-        case SignalSent() | AgentGaveUp() | AgentReturned():
-            return _with(record, record.state, **_note(record, event))
-        case Finished():
-            return _with(record, _ended(record, event))
-        case Settled():
-            return _settle(record)
-        case _:
-            assert_never(event)
-
-
-def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
-    return record.model_copy(update={"state": state, **change})
-
-
-def _note(record: CallRecord, event: SignalSent | AgentGaveUp | AgentReturned) -> dict[str, object]:
-    """What is noted beside a call, which stays where it is."""
-    match event:
-        case SignalSent():
-            return {"signals": (*record.signals, event.number)}
-        case AgentGaveUp():
-            return {"agent_gave_up": event.why, "stopping": event.stopping}
-        case AgentReturned():
-            return {"agent_gave_up": None}
-
-
-def _decided(record: CallRecord, event: Decided) -> CallState:
-    """An approved call waits for a worker, or first for its agent to show the ticket."""
-    if event.decision.kind != "approve":
-        return record.state
-    if record.call.ticket is not None and record.claim is None:
-        return Held(since=event.at)
-    return Queued(since=event.at)
-
-
-def _judged(record: CallRecord, event: Judged) -> CallRecord:
-    """Only *ask* moves a call: an allowed or refused one waits for the decision that says so."""
-    change: dict[str, object] = {"verdict": event.verdict, "resolved": event.resolved}
-    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued):
-        return _with(record, record.state, **change)
-    if isinstance(record.state, Unjudged):
-        return _with(record, Waiting(since=event.at), **change)
-    back = Waiting(
-        since=event.at,
-        returned_because=event.verdict.reason,
-        edited_before=record.spec if record.edited else None,
-    )
-    return _with(record, back, decision=None, decided_by=None, decided_at=None, **change)
-
-
-def _ended(record: CallRecord, event: Finished) -> Ended:
-    return Ended(
-        at=event.at,
-        ending=event.ending,
-        attempt=record.attempt,
-        process=record.process,
-        output=event.output,
-        usage=event.usage,
-        settled=record.attempt is None,
-    )
-
-
-def _settle(record: CallRecord) -> CallRecord:
-    gone = tuple(process.model_copy(update={"alive": False}) for process in record.background)
-    if not isinstance(record.state, Ended):
-        raise BrokenHistory(f"call {record.id} was settled before it ended")
-    return _with(record, record.state.model_copy(update={"settled": True}), background=gone)

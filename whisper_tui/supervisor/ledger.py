@@ -5,12 +5,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 
-from whisper_tui.model.board import REFUSED_KEPT, Board, advance
+from whisper_tui.model.advance import advance
+from whisper_tui.model.board import REFUSED_KEPT, Board
 from whisper_tui.model.call import Session
 from whisper_tui.model.errors import JournalFailed, UnknownCall
 from whisper_tui.model.event import (
     CallEvent,
     Event,
+    Granted,
+    GrantRevoked,
+    GrantUsed,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
@@ -25,8 +29,8 @@ from whisper_tui.supervisor.trouble import Trouble
 BATCH = 1000
 """Events handed to a watcher at once."""
 
-SESSION_FACTS = (SessionOpened, SessionDescribed, SessionResumed, SessionClosed)
-"""What makes a session as it is; what was said in it is told once."""
+SESSION_FACTS = (SessionOpened, SessionDescribed, SessionResumed, SessionClosed, Granted, GrantUsed, GrantRevoked)
+"""What makes a session as it is, with its remembered approvals; what was said in it is told once."""
 
 SESSIONS_SHOWN = 100
 """How many of the newest sessions a board knows even when they have no calls."""

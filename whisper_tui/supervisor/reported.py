@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from whisper_tui.model.board import advance
+from whisper_tui.model.advance import advance
 from whisper_tui.model.event import BackgroundSeen, Finished, Settled, Spawned
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, Report

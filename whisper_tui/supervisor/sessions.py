@@ -92,6 +92,7 @@ class Sessions:
         session = self._ledger.board.sessions.get(session_id)
         if session is not None and session.closed_at is None:
             self._ledger.record(SessionClosed(at=self._clock(), session_id=session_id, why=why))
+            self._starts.pop(session_id, None)
             self.tidy(session_id)
 
     def close_absent(self) -> None:
@@ -101,7 +102,7 @@ class Sessions:
 
     def living(self, session_id: str) -> Session:
         """An open session. Raises `Refused`."""
-        session = self._ledger.board.sessions.get(session_id)
+        session = self._ledger.session(session_id)
         if session is None:
             raise Refused(f"there is no session {session_id}", hint="Open a session first")
         if session.closed_at is not None:
