@@ -1,5 +1,6 @@
 """The table of defences is about the code as it is."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -22,3 +23,8 @@ def test_each_defence_stands_where_the_table_says_and_its_tests_are_there(defenc
 
 def test_every_defence_has_a_name_of_its_own():
     assert not [name for name, times in Counter(defence.name for defence in DEFENCES).items() if times > 1]
+
+
+def test_security_says_how_many_there_are():
+    said = re.findall(r"each of (\d+) defences", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert said == [str(len(DEFENCES))]

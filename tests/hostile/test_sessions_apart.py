@@ -10,6 +10,8 @@ from tests.transports.doorway import Doorway
 __all__ = ["bench", "desk", "doorway"]
 
 SECRET = "only-the-first-agent-knows-this"
+PRINTED = "hi\\n"
+"""What every command of these tests prints, as JSON."""
 HINTS = {"wait_s": 0, "timeout_ms": 0, "text": "x", "cmd": "true", "command": "true", "path": "/nowhere", "file": "x"}
 """What is filled in where an argument is no id; times are as short as they can be."""
 
@@ -35,6 +37,9 @@ async def test_no_tool_answers_with_anything_of_another_session(doorway: Doorway
         waits = asyncio.create_task(first.call_tool("execute_command", {"command": "echo", "args": [SECRET]}))
         await desk.waiting("2")
         ticket = (await bench.record("2")).call.ticket or "2"
+        ended = asyncio.create_task(first.call_tool("execute_command", {"command": "true"}))
+        await desk.approve_and_run("3")
+        assert PRINTED in json.dumps((await asyncio.wait_for(ended, 30)).structured_content)
 
         assert SECRET in str((await first.call_tool("TaskList", {})).structured_content)
 
@@ -45,9 +50,9 @@ async def test_no_tool_answers_with_anything_of_another_session(doorway: Doorway
         asks = {"ExecCommand", "execute_command", "execute_command_line", "run_shell_command", "read_file"}
         assert {"TaskList", "TaskStatus", "TaskOutput", "wait"} <= set(tools)
         for name, schema in tools.items():
-            for id_ in () if name in asks else ("1", "2", "s1", ticket):
+            for id_ in () if name in asks else ("1", "2", "3", "s1", ticket):
                 second.call(f"{name} {id_}", name, filled(schema, id_))
                 answer = json.dumps(await second.receive_answer(f"{name} {id_}"))
                 assert SECRET not in answer, name
-                assert "hi\\n" not in answer, name
+                assert PRINTED not in answer, name
         waits.cancel()
