@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.model.build import left_behind
 from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
 from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
@@ -127,6 +128,23 @@ def test_an_ended_call_shows_its_ending_and_what_it_left_behind() -> None:
     assert "Ending      Ended with exit code 0" in text
     assert "Left behind ● alive  pid 4113  /bin/sh ./serve.sh" in text
     assert "memory 3.7 MB" in text
+
+
+def test_of_what_was_left_behind_all_that_is_alive_is_listed_and_the_last_that_have_ended() -> None:
+    play = workday()
+    behind = tuple(left_behind(pid, alive=pid in {1, 9}) for pid in range(1, 10))
+    record = play.stage.board.calls["4"].model_copy(update={"background": behind})
+    rows = [row for row in text_of(describe(record, None, 0)).splitlines() if "alive " in row or "ended " in row]
+    assert [row.split()[-4:-2] for row in rows[:5]] == [["pid", str(pid)] for pid in (1, 9, 8, 7, 6)]
+    assert rows[5].split() == ["○", "ended", "4", "more"]
+
+
+def test_a_row_never_begins_with_the_blank_between_two_words() -> None:
+    text = "one two; three four five six seven"
+    for width in range(5, len(text)):
+        rows = wrap(Paragraph((Span(text),)), width)
+        assert "".join(span.text for row in rows for span in row) == text
+        assert not any(row[0].text.startswith(" ") for row in rows)
 
 
 def test_signals_and_an_agent_that_gave_up_are_shown() -> None:

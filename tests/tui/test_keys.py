@@ -287,13 +287,19 @@ async def test_what_ignores_term_is_killed_after_its_grace(monkeypatch: pytest.M
         await seat.until(lambda: seat.record("1").signals == (15, 9))
 
 
-async def test_the_footer_shows_what_means_something_for_the_selected_call() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.sees("a Approve", "d Deny")
+async def test_buttons_and_footer_show_what_means_something_for_the_selected_call() -> None:
+    async with cockpit(workday(), size=(80, 24)) as seat:
+        await seat.sees("a Approve", "d Deny", "Space Mark", "n Next waiting", "Ctrl+P More")
         assert "k Kill" not in seat.text()
         await seat.select(CRAWL)
-        await seat.sees("k Kill", "x Signal")
-        await seat.until(lambda: "Approve" not in seat.text().splitlines()[-1])
+        await seat.sees("k Kill", "x Signal", "n Next waiting")
+        await seat.until(lambda: "Approve" not in seat.text() and "Space Mark" not in seat.text())
+
+
+async def test_the_last_key_of_the_footer_opens_the_palette() -> None:
+    async with cockpit(workday(), size=(80, 24)) as seat:
+        await seat.click("Footer .-command-palette")
+        await seat.sees("Approve  (a)")
 
 
 async def test_the_palette_offers_the_same_commands() -> None:

@@ -10,7 +10,7 @@ from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
 from whisper_tui.model.decision import Decider, Deny
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Verdict
-from whisper_tui.tui.refusals import Refusal, Refusals
+from whisper_tui.tui.refusals import Refusal, Refusals, suggested_words
 
 
 def ask(play: Play, command: Command, session_id: str = "s1", *meanings: Meaning) -> str:
@@ -34,6 +34,9 @@ async def never(seat: Cockpit, call_id: str, words: str, reason: str = "") -> No
         (Shell(text="npm publish"), (), True),
         (Shell(text="npm   publish --dry-run"), (), True),
         (Shell(text="npm publisher"), (), False),
+        (Shell(text="npm 'publish' --tag \"it's\""), (), True),
+        (Shell(text="npm 'publish again'"), (), False),
+        (Shell(text="npm publish it's"), (), True),
         (Shell(text="cd x && npm publish"), (), False),
         (Shell(text="cd x && npm publish"), (Meaning(words=("cd", "x")), Meaning(words=("npm", "publish"))), True),
         (Shell(text="$X"), (Meaning(words=(None, "publish")),), False),
@@ -48,6 +51,15 @@ def test_what_begins_so_is_refused(command: Command, meanings: tuple[Meaning, ..
     assert (refusals.about(record, session) is not None) is refused
     later = Session(**{**dict(session), "opened_at": session.opened_at + 1})
     assert refusals.about(record, later) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "suggested"),
+    [("echo 'rate = 20' > tax.conf", ("echo", "rate = 20")), ("echo it's here", ("echo", "it's")), ("", ())],
+)
+def test_a_beginning_is_suggested_with_quoted_words_whole(text: str, suggested: tuple[str, ...]) -> None:
+    play = Play.begin()
+    assert suggested_words(play.stage.board.calls[ask(play, Shell(text=text))]) == suggested
 
 
 async def test_capital_n_denies_this_call_those_that_wait_and_those_that_come() -> None:

@@ -187,7 +187,7 @@ async def test_e_says_where_the_rules_are_when_there_is_no_terminal_to_edit_in(t
 
 async def test_without_rules_the_approvals_are_there():
     async with rules(a_day(), None) as seat:
-        await seat.sees("the rules cannot be read from here", "2 approvals, 0 rules", "make test")
+        await seat.sees("rules cannot be read here", "2 approvals, 0 rules", "make test")
 
 
 async def test_escape_and_l_go_back_and_the_help_is_that_of_the_screen():

@@ -178,6 +178,13 @@ async def test_keys_are_answered_while_much_is_searched() -> None:
         await seat.until(lambda: "searched" not in seat.text())
 
 
+async def test_a_stream_without_output_is_not_searched_for_ever() -> None:
+    async with cockpit(running(b"straw\n")) as seat:
+        await found(seat, "needle")
+        await seat.until(lambda: seat.text().count("0 “needle”") == 2)
+        assert "searched" not in next(line for line in seat.text().splitlines() if "stderr" in line)
+
+
 async def test_an_exclamation_mark_goes_to_the_first_error_and_on() -> None:
     out = b"fine\n" * 300
     err = b"note\n" * 300 + b"TypeError: x\n" + b"note\n" * 300 + b"fatal: y\n"

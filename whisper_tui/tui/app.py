@@ -17,6 +17,7 @@ from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.port import Supervision
 from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.commands import COMMANDS, Command, available
+from whisper_tui.tui.commands.keys import written
 from whisper_tui.tui.follow import Reconnect
 from whisper_tui.tui.grace import NO_GRACE, Grace
 from whisper_tui.tui.handing_over import HandingOver, TakeOver
@@ -28,6 +29,7 @@ from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.screens.command_screen import CommandScreen
 from whisper_tui.tui.screens.themes import ThemeScreen
 from whisper_tui.tui.themes import PLACES, counterpart, load_themes
+from whisper_tui.tui.widgets.button_bar import EVERYTHING
 from whisper_tui.tui.widgets.terminal_pane import TerminalPane
 
 DEFAULT_THEME = "whisper-dark"
@@ -79,7 +81,10 @@ class CockpitApp(App[None]):
     TITLE = "whisper_tui"
     CSS_PATH = _STYLES  # type: ignore[assignment]
     COMMANDS: ClassVar = {CockpitCommands}
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+p", "command_palette", "More", show=False, priority=True, tooltip=EVERYTHING),
+    ]
 
     def __init__(
         self,
@@ -150,6 +155,10 @@ class CockpitApp(App[None]):
     @on(ConnectionLost)
     def _connection_lost(self, message: ConnectionLost) -> None:
         self._handing_over.lost(message.error)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """A key in the footer, written as it is everywhere else; the first of several."""
+        return written(binding.key.split(",")[0])
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """None of Textual's: everything is in the table of commands."""

@@ -1,5 +1,6 @@
 """A call in full, as paragraphs: what is asked, what will run or ran, and how it stands."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from whisper_tui.model.call import Session
@@ -27,6 +28,9 @@ from whisper_tui.tui.words import (
     size,
     went_well,
 )
+
+ENDED_SHOWN = 3
+"""Processes of a call that were left behind and have ended since."""
 
 
 def describe(
@@ -148,10 +152,7 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
         found.append(labelled("Process", (Span(words),)))
     if isinstance(record.state, Ended):
         found += _how_it_ended(record, record.state)
-    for number, process in enumerate(record.background):
-        mark = Span("● alive  ", "behind") if process.alive else Span("○ ended  ", "muted")
-        line = (mark, Span(f"pid {process.identity.pid}  ", "muted"), *said(process.command, "command"))
-        found.append(labelled("Left behind" if number == 0 else "", line))
+    found += _left_behind(record)
     if record.signals:
         found.append(labelled("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
     if record.agent_gave_up is not None:
@@ -159,6 +160,18 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
         gone = (Span("no longer waits: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
         found.append(labelled("Agent", gone))
     return tuple(found)
+
+
+def _left_behind(record: CallRecord) -> Iterator[Paragraph]:
+    """Every process that is alive, and the last of those that have ended."""
+    ended = [process for process in record.background if not process.alive]
+    shown = [*(process for process in record.background if process.alive), *reversed(ended[-ENDED_SHOWN:])]
+    for number, process in enumerate(shown):
+        mark = Span("● alive  ", "behind") if process.alive else Span("○ ended  ", "muted")
+        line = (mark, Span(f"pid {process.identity.pid}  ", "muted"), *said(process.command, "command"))
+        yield labelled("Left behind" if number == 0 else "", line)
+    if len(ended) > ENDED_SHOWN:
+        yield labelled("", (Span(f"○ ended  {len(ended) - ENDED_SHOWN:,} more", "muted"),))
 
 
 def _decision(record: CallRecord) -> tuple[Paragraph, ...]:

@@ -1,5 +1,6 @@
 """What a person never wants in a session: beginnings of commands that this cockpit denies as long as it is open."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -9,6 +10,8 @@ from whisper_tui.model.command import Argv, Function
 from whisper_tui.model.state import CallRecord
 
 Words = tuple[str, ...]
+LONGEST = 4000
+"""Characters of a line of bash that are looked at for a beginning."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,20 @@ def beginnings(record: CallRecord) -> Iterator[Words]:
     elif isinstance(command, Function):
         yield (command.tool,)
     else:
-        yield tuple(command.text.split())
+        yield _words(command.text)
     if record.verdict is not None:
         yield from record.verdict.prefixes
     for meaning in record.resolved.commands if record.resolved else ():
         yield tuple(word for word in takewhile(lambda word: word is not None, meaning.words) if word is not None)
+
+
+def _words(text: str) -> Words:
+    """The first words of a text, quoted ones whole where the quotes are closed."""
+    beginning = text[:LONGEST]
+    try:
+        return tuple(shlex.split(beginning))
+    except ValueError:
+        return tuple(beginning.split())
 
 
 def suggested_words(record: CallRecord) -> Words:

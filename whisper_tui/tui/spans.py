@@ -104,8 +104,8 @@ def _row_ends(text: str, first: int, rest: int, at_words: bool) -> list[int]:
     while start < len(text):
         end = min(len(text), start + width) if plain else _fitting(text, start, width)
         if at_words and end < len(text):
-            blank = text.rfind(" ", start, end + 1)
-            end = min(blank + 1, end) if blank > start else end
+            blank = text.rfind(" ", start, end)
+            end = blank + 1 if blank > start else end
         ends.append(end)
         start, width = end, rest
     return ends

@@ -3,7 +3,7 @@
 from whisper_tui.tui.commands.command import Command
 
 COCKPIT: tuple[Command, ...] = (
-    Command("history", "H", "History", "Look for any call ever, and play its output again.", "Cockpit"),
+    Command("history", "H", "History", "Look for any call ever, and play its output again.", "Cockpit", in_footer=True),
     Command("rules", "L", "Rules", "See, test and change what decides without you: rules and approvals.", "Cockpit"),
     Command("export", "E", "Export", "Write the call, its session or everything to a file.", "Cockpit", "call"),
     Command("theme", "t", "Theme", "Change between the dark and the light theme.", "Cockpit"),

@@ -29,10 +29,12 @@ class Command:
     group: Group
     need: Need = "nothing"
     in_footer: bool = False
+    """What has a button of its own needs no place there."""
 
     def binding(self) -> Binding:
         """The key as Textual knows it."""
-        return Binding(self.key, f"command('{self.id}')", self.label, show=self.in_footer, id=f"cockpit.{self.id}")
+        action = f"command('{self.id}')"
+        return Binding(self.key, action, self.label, show=self.in_footer, tooltip=self.help, id=f"cockpit.{self.id}")
 
     @property
     def key_name(self) -> str:

@@ -3,7 +3,7 @@
 from whisper_tui.tui.commands.command import Command
 
 DECIDE: tuple[Command, ...] = (
-    Command("approve", "a", "Approve", "Let the command run as it is shown.", "Decide", "waiting", True),
+    Command("approve", "a", "Approve", "Let the command run as it is shown.", "Decide", "waiting"),
     Command(
         "approve-session",
         "s",
@@ -11,7 +11,6 @@ DECIDE: tuple[Command, ...] = (
         "Let it run, and the same command in the same directory for the rest of this session.",
         "Decide",
         "waiting",
-        True,
     ),
     Command(
         "approve-scope",
@@ -21,10 +20,8 @@ DECIDE: tuple[Command, ...] = (
         "Decide",
         "waiting",
     ),
-    Command(
-        "edit", "e", "Edit", "Change the command, directory or timeout, and approve that.", "Decide", "waiting", True
-    ),
-    Command("deny", "d", "Deny", "Do not let it run; the agent is given your reason.", "Decide", "waiting", True),
+    Command("edit", "e", "Edit", "Change the command, directory or timeout, and approve that.", "Decide", "waiting"),
+    Command("deny", "d", "Deny", "Do not let it run; the agent is given your reason.", "Decide", "waiting"),
     Command(
         "deny-session",
         "D",
@@ -32,7 +29,6 @@ DECIDE: tuple[Command, ...] = (
         "Deny it and every other waiting call of its session.",
         "Decide",
         "waiting",
-        True,
     ),
     Command(
         "deny-class",
@@ -44,7 +40,13 @@ DECIDE: tuple[Command, ...] = (
     ),
     Command("undo", "u", "Take back", "Take back the last approval, if it is not sent or has not started.", "Decide"),
     Command(
-        "mark", "space", "Mark", "Mark the call, to decide about several at once; or unmark it.", "Decide", "waiting"
+        "mark",
+        "space",
+        "Mark",
+        "Mark the call, to decide about several at once; or unmark it.",
+        "Decide",
+        "waiting",
+        True,
     ),
     Command(
         "mark-alike",

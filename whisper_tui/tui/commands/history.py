@@ -11,7 +11,7 @@ HISTORY: tuple[Command, ...] = (
     Command("history-session", "s", "Session", "Only calls of the selected call's session.", "History"),
     Command("history-clear", "c", "All", "Look for all calls again.", "History", in_footer=True),
     Command("history-reload", "n", "Newest", "Look again from the newest call on.", "History"),
-    Command("history-play", "space", "Play", "Play the recorded output in time, or pause.", "History", in_footer=True),
+    Command("history-play", "space", "Play", "Play the recorded output in time, or pause.", "History"),
     Command("history-faster", "plus,equals_sign", "Faster", "Play faster.", "History"),
     Command("history-slower", "minus", "Slower", "Play slower.", "History"),
     Command("history-back", "left_square_bracket", "Back", "Go five seconds back in the output.", "History"),

@@ -56,8 +56,8 @@ PANE_KEYS = [
     "## Mouse",
     "",
     "Click a call to select it, the heading of what waits to group it, a button to do what it says, a key in the footer"
-    " to press it. `⋯` at the end of the buttons lists everything that can be done now. The wheel scrolls what is under"
-    " it; with Shift, sideways.",
+    " to press it. `⋯` at the end of the buttons, like `Ctrl+P More` in the footer, lists everything that can be done"
+    " now. The wheel scrolls what is under it; with Shift, sideways.",
     "",
     "## In dialogs",
     "",

@@ -3,7 +3,7 @@
 from whisper_tui.tui.commands.command import Command
 
 RUN: tuple[Command, ...] = (
-    Command("type", "i", "Type", "Send a line to a command that reads its input.", "Run", "reads", True),
+    Command("type", "i", "Type", "Send a line to a command that reads its input.", "Run", "reads"),
     Command(
         "terminal",
         "T",
@@ -11,7 +11,6 @@ RUN: tuple[Command, ...] = (
         "Let every key go to the command in its terminal; Ctrl+] gives them back.",
         "Run",
         "terminal",
-        True,
     ),
     Command(
         "pause",
@@ -20,12 +19,9 @@ RUN: tuple[Command, ...] = (
         "Pause what runs with everything it started, or let it continue; its timeout goes on.",
         "Run",
         "alive",
-        True,
     ),
-    Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive", True),
-    Command(
-        "kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive", True
-    ),
-    Command("retry", "ctrl+r", "Retry", "Ask again for what has ended, in its session.", "Run", "ended", True),
+    Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive"),
+    Command("kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive"),
+    Command("retry", "ctrl+r", "Retry", "Ask again for what has ended, in its session.", "Run", "ended"),
     Command("background", "b", "Background", "List everything that was left running, of all sessions.", "Run"),
 )

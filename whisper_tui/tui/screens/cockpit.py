@@ -123,7 +123,7 @@ class CockpitScreen(KeyedScreen):
             with Vertical(id="right"):
                 yield CallPanel(id="call")
                 yield OutputArea(self.pens, id="output")
-        yield Footer(show_command_palette=False)
+        yield Footer()
 
     def on_mount(self) -> None:
         """Follow the events, and let ages grow."""

@@ -24,6 +24,9 @@ SIGNS: tuple[tuple[str, Role, str], ...] = (
     ("✔", "good", "It ended with exit code 0."),
     ("✘", "bad", "It ended in any other way."),
     ("▲", "risk", "There is a risk to look at."),
+    ("▲▲", "bad", "There is a grave one: it cannot be taken back, or it leads you astray."),
+    ("✓", "strong", "You have marked it."),
+    ("▸", "muted", "The line goes on: → shows the rest, w breaks it."),
     ("↺", "risk", "It is asked again, because something changed after it was approved."),
 )
 

@@ -112,7 +112,7 @@ class HistoryScreen(CommandScreen):
                 yield LineView(id="past-heading")
                 yield ParagraphsView(id="past-detail")
                 yield ReplayArea(self._cockpit.pens, self._cockpit.clock, id="past-replay")
-        yield Footer(show_command_palette=False)
+        yield Footer()
 
     def on_mount(self) -> None:
         """Look for the newest calls."""

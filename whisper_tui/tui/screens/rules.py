@@ -92,7 +92,7 @@ class RulesScreen(CommandScreen):
         with Horizontal(id="rules-body"):
             yield OptionList(id="remembered")
             yield ParagraphsView(id="rules-words")
-        yield Footer(show_command_palette=False)
+        yield Footer()
 
     async def on_mount(self) -> None:
         """Read everything, then count what rules decided."""
@@ -149,12 +149,12 @@ class RulesScreen(CommandScreen):
             Span("  rules and memory ", "running"),
             Span(f" {count(len(self._grants), 'approval')}, {count(len(rules.rules), 'rule')}"),
         )
-        looking = "run unasked" if rules.looking_runs else "are asked"
-        right: Line = (Span(f"commands that only look {looking} ", "muted"),)
+        looking = "runs unasked" if rules.looking_runs else "is asked"
+        right: Line = (Span(f"what only looks {looking} ", "muted"),)
         if rules.broken is not None:
             right = (*said(f"everything is asked: {rules.broken} ", "bad"),)
         elif self._book is None:
-            right = (Span("the rules cannot be read from here ", "muted"),)
+            right = (Span("rules cannot be read here ", "muted"),)
         self.query_one("#rules-status", LineView).show(left, right)
 
     @property

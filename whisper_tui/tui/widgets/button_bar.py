@@ -16,6 +16,8 @@ AROUND_LABEL = 2
 """Columns of a button beside its label."""
 MORE = 3
 """Columns of the last button."""
+EVERYTHING = "Everything that can be done now."
+"""What the palette is for."""
 
 
 class ButtonBar(Horizontal):
@@ -36,7 +38,7 @@ class ButtonBar(Horizontal):
                 yield button
         more = Button(Content("⋯"), classes="bar-more", compact=True)
         more.can_focus = False
-        more.tooltip = "Everything that can be done now."
+        more.tooltip = EVERYTHING
         yield more
 
     @property

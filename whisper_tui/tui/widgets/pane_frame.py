@@ -11,7 +11,10 @@ def title_line(title: str, view: View | None, width: int, *, beside: str, finder
     role: Role = "strong" if view is not None else "muted"
     amount = f" {size(view.size)}" if view is not None else ""
     left: Line = (Span("── ", "frame"), Span(title, role), Span(f"{amount}{beside} ", "muted"))
-    right = (*_found(finder, problem), *_state(view), Span(" ─", "frame"))
+    found, state = _found(finder, view, problem), _state(view)
+    between = (Span(" ·", found[-1].role),) if found and state else ()
+    end = Span(" ─" if found or state else "─", "frame")
+    right = (*found, *between, *state, end)
     return (*left, Span("─" * max(0, width - width_of(left) - width_of(right)), "frame"), *right)
 
 
@@ -24,16 +27,17 @@ def _state(view: View | None) -> Line:
     return (*dropped, Span(" complete" if view.ended else " ● following", "muted" if view.ended else "running"))
 
 
-def _found(finder: Finder | None, problem: str) -> Line:
+def _found(finder: Finder | None, view: View | None, problem: str) -> Line:
     if finder is None:
         return ()
     if problem:
-        return (Span(f" the search stopped: {problem} ·", "bad"),)
+        return (Span(f" the search stopped: {problem}", "bad"),)
     words = finder.needle.words
     name = words if len(words) <= 16 else words[:15] + "…"
     rank = f"{finder.rank:,} of " if finder.standing is not None else ""
-    counting = "" if finder.done else f", {finder.percent} % searched"
-    return (Span(f" {rank}{finder.total:,} “{name}”{counting} ·", "edited"),)
+    empty = view is None or not view.size
+    counting = "" if finder.done or empty else f", {finder.percent} % searched"
+    return (Span(f" {rank}{finder.total:,} “{name}”{counting}", "edited"),)
 
 
 def bar(view: View | None, extent: tuple[int, int], rows: int) -> range | None:

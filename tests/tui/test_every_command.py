@@ -1,0 +1,162 @@
+"""Every command of the cockpit is reached by its keys, in the palette and with the mouse, and by nothing it is not."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from textual.command import CommandList, DiscoveryHit
+from textual.screen import Screen
+from textual.widgets import Button
+from textual.widgets._footer import FooterKey
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.past import a_month, history
+from tests.tui.scenes import Play
+from tests.tui.test_rules_screen import Book
+from whisper_tui.tui.app import CockpitCommands
+from whisper_tui.tui.commands import COMMANDS, Command, available
+from whisper_tui.tui.commands.history import HISTORY
+from whisper_tui.tui.commands.rules import RULES
+from whisper_tui.tui.screens.cockpit import CockpitScreen
+from whisper_tui.tui.screens.command_screen import CommandScreen
+from whisper_tui.tui.screens.rules import RulesScreen
+
+WIDE = (400, 40)
+"""Room for every button."""
+ELSEWHERE = {
+    *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),
+    *("focus-next", "focus-previous", "group", "clear-filter", "undo", "review"),
+    *("theme", "choose-theme", "hand-over", "do-not-disturb"),
+}
+"""Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
+and to review when there is something to; the rest is rare. The palette has them all."""
+WAITS, RUNS, ENDED = "3", "2", "1"
+
+
+def one_of_each() -> Play:
+    """A call that is over, one that runs in a terminal and reads what is typed, and one that waits."""
+    play = Play.begin()
+    over = play.ask("build")
+    play.approve(over)
+    play.print(over, "build")
+    play.end(over)
+    play.approve(play.ask("tag"))
+    play.ask("test")
+    return play
+
+
+class Ways:
+    """Tries the ways to the commands of a screen; none of them is carried out, only noted."""
+
+    def __init__(self, seat: Cockpit, screen: CockpitScreen | CommandScreen) -> None:
+        self.seat = seat
+        self.screen = screen
+        self.done: list[str] = []
+        screen.does = {id_: partial(self.done.append, id_) for id_ in screen.does}
+
+    async def leads_to(self, command: Command, way: Callable[[], object]) -> None:
+        self.done.clear()
+        await way()  # type: ignore[misc]
+        await self.seat.until(lambda: self.done)
+        assert self.done == [command.id]
+
+    async def by_key(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            for key in command.key.split(","):
+                await self.leads_to(command, partial(self.seat.press, key))
+
+    async def in_the_palette(self, commands: Iterable[Command]) -> None:
+        hits = [hit async for hit in CockpitCommands(self.screen).discover() if isinstance(hit, DiscoveryHit)]
+        for command, hit in zip(commands, hits, strict=True):
+            assert hit.text == f"{command.label}  ({command.key_name})"
+            self.done.clear()
+            await hit.command()
+            assert self.done == [command.id]
+
+    async def by_mouse(self, commands: Iterable[Command]) -> set[str]:
+        """Click what the screen has for each command. Returns those that it has only in the palette."""
+        beyond = set()
+        for command in commands:
+            found = place(self.screen, command)
+            if found is None:
+                beyond.add(command.id)
+            else:
+                await self.seat.until(lambda found=found: not found.has_class("-active"))
+                await self.leads_to(command, partial(self.seat.pilot.click, found))
+        return beyond
+
+    async def in_the_palette_by_mouse(self, commands: Iterable[Command], opens: str) -> None:
+        """Open the palette with a click, see as many commands as there are, and click the first."""
+        first, *rest = commands
+        await self.seat.click(opens)
+        await self.seat.until(lambda: self.seat.app.screen is not self.screen)
+        listed = self.seat.app.screen.query_one(CommandList)
+        await self.seat.until(lambda: listed.option_count == 1 + len(rest) and listed.region)
+        await self.leads_to(first, partial(self.seat.pilot.click, listed, offset=(4, 1)))
+        await self.seat.until(lambda: self.seat.app.screen is self.screen)
+
+
+def place(screen: Screen[None], command: Command) -> Button | FooterKey | None:
+    """Where a command can be clicked: a button, or its key in the footer."""
+    buttons = (each for each in screen.query(Button) if (each.id or "").partition("-")[2] == command.id)
+    keys = (each for each in screen.query(FooterKey) if each.action == f"command('{command.id}')")
+    return next((each for each in (*buttons, *keys) if each.region), None)
+
+
+def meant(seat: Cockpit) -> list[Command]:
+    """What can be done with the call that is selected."""
+    return [command for command in COMMANDS if available(command, seat.shown)]
+
+
+async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
+    tried: set[str] = set()
+    async with cockpit(one_of_each(), size=WIDE) as seat:
+        ways = Ways(seat, seat.screen)
+        for call_id in (WAITS, RUNS, ENDED):
+            await seat.select(call_id)
+            await seat.pilot.pause()
+            commands = meant(seat)
+            new = [command for command in commands if command.id not in tried]
+            await ways.by_key(new)
+            await ways.in_the_palette(commands)
+            assert await ways.by_mouse(new) <= ELSEWHERE
+            tried |= {command.id for command in new}
+        assert tried == set(seat.screen.does)
+        await ways.in_the_palette_by_mouse(meant(seat), "#call-actions .bar-more")
+
+
+async def test_a_command_that_means_nothing_for_the_call_is_reached_in_no_way() -> None:
+    async with cockpit(one_of_each(), size=WIDE) as seat:
+        ways = Ways(seat, seat.screen)
+        await seat.select(ENDED)
+        await seat.pilot.pause()
+        useless = [command for command in COMMANDS if not available(command, seat.shown)]
+        assert {command.id for command in useless} >= {"approve", "deny", "kill", "type", "terminal"}
+        for command in useless:
+            assert place(seat.screen, command) is None
+            await seat.press(*command.key.split(","))
+        assert ways.done == []
+
+
+async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
+    async with cockpit(a_month(), size=WIDE) as seat, history(seat) as screen:
+        await seat.press("down")
+        await seat.until(lambda: screen.means_something("history-play"))
+        ways = Ways(seat, screen)
+        await ways.by_key(HISTORY)
+        await ways.in_the_palette(HISTORY)
+        assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help"}
+        await ways.in_the_palette_by_mouse(HISTORY, "Footer .-command-palette")
+
+
+async def test_every_command_of_the_rules_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
+    async with cockpit(a_month(), rule_book=Book()) as seat:
+        await seat.press("L")
+        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+        screen = seat.app.screen
+        assert isinstance(screen, RulesScreen)
+        await seat.sees("git status")
+        ways = Ways(seat, screen)
+        await ways.by_key(RULES)
+        await ways.in_the_palette(RULES)
+        assert await ways.by_mouse(RULES) == {"rules-help"}
+        await ways.in_the_palette_by_mouse(RULES, "Footer .-command-palette")
