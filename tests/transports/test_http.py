@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import socket
-import stat
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -18,7 +16,6 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.transports import http_site
 from whisper_tui.transports.http_session import HttpSession
 from whisper_tui.transports.http_site import Site
-from whisper_tui.transports.http_token import FILE, token_in
 from whisper_tui.transports.relay import Relay
 
 TOKEN = "a-token"
@@ -290,30 +287,3 @@ async def test_a_hook_whose_connection_is_closed_has_stopped_waiting(place):
         async with asyncio.timeout(30):
             while "left" not in place.hooks:
                 await asyncio.sleep(0.01)
-
-
-def test_the_token_is_made_once_and_nobody_else_can_read_it(tmp_path):
-    token = token_in(tmp_path)
-    assert len(token) > 40
-    assert token_in(tmp_path) == token
-    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-
-
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_token_that_others_can_read_is_not_used(tmp_path, mode):
-    token_in(tmp_path)
-    (tmp_path / FILE).chmod(mode)
-    with pytest.raises(Unavailable, match="can be read by others"):
-        token_in(tmp_path)
-
-
-def test_a_token_that_is_a_link_or_empty_is_not_used(tmp_path):
-    (tmp_path / "elsewhere").write_text("secret")
-    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Unavailable, match="cannot be used"):
-        token_in(tmp_path)
-    (tmp_path / FILE).unlink()
-    os.close(os.open(tmp_path / FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-    with pytest.raises(Unavailable, match="is empty"):
-        token_in(tmp_path)

@@ -3,6 +3,7 @@
 from tests.defences.defence import Defence
 
 HTTP = "tests/transports/test_http.py::"
+TOKEN = "tests/transports/test_http_token.py::"
 SERVE = "tests/cli/test_serve.py::"
 APART = "tests/hostile/test_sessions_apart.py::test_no_tool_answers_with_anything_of_another_session"
 PRIVATE = "tests/defences/test_private_files.py::"
@@ -34,7 +35,7 @@ WHO_COMES_IN = (
         "whisper_tui/transports/http_token.py",
         "about.st_mode & (stat.S_IRWXG | stat.S_IRWXO)",
         "False",
-        (HTTP + "test_a_token_that_others_can_read_is_not_used",),
+        (TOKEN + "test_a_token_that_others_can_read_is_not_used",),
     ),
     Defence(
         "the token of the cockpit in a browser",
@@ -101,7 +102,7 @@ WHO_COMES_IN = (
         "os.O_NOFOLLOW, 0o666)",
         (
             PRIVATE + "test_files_and_directories_are_the_users_alone_whatever_the_mask",
-            HTTP + "test_the_token_is_made_once_and_nobody_else_can_read_it",
+            TOKEN + "test_the_token_is_made_once_and_nobody_else_can_read_it",
         ),
     ),
     Defence(
