@@ -137,11 +137,28 @@ async def test_a_real_shell_is_typed_into_and_learns_the_size_of_its_pane(tmp_pa
 
 async def test_a_question_of_a_program_to_its_terminal_is_answered_while_it_is_typed_into(tmp_path: Path) -> None:
     ask = (
-        r"stty raw -echo; sleep 1; printf '\033[6n'; IFS= read -r -d R answer; stty sane; printf 'it is %q' \"$answer\""
+        r"stty raw -echo; until [ -e go ]; do sleep 0.05; done; printf '\033[6n'; "
+        """IFS= read -r -d R answer; stty sane; printf 'it is %q' "$answer\""""
     )
     async with live(tmp_path) as seat:
-        await seat.start(ask.replace('\\"', '"'), tty=True)
+        await seat.start(ask, tty=True)
         terminal = seat.screen.query_one(TerminalPane)
         await seat.until(lambda: terminal.display and terminal.live)
         await seat.pilot.press("T")
+        await seat.until(lambda: terminal.typing)
+        (seat.workspace / "go").touch()
         await seat.until(lambda: "it is $'\\E[1;1'" in terminal.text())
+
+
+async def test_a_question_that_was_asked_before_anybody_typed_is_never_answered() -> None:
+    play = asking()
+    async with cockpit(play) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.until(lambda: terminal.live)
+        play.stage.write("1", b"\x1b[6nasked early")
+        await seat.until(lambda: "asked early" in terminal.text())
+        await seat.press("T", "x")
+        await seat.until(lambda: "asked earlyx" in terminal.text())
+        play.stage.write("1", b" and on")
+        await seat.until(lambda: "asked earlyx and on" in terminal.text())
+        assert bytes(play.stage.written["1"].out).endswith(b"asked earlyx and on")

@@ -197,7 +197,8 @@ class TerminalPane(Widget, can_focus=True):
         finally:
             self._busy = False
         if changed and feed is self._feed:
-            if self.typing and (answers := feed.take_answers()):
+            answers = feed.take_answers()
+            if answers and self.typing:
                 self._send(answers)
             self._draw(feed)
 
