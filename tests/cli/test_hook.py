@@ -9,6 +9,7 @@ import pytest
 from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
 from tests.cli.conftest import ANSWER_S
 from tests.outside import outside_only
+from whisper_tui.transports.hooks.program import LONGEST_INPUT
 
 __all__ = ["shell"]
 pytestmark = outside_only
@@ -90,6 +91,12 @@ def test_an_input_that_is_not_understood_is_a_refusal(shell: Shell, text: bytes)
     out, err = process.communicate(timeout=ANSWER_S)
     assert (process.returncode, out) == (2, b"")
     assert err.startswith(b"whisper_tui: ") and b"Traceback" not in err
+
+
+def test_a_question_without_end_is_refused_before_it_is_read_whole(shell: Shell) -> None:
+    process = shell.hook(b" " * (LONGEST_INPUT + 1), "claude")
+    _, err = process.communicate(timeout=ANSWER_S)
+    assert process.returncode == 2 and f"longer than {LONGEST_INPUT:,} bytes".encode() in err
 
 
 def test_a_supervisor_that_cannot_be_had_is_a_refusal(shell: Shell) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import product
 
 from tests.hostile.evil import Evil
 from tests.hostile.texts import HUGE, TEXTS, each_of
@@ -38,8 +39,7 @@ def test_a_notification_of_the_terminal_is_one_sequence_with_plain_words(text: s
 
 @each_text
 def test_the_desktops_program_gets_plain_words_that_are_no_options(text: str) -> None:
-    words = words_about(text)
-    for program in ("notify-send", "osascript"):
+    for program, words in product(("notify-send", "osascript"), (words_about(text), text[:1000])):
         argv = desktop_program(TITLE, words, lambda name, program=program: f"/bin/{name}" if name == program else None)
         assert argv is not None
         *_, dashes, title, body = argv

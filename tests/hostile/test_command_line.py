@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import subprocess
+import termios
 
 from tests.cli.conftest import PROGRAM, Instance, instance
 from tests.hostile.texts import LINES, SURROGATES, TEXTS
@@ -42,6 +43,7 @@ COMMANDS = (
 def in_a_terminal(instance: Instance, *words: str) -> str:
     """What a command writes to a terminal, output and errors."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 20_000))  # so wide that nothing is cut
     command = [*PROGRAM, *words, "--home", str(instance.root)]
     if "--" in words:
         command = [*PROGRAM, words[0], "--home", str(instance.root), *words[1:]]
