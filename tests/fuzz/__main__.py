@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
@@ -21,14 +22,13 @@ def main() -> int:
         sys.stdout.flush()
         left = max(60.0, deadline - time.monotonic())
         words = ["-q", "-x", "-n", "0", "--timeout", "3600", f"--hypothesis-seed={seed}", "tests/fuzz", *more]
+        environment = {**os.environ, "HYPOTHESIS_PROFILE": "long"}
+        round_ = subprocess.Popen([sys.executable, "-m", "pytest", *words], env=environment)
         try:
-            code = subprocess.run(
-                [sys.executable, "-m", "pytest", *words],
-                check=False,
-                env={**os.environ, "HYPOTHESIS_PROFILE": "long"},
-                timeout=None if options.seed is not None else left,
-            ).returncode
+            code = round_.wait(None if options.seed is not None else left)
         except subprocess.TimeoutExpired:
+            round_.send_signal(signal.SIGINT)  # so that it ends what it has started
+            round_.wait()
             sys.stdout.write("the time is over, and nothing was found\n")
             return 0
         if code or options.seed is not None or time.monotonic() > deadline:
