@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import sys
+from collections import deque
 from itertools import count
 from pathlib import Path
 
@@ -23,12 +24,24 @@ def lowest_free(pid: int) -> int:
     return next(number for number in count() if number not in taken)
 
 
+async def nothing_under_way(instance: Instance, pid: int) -> None:
+    """Wait until a process opens and closes nothing: what is closed later would be free to use again."""
+    looks: deque[list[str]] = deque(maxlen=10)
+
+    def the_same() -> bool:
+        looks.append(sorted(os.listdir(f"/proc/{pid}/fd")))
+        return len(looks) == looks.maxlen and all(look == looks[0] for look in looks)
+
+    await instance.until(the_same)
+
+
 @outside_only
 async def test_without_file_descriptors_a_run_is_not_taken_for_lost_and_work_goes_on_when_there_are_some(
     instance: Instance,
 ) -> None:
-    running, waiting = await instance.start_long(), await instance.submit("touch waited; echo waited")
     pid = instance.pid()
+    running, waiting = await instance.start_long(), await instance.submit("touch waited; echo waited")
+    await nothing_under_way(instance, pid)
     usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free(pid), usual[1]))
     instance.may_end.touch()

@@ -1,5 +1,6 @@
 """What can be done with output: shown otherwise, searched, copied, saved, read in a pager."""
 
+import asyncio
 import re
 import stat
 from itertools import pairwise
@@ -12,6 +13,7 @@ from textual.widgets import Input
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_output_pane import running, styles
+from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.tui.output.saving import PIECE
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.search_bar import SearchBar
@@ -168,13 +170,24 @@ async def test_matches_of_both_streams_are_gone_to_in_the_order_of_time() -> Non
             await seat.sees(f"{rank} of 10")
 
 
-async def test_keys_are_answered_while_much_is_searched() -> None:
-    async with cockpit(running(b"straw and more straw\n" * 2_000_000)) as seat:
+async def test_keys_are_answered_while_much_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = running(b"straw and more straw\n" * 2_000_000)
+    read = play.stage.read_output
+
+    async def held(call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        if offset in range(10_000_000, 20_000_000):
+            await asyncio.Event().wait()
+        return await read(call_id, stream, offset, limit)
+
+    monkeypatch.setattr(play.stage, "read_output", held)
+    async with cockpit(play) as seat:
         await found(seat, "needle")
         await seat.sees("% searched")
         await seat.press("question_mark")
         await seat.sees("Keys and signs")
-        await seat.press("escape", "escape")
+        await seat.press("escape")
+        await seat.sees("% searched")
+        await seat.press("escape")
         await seat.until(lambda: "searched" not in seat.text())
 
 

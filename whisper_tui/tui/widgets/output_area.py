@@ -24,8 +24,8 @@ from whisper_tui.tui.widgets.terminal_pane import TerminalPane
 from whisper_tui.tui.widgets.usage_line import UsageLine
 from whisper_tui.tui.words import size
 
-FRAMES_PER_S = 45
-CALM_FRAMES = 6
+FRAMES_PER_S = 40
+CALM_FRAMES = 5
 """While nothing grows, only every so many frames look for growth."""
 ROOM_FOR_BUTTONS = 10
 """Rows from which there are buttons below the panes."""
