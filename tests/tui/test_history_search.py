@@ -3,7 +3,7 @@
 import pytest
 from textual.widgets import Button, Input
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import DAY_S, a_month, ask, begin, history, ids, ran
 from whisper_tui.tui.history.filters import Filters
 from whisper_tui.tui.history.past_calls import PastCalls, first_at_or_after
@@ -13,12 +13,19 @@ from whisper_tui.tui.keymap import keymap
 RECENT = ["2", "3", "4", "5", "6", "7"]
 
 
+async def words(seat: Cockpit, text: str, end: str) -> None:
+    """Type words that are to be found, and the key after them, as soon as there is a place for them."""
+    await seat.press("slash")
+    await seat.until(lambda: isinstance(seat.app.focused, Input))
+    await seat.press(*text, end)
+
+
 async def test_words_are_looked_for_in_all_calls():
     async with cockpit(a_month()) as seat, history(seat) as screen:
-        await seat.press("slash", *"make", "enter")
+        await words(seat, "make", "enter")
         await seat.until(lambda: ids(screen) == ["4", "3", "1"])
         assert isinstance(seat.app.focused, PastList)
-        await seat.press("slash", *"nothing like it", "escape")
+        await words(seat, "nothing like it", "escape")
         await seat.sees("Nothing was found.", "No call")
         assert isinstance(seat.app.focused, PastList)
         await seat.press("c")
@@ -56,7 +63,8 @@ async def test_filters_are_buttons_too_and_say_what_is_chosen():
 
 async def test_filters_and_words_are_combined():
     async with cockpit(a_month()) as seat, history(seat) as screen:
-        await seat.press("x", "x", "slash", *"make", "enter")
+        await seat.press("x", "x")
+        await words(seat, "make", "enter")
         await seat.until(lambda: ids(screen) == ["3"])
 
 
