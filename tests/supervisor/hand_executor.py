@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from whisper_tui.model.ending import Ending, Exited
-from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.errors import NotRunning, Unavailable
 from whisper_tui.model.run import (
     BackgroundProcess,
     OutputChunk,
@@ -65,6 +65,8 @@ class HandExecutor:
         self.signals.append((key, number, target))
 
     async def end(self, key: RunKey, grace_s: float) -> None:
+        if key not in self.orders and key not in self.attached:
+            raise NotRunning(f"nothing of call {key.call_id} is alive")
         self.ended.append(key)
 
     async def hold(self, key: RunKey, *, still: bool) -> None:

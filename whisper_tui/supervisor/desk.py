@@ -17,6 +17,7 @@ from whisper_tui.model.event import (
     GrantRevoked,
     GrantUsed,
     Judged,
+    Started,
     Submitted,
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
@@ -48,10 +49,11 @@ class Desk:
         self._twins = Twins(ledger, clock)
         self._capacity = Capacity(ledger)
 
-    def submit(self, request: CallRequest) -> str:
+    def submit(self, request: CallRequest, at_once: Callable[[ToolCall], Started | None]) -> str:
         """Journal a call together with its verdict. The same key in the same session is the same call.
 
-        So is one with the same twin, where the request wants to join it.
+        So is one with the same twin, where the request wants to join it. `at_once`: asked whether a call that is
+        allowed starts in this moment.
         """
         if request.key is not None:
             known = self._ledger.journal.call_with_key(request.session_id, request.key)
@@ -69,7 +71,9 @@ class Desk:
         check_keepable(call)
         size = self._capacity.check(call)
         judged = self._judge.judge(call, call.spec)
-        self._record(Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
+        started = at_once(call) if judged.verdict.kind == "allow" else None
+        facts = (Submitted(at=call.submitted_at, call=call), judged, *self._consequences(call, judged))
+        self._record(*facts, *((started,) if started is not None else ()))
         self._ledger.journal.last_call += 1
         self._capacity.take(call, size)
         return call.id
@@ -247,13 +251,14 @@ class Desk:
         What a rule decides is flushed with the start that follows: lost before that, nothing has run, and nobody's
         word is lost.
         """
-        self._ledger.record(*facts, durable=any(map(_is_a_humans_word, facts)))
+        self._ledger.record(*facts, durable=any(map(_must_last, facts)))
 
 
-def _is_a_humans_word(fact: Event) -> bool:
+def _must_last(fact: Event) -> bool:
+    """Whether it is a human's word, or a start: what is on no disk must not have an effect."""
     if isinstance(fact, Decided):
         return fact.by.surface not in {"rule", "memory"}
-    return isinstance(fact, Granted | GrantRevoked)
+    return isinstance(fact, Granted | GrantRevoked | Started)
 
 
 def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:

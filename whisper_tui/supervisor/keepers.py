@@ -17,8 +17,6 @@ from whisper_tui.supervisor.keeper.rehearsal import REHEARSALS
 LOG = "keepers.log"
 """Beside the attempts: what a keeper says when it fails."""
 SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
-LONGEST_MESSAGE = 2000 if SOCKET == socket.SOCK_DGRAM else 65_536
-"""Bytes that go through the socket in one piece on every such system."""
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
@@ -79,7 +77,7 @@ class Keepers:
 
     async def send(self, directory: str, environment: dict[str, str]) -> None:
         """Have a keeper run the attempt in a directory. Raises `Unavailable` or `OSError` if nobody was asked."""
-        message = pack(directory, environment, LONGEST_MESSAGE)
+        message = pack(directory, environment)
         async with self._sending:
             try:
                 await self._send(message)

@@ -26,9 +26,11 @@ MOST_ENTRIES = 5000
 class Explainer:
     """Expands the words of one call with the variables and the files that it would meet."""
 
-    def __init__(self, cwd: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, cwd: str, environment: Mapping[str, str], programs: Mapping[str, str | None]) -> None:
+        """`programs`: those that are known already, by the word that names them."""
         self._cwd = cwd
         self._environment = environment
+        self._programs = dict(programs)
         self._entries = 0
 
     def variables(self, seen: View) -> dict[str, str]:
@@ -61,7 +63,7 @@ class Explainer:
         first = words[0]
         program = None
         if first is not None and not (in_shell and first in BUILTINS and not command.via):
-            program = find_program(first, self._cwd, self._environment.get("PATH", os.defpath))
+            program = self._program(first)
         return Meaning(
             words=tuple(words),
             program=program,
@@ -70,6 +72,11 @@ class Explainer:
             background=command.background,
             unknown=command.opaque,
         )
+
+    def _program(self, word: str) -> str | None:
+        if word not in self._programs:
+            self._programs[word] = find_program(word, self._cwd, self._environment.get("PATH", os.defpath))
+        return self._programs[word]
 
     def _expanded(
         self, source: Sequence[Word], assigned: frozenset[str], moves: bool, notes: list[str]
@@ -170,8 +177,13 @@ def _words_by_span(seen: View) -> dict[tuple[int, int], Sequence[Word]]:
     return {simple.span: simple.words for simple in seen.scripts[0].commands if simple.words}
 
 
-def explain(spec: CommandSpec, cwd: str, environment: Mapping[str, str]) -> tuple[dict[str, str], tuple[Meaning, ...]]:
-    """The variables that a command uses, and what each of its commands means here."""
+def explain(
+    spec: CommandSpec, cwd: str, environment: Mapping[str, str], programs: Mapping[str, str | None]
+) -> tuple[dict[str, str], tuple[Meaning, ...]]:
+    """The variables that a command uses, and what each of its commands means here.
+
+    `programs`: those that are known already, by the word that names them.
+    """
     seen = view(spec.command)
-    explainer = Explainer(cwd, {**environment, **spec.environment})
+    explainer = Explainer(cwd, {**environment, **spec.environment}, programs)
     return explainer.variables(seen), explainer.meanings(seen)

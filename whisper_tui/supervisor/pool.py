@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from whisper_tui.model.call import ToolCall
+from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
 from whisper_tui.model.event import Claimed, Decided, Event, Finished, Judged, Resumed, Settled, Started
 from whisper_tui.model.run import Limits
-from whisper_tui.model.state import CallRecord, Claim, Queued, Starting
+from whisper_tui.model.state import CallRecord, Queued, Starting
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor, NeverRan, RunKey, StartOrder
 from whisper_tui.supervisor.fair_queue import FairQueue
@@ -17,7 +20,7 @@ from whisper_tui.supervisor.judge import Judge
 from whisper_tui.supervisor.ledger import RETRY_S, Ledger
 from whisper_tui.supervisor.reported import facts
 from whisper_tui.supervisor.settings import SupervisorSettings
-from whisper_tui.supervisor.start_form import inherited, is_unasked, what_starts
+from whisper_tui.supervisor.start_form import start_order
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +52,8 @@ class Pool:
         self._turn_back = turn_back
         self._fail = fail
         self._line = FairQueue()
+        self._unordered: deque[str] = deque()
+        """Ids of the calls whose start is journaled, and was not ordered yet."""
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
@@ -78,6 +83,19 @@ class Pool:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def at_once(self, call: ToolCall) -> Started | None:
+        """The fact that a call starts which is allowed in this moment. None: it waits for its turn.
+
+        Recorded together with its submission it needs one wait for the disk, and no second look: nothing has
+        happened since the first.
+        """
+        if call.ticket is not None or isinstance(call.spec.command, Function) or not self._has_room(0):
+            return None
+        board = self._ledger.board
+        if any(board.calls[call_id].function is None for call_id in board.queued):
+            return None
+        return self._started(call.id, call.spec, attempt=1)
+
     def _notice(self, event: Event) -> None:
         match event:
             case Decided() | Judged() | Claimed():
@@ -85,6 +103,9 @@ class Pool:
                 if record is not None and isinstance(record.state, Queued) and record.function is None:
                     self._line.add(record.call.session_id, record.id)
                     self._wake.set()
+            case Started() if self._ledger.board.calls[event.call_id].function is None:
+                self._unordered.append(event.call_id)
+                self._wake.set()
             case Resumed():
                 self._start_postponed()
                 self._wake.set()
@@ -98,6 +119,7 @@ class Pool:
             await self._wake.wait()
             self._wake.clear()
             try:
+                await self._give_orders()
                 await self._fill()
             except JournalFailed:
                 await asyncio.sleep(RETRY_S)
@@ -107,7 +129,7 @@ class Pool:
         """Start what may start now, together: one wait for the disk is enough for all of it."""
         board = self._ledger.board
         ready: list[CallRecord] = []
-        while self._starting and board.paused is None and self._busy() + len(ready) < self._settings.workers:
+        while self._has_room(len(ready)):
             call_id = self._line.take()
             if call_id is None:
                 break
@@ -120,6 +142,11 @@ class Pool:
             for record in ready:
                 self._line.add(record.call.session_id, record.id)
             raise
+
+    def _has_room(self, taken: int) -> bool:
+        """Whether one more may start, beside those that do not run yet and are as good as started."""
+        may = self._starting and self._ledger.board.paused is None
+        return may and self._busy() + taken < self._settings.workers
 
     def _busy(self) -> int:
         """Commands that are starting or running; tools that their callers carry out need no worker."""
@@ -141,10 +168,15 @@ class Pool:
         """Journal the orders, flushed to the disk, and only then give them."""
         if not records:
             return
-        self._ledger.record(*(self._started(record, attempt) for record in records), durable=True)
-        for record in records:
+        started = (self._started(record.id, record.spec, attempt) for record in records)
+        self._ledger.record(*started, durable=True)
+        await self._give_orders()
+
+    async def _give_orders(self) -> None:
+        while self._unordered:
+            record = self._ledger.board.record(self._unordered.popleft())
             try:
-                await self._executor.start(self._order(record, RunKey(record.id, attempt)))
+                await self._executor.start(self._order(record))
             except Unavailable as error:
                 ending = FailedToStart(
                     problem="other", subject=record.spec.command.words()[0], message=error.sentence()
@@ -154,35 +186,12 @@ class Pool:
                     Settled(at=self._clock(), call_id=record.id),
                 )
 
-    def _started(self, record: CallRecord, attempt: int) -> Started:
-        return Started(at=self._clock(), call_id=record.id, attempt=attempt, spec=record.spec, limits=self._limits)
+    def _started(self, call_id: str, spec: CommandSpec, attempt: int) -> Started:
+        return Started(at=self._clock(), call_id=call_id, attempt=attempt, spec=spec, limits=self._limits)
 
-    def _order(self, record: CallRecord, key: RunKey) -> StartOrder:
-        spec, program = what_starts(record)
-        if record.claim is not None and record.claim.stdin:
-            spec = spec.model_copy(update={"accepts_input": True})
-        return StartOrder(
-            key=key,
-            spec=spec,
-            program=program,
-            environment=self._environment(record),
-            max_output_bytes=self._settings.max_output_bytes,
-            min_free_bytes=self._settings.min_free_bytes,
-            limits=self._limits,
-            real_cwd=record.resolved.cwd if record.resolved else None,
-            files=record.resolved.files if record.resolved and not is_unasked(record) else {},
-        )
-
-    def _environment(self, record: CallRecord) -> dict[str, str]:
-        session = self._environments.of(record.call.session_id)
-        if record.claim is not None:
-            session = _as_claimed(session, record.claim)
-        return {
-            **inherited(record, session),
-            **record.spec.environment,
-            "WHISPER_TUI": "1",
-            "WHISPER_TUI_CALL_ID": record.id,
-        }
+    def _order(self, record: CallRecord) -> StartOrder:
+        environment = self._environments.of(record.call.session_id)
+        return start_order(record, environment, self._settings, self._limits)
 
     async def _take_reports(self) -> None:
         async for reports in self._executor.reports():
@@ -242,6 +251,7 @@ class Pool:
 
     async def end(self, record: CallRecord) -> None:
         """End a run and everything that it left behind; nothing happens where all of it is gone."""
+        await self._give_orders()
         try:
             await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
         except NotRunning:
@@ -261,9 +271,3 @@ class Pool:
                     await self._ledger.news()
         except TimeoutError:
             return
-
-
-def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
-    """Never more of a session's environment than its agent gives to its own commands."""
-    kept = {name: value for name, value in session.items() if name not in claim.without}
-    return kept | claim.environment

@@ -22,7 +22,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
     problem = _problem(spec, word, program, cwd)
     if problem is not None or cwd is None or program is None:
         return Resolved(program=program, cwd=cwd, problem=problem)
-    variables, commands = explain(spec, cwd, environment)
+    variables, commands = explain(spec, cwd, environment, {word: program})
     return Resolved(
         program=program,
         cwd=cwd,

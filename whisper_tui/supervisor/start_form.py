@@ -1,35 +1,75 @@
-"""How a command starts that nobody was asked about: without a shell where it needs none, in a clean environment."""
+"""How a command starts: as it was judged, in its session's environment.
+
+One that nobody was asked about starts without a shell where it needs none, in a clean environment.
+"""
 
 from collections.abc import Mapping
 
 from whisper_tui.model.command import Argv, CommandSpec, Shell
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.run import Limits
+from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.policy.allowing import LOOKS
 from whisper_tui.policy.builtin_names import BUILTINS
 from whisper_tui.policy.environment import taken_away
 from whisper_tui.policy.view import view
+from whisper_tui.supervisor.executor import RunKey, StartOrder
 from whisper_tui.supervisor.git_configuration import NEUTRAL
+from whisper_tui.supervisor.settings import SupervisorSettings
 
 
-def is_unasked(record: CallRecord) -> bool:
+def start_order(
+    record: CallRecord, environment: Mapping[str, str], settings: SupervisorSettings, limits: Limits
+) -> StartOrder:
+    """What the executor is told about a call that starts; `environment` is its session's."""
+    spec, program = _what_starts(record)
+    resolved = record.resolved
+    if record.claim is not None:
+        environment = _as_claimed(environment, record.claim)
+        if record.claim.stdin:
+            spec = spec.model_copy(update={"accepts_input": True})
+    return StartOrder(
+        key=RunKey(record.id, record.attempt or 1),
+        spec=spec,
+        program=program,
+        environment={
+            **_inherited(record, environment),
+            **record.spec.environment,
+            "WHISPER_TUI": "1",
+            "WHISPER_TUI_CALL_ID": record.id,
+        },
+        max_output_bytes=settings.max_output_bytes,
+        min_free_bytes=settings.min_free_bytes,
+        limits=limits,
+        real_cwd=resolved.cwd if resolved else None,
+        files=resolved.files if resolved and not _is_unasked(record) else {},
+    )
+
+
+def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
+    """Never more of a session's environment than its agent gives to its own commands."""
+    kept = {name: value for name, value in session.items() if name not in claim.without}
+    return kept | claim.environment
+
+
+def _is_unasked(record: CallRecord) -> bool:
     """Whether a rule or a remembered approval let it through."""
     return record.decided_by is not None and record.decided_by.surface in {"rule", "memory"}
 
 
-def inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
+def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
     """What a command inherits of its session's environment."""
-    if not is_unasked(record):
+    if not _is_unasked(record):
         return dict(environment)
     kept = {name: value for name, value in environment.items() if not taken_away(name)}
     looks = record.verdict is not None and LOOKS.name in (record.verdict.rule or "")
     return kept | NEUTRAL if looks else kept
 
 
-def what_starts(record: CallRecord) -> tuple[CommandSpec, str | None]:
+def _what_starts(record: CallRecord) -> tuple[CommandSpec, str | None]:
     """The command to start and its program. What was judged is what runs: certain words need no shell to read them."""
     spec, resolved = record.spec, record.resolved
     program = resolved.program if resolved else None
-    if not isinstance(spec.command, Shell) or not is_unasked(record) or spec.command.login or resolved is None:
+    if not isinstance(spec.command, Shell) or not _is_unasked(record) or spec.command.login or resolved is None:
         return spec, program
     plain = view(spec.command).plain
     if plain is None or len(plain) != 1 or not resolved.commands:

@@ -3,9 +3,13 @@
 import fcntl
 import json
 import os
+import sys
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import layout
+
+LONGEST_MESSAGE = 2000 if sys.platform == "darwin" else 65_536
+"""Bytes that go through the socket of jobs in one piece."""
 
 
 class Job(NamedTuple):
@@ -18,10 +22,10 @@ class Job(NamedTuple):
     """Descriptor of the locked file: to be held to the end."""
 
 
-def pack(directory: str, environment: dict[str, str], longest: int) -> bytes:
+def pack(directory: str, environment: dict[str, str]) -> bytes:
     """The message that asks for a run. An environment that does not fit is put into its file. Raises `OSError`."""
     message = json.dumps({"directory": directory, "environment": environment}, separators=(",", ":")).encode()
-    if len(message) <= longest:
+    if len(message) <= LONGEST_MESSAGE:
         return message
     layout.write_json(os.path.join(directory, layout.ENVIRONMENT), environment)
     return json.dumps({"directory": directory, "environment": None}).encode()

@@ -18,7 +18,6 @@ REHEARSALS = "rehearsal"
 LONGEST_S = 2.0
 """A rehearsal that takes longer is broken off: it is no use to anybody."""
 _PROGRAMS = ("/bin/echo", "/usr/bin/echo")
-_LONGEST_MESSAGE = 65_536
 
 
 class _Enough(Exception):
@@ -46,7 +45,7 @@ def _run(directory: str, standing: Standing) -> None:
         os.mkdir(os.path.dirname(directory), 0o700)
     os.mkdir(directory, 0o700)
     layout.write_json(os.path.join(directory, layout.SPEC), _spec())
-    job = take(pack(directory, dict(os.environ), _LONGEST_MESSAGE))
+    job = take(pack(directory, dict(os.environ)))
     if job is not None:
         keeper = Keeper(job, standing)
         keeper.run()

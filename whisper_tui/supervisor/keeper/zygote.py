@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType
 
 from whisper_tui.supervisor.keeper import layout, mark
-from whisper_tui.supervisor.keeper.job import Hints, take
+from whisper_tui.supervisor.keeper.job import LONGEST_MESSAGE, Hints, take
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
 from whisper_tui.supervisor.keeper.rehearsal import drain, rehearse
@@ -38,7 +38,6 @@ LIFELINE = 0
 _PR_SET_CHILD_SUBREAPER = 36
 _PID = struct.Struct("<i")
 """What a keeper tells its parent: its pid once it waits no more, the pid negated once it waits again."""
-_LARGEST_MESSAGE = 1 << 18
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -210,7 +209,7 @@ def _wait_for_job(jobs: socket.socket, longest_s: float | None) -> bytes:
     while ready := dict(poll.poll(None if longest_s is None else longest_s * 1000)):
         if jobs.fileno() in ready:
             with suppress(BlockingIOError):
-                return jobs.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
+                return jobs.recv(LONGEST_MESSAGE, socket.MSG_DONTWAIT)
         elif LIFELINE in ready:
             return b""
     return b""
@@ -219,9 +218,10 @@ def _wait_for_job(jobs: socket.socket, longest_s: float | None) -> bytes:
 def _receive(jobs: socket.socket, longest_s: float) -> bytes:
     """One message, waited for in the kernel's line of those who wait, so that a job wakes one keeper and not all.
 
-    0 seconds: as long as it takes. What has arrived when the time is over is in the buffer, and not lost.
+    0 seconds: as long as it takes. What has arrived when the time is over is in the buffer, and not lost; a message
+    is JSON, in which no byte is 0.
     """
-    buffer = bytearray(_LARGEST_MESSAGE)
+    buffer = bytearray(LONGEST_MESSAGE + 1)
     signal.signal(signal.SIGALRM, _time_is_over)
     try:
         signal.setitimer(signal.ITIMER_REAL, longest_s)
@@ -229,7 +229,7 @@ def _receive(jobs: socket.socket, longest_s: float) -> bytes:
         signal.setitimer(signal.ITIMER_REAL, 0)
     except _Enough:
         pass
-    return bytes(buffer.rstrip(b"\0"))
+    return bytes(buffer[: buffer.index(0)])
 
 
 def _time_is_over(_number: int, _frame: FrameType | None) -> None:
