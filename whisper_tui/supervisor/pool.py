@@ -52,6 +52,8 @@ class Pool:
         self._turn_back = turn_back
         self._fail = fail
         self._line = FairQueue()
+        self._busy: set[str] = set()
+        """Ids of the commands that are starting or running; tools that their callers carry out need no worker."""
         self._unordered: deque[str] = deque()
         """Ids of the calls whose start is journaled, and was not ordered yet."""
         self._wake = asyncio.Event()
@@ -73,6 +75,8 @@ class Pool:
             record = board.calls[call_id]
             if record.function is not None:
                 continue
+            if call_id in board.running:
+                self._busy.add(call_id)
             await self._executor.attach(RunKey(call_id, record.attempt or 1))
         self._wake.set()
         self._keep(asyncio.create_task(self._work()))
@@ -104,12 +108,14 @@ class Pool:
                     self._line.add(record.call.session_id, record.id)
                     self._wake.set()
             case Started() if self._ledger.board.calls[event.call_id].function is None:
+                self._busy.add(event.call_id)
                 self._unordered.append(event.call_id)
                 self._wake.set()
             case Resumed():
                 self._start_postponed()
                 self._wake.set()
             case Finished() | Settled():
+                self._busy.discard(event.call_id)
                 self._wake.set()
             case _:
                 pass
@@ -146,12 +152,7 @@ class Pool:
     def _has_room(self, taken: int) -> bool:
         """Whether one more may start, beside those that do not run yet and are as good as started."""
         may = self._starting and self._ledger.board.paused is None
-        return may and self._busy() + taken < self._settings.workers
-
-    def _busy(self) -> int:
-        """Commands that are starting or running; tools that their callers carry out need no worker."""
-        board = self._ledger.board
-        return sum(1 for call_id in board.running if board.calls[call_id].function is None)
+        return may and len(self._busy) + taken < self._settings.workers
 
     async def _launch(self, records: Sequence[CallRecord]) -> None:
         """Start these, unless a second look keeps one of them from it."""
@@ -267,7 +268,7 @@ class Pool:
                     await self.end(board.calls[call_id])
         try:
             async with asyncio.timeout(within_s):
-                while self._busy() or board.unsettled:
+                while self._busy or board.unsettled:
                     await self._ledger.news()
         except TimeoutError:
             return
