@@ -22,6 +22,7 @@ CANARY = {
     "tool_input": {"command": "touch whisper-tui-canary-0123456789"},
 }
 """What a hook is told to stop at once: it goes the whole way to the supervisor and back, and asks nobody."""
+TRUE = json.dumps({"command": "true"})
 PAUSE_S = 0.02
 
 
@@ -53,6 +54,7 @@ def main(rounds: int) -> None:
         rows = [
             compare("`whisper-tui hook claude`, answered", hook, canary, rounds),
             compare("`whisper-tui list`", (SCRIPT, "list", *home), b"", rounds),
+            compare("`whisper-tui call` of `true`", (SCRIPT, "call", *home, "execute_command", TRUE), b"", rounds),
             compare("`whisper-tui --version`", (SCRIPT, "--version"), b"", rounds),
         ]
         subprocess.run((SCRIPT, "stop", *home), capture_output=True, check=True)

@@ -57,7 +57,9 @@ def test_a_hook_imports_next_to_nothing(instance):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("chosen", [[], ["--home", "/opt/w"], ["--directories", "/a", "/b", "/c"]], ids=str)
+@pytest.mark.parametrize(
+    "chosen", [[], ["--home", "/opt/w"], ["--home", ""], ["--directories", "/a", "/b", "/c"]], ids=str
+)
 @pytest.mark.parametrize("pointed", [False, True], ids=["usual", "pointed elsewhere"])
 def test_the_quick_way_finds_the_directory_that_the_long_way_finds(changes, chosen, pointed, tmp_path):
     environ = {"HOME": str(tmp_path), **changes}
@@ -69,6 +71,8 @@ def test_the_quick_way_finds_the_directory_that_the_long_way_finds(changes, chos
     quick = quick_runtime(chosen, environ)
     if len(chosen) == 4:
         assert quick == "/c"
+    elif chosen == ["--home", ""]:
+        assert quick is None
     elif quick is not None:
         assert quick == str(find_home(chosen[1] if chosen else None, environ).runtime)
 

@@ -31,6 +31,7 @@ def test_a_denied_command_never_runs_and_the_reason_is_told_word_for_word(shell:
 
 
 def test_at_its_deadline_the_hook_says_no_and_the_same_command_goes_on_waiting(shell: Shell) -> None:
+    shell.supervisor_runs()
     told = reason(finished(shell.ask("echo late", "--deadline", "1")))
     assert "Not approved yet" in told and "ticket 1" in told
     assert (shell.row("1")["state"], shell.row("1")["agent_gave_up"]) == ("waiting", "the hook's time was over")
@@ -42,6 +43,7 @@ def test_at_its_deadline_the_hook_says_no_and_the_same_command_goes_on_waiting(s
 
 
 def test_a_command_that_was_approved_meanwhile_runs_when_the_agent_asks_again(shell: Shell) -> None:
+    shell.supervisor_runs()
     finished(shell.ask("echo late", "--deadline", "1"))
     shell.approve("1")
     assert shell.row("1")["state"] == "held"

@@ -13,6 +13,8 @@ import pytest
 from tests.wire.conftest import Raw
 from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
+from whisper_tui.tools import standard_registry
+from whisper_tui.transports.call_door import CallDoor
 from whisper_tui.transports.hooks.door import HookDoor
 from whisper_tui.transports.hooks.run_door import RunDoor
 from whisper_tui.transports.mcp import McpDoor
@@ -123,12 +125,13 @@ def test_what_is_sent_has_the_shape_of_its_version():
     )
 
 
-@pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay")])
+@pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay"), ("call", "call")])
 async def test_what_an_agent_started_before_an_upgrade_is_told_what_a_human_has_to_do(supervisor, home, door, what):
     doors = {
         "hook": HookDoor(supervisor),
         "exec": RunDoor(supervisor, descends, lambda _call: None),
         "mcp": McpDoor(supervisor),
+        "call": CallDoor(supervisor, standard_registry),
     }
     listening = await serve(supervisor, home, doors)
     raw = await Raw.open(home, hello=False)

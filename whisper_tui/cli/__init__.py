@@ -20,13 +20,17 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     if given and given[0] in {"hook", "exec"}:
         code = _early(given)
         if code is not None:
-            if arguments is None and given[0] == "hook":
-                # Nothing is left to be flushed, and tearing the interpreter down takes a fifth of its start.
-                os._exit(code)
-            return code
+            return _ended(code) if arguments is None and given[0] == "hook" else code
     from whisper_tui.cli.main import run
 
-    return run(given)
+    code = run(given)
+    return _ended(code) if arguments is None and "threading" not in sys.modules else code
+
+
+def _ended(code: int) -> int:
+    """End at once: all is written, and tearing the interpreter down takes a fifth of its start."""
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _early(given: "Sequence[str]") -> int | None:

@@ -3,13 +3,13 @@
 import sys
 import time
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.deciding import decider
 from whisper_tui.cli.json_text import print_json
-from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.cli.table import print_table
 from whisper_tui.cli.words import age, command_line
 from whisper_tui.model.text import visible
-from whisper_tui.wire.asking import asking
 
 
 def add(verbs: Verbs) -> None:
@@ -21,7 +21,7 @@ def add(verbs: Verbs) -> None:
 
 
 def _approvals(options: Options) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         rows = supervisor.ask("rows", kind="approvals")
     if options.json:
         print_json(rows)
@@ -45,7 +45,7 @@ def _approvals(options: Options) -> int:
 
 
 def _revoke(options: Options) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         supervisor.ask("revoke", grant_id=options.id, by=decider())
     sys.stdout.write(f"Revoked {options.id}\n")
     return 0

@@ -1,88 +1,96 @@
-"""A session for calls from a shell, which outlives the supervisor's death."""
+"""A tool call from a shell: its supervisor carries it out, and may die and come back meanwhile."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Self
+import time
 
-from whisper_tui.config import load
-from whisper_tui.config.offered import offered
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.errors import Unavailable, WhisperError
-from whisper_tui.model.home import Home
-from whisper_tui.tools import AITool, Answer, CommandTool, ExecCommandTool, SupervisedTool, ToolContext
-from whisper_tui.wire.client import RemoteSupervision
-from whisper_tui.wire.rendezvous import was_stopped
+from whisper_tui.cli.reaching import home_at, reach
+from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable
+from whisper_tui.wire.asking import ConnectionLost, Talk
+from whisper_tui.wire.versions import HAND_OVER
 
-RETURNS = 5
-"""How often a lost supervisor is looked for again."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-PAUSE_S = 1.0
+VERSION = 1
+"""Of the hello."""
+
+AGAIN_S = 0.3
+"""Seconds until a lost supervisor is looked for."""
+
+LOSSES = 5
+"""How often it may be lost one after the other."""
+
+FAREWELL_S = 10.0
+"""Seconds in which the supervisor takes back what is given up."""
 
 
 class Caller:
-    """Use as an asynchronous context manager."""
+    """One call, over any number of connections: asking again is the same call."""
 
-    def __init__(self, home: Home, name: str, environ: Mapping[str, str]) -> None:
-        self._hello = SessionHello(
-            name=name,
-            root=os.path.realpath(os.curdir),
-            pid=os.getpid(),
-            environment={key: value for key, value in environ.items() if _is_text(key + value)},
-        )
-        self._home = home
-        self._supervision = RemoteSupervision(home)
+    def __init__(self, places: "Sequence[str]", name: str, tool: str, arguments: "Any") -> None:
+        self._places = places
+        self._hello = {
+            "door": "call",
+            "version": VERSION,
+            "name": name,
+            "root": os.path.realpath(os.curdir),
+            "pid": os.getpid(),
+            "environment": {key: value for key, value in os.environ.items() if _is_text(key + value)},
+            "nonce": os.urandom(16).hex(),
+            "tool": tool,
+            "arguments": arguments,
+        }
+        self._call_id: str | None = None
 
-    async def __aenter__(self) -> Self:
-        self._session = await self._supervision.open_session(self._hello)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not was_stopped(self._home):
-            with suppress(WhisperError):
-                await self._supervision.close_session(self._session.id, "the command ended")
-        await self._supervision.close()
-
-    async def call(self, tool_name: str, arguments: object) -> Answer:
-        """What the tool answers. Given up, it withdraws a call that still waits."""
-        registry = offered(load(self._home).tools, ToolContext(self._supervision, self._session))
-        tool: AITool = registry.get_tool_by_name(tool_name)
-        if not isinstance(tool, SupervisedTool) or not await tool.is_asked(arguments):
-            result = await registry.call(tool_name, arguments)
-            return Answer(result, tool.text(result), None, failed=tool.is_error(result))
-        request = tool.request(arguments)
-        call_id = await self._supervision.submit(request)
-        try:
-            await self._say_that_it_waits(call_id)
-            # A tool of the caller's own is carried out here, and never twice.
-            returns = RETURNS if isinstance(tool, CommandTool | ExecCommandTool) else 0
-            return await self._answer(tool, request, call_id, returns)
-        except asyncio.CancelledError:
-            with suppress(WhisperError):
-                await self._supervision.withdraw(call_id, "the caller gave up")
-            raise
-
-    async def _answer(self, tool: SupervisedTool, request: CallRequest, call_id: str, returns: int) -> Answer:
-        """Wait for the answer, also of a supervisor that had to be started again."""
-        for _ in range(returns):
+    def answer(self) -> "dict[str, Any]":
+        """What the tool answers. Raises `WhisperError`."""
+        losses = 0
+        while True:
+            talk = Talk(reach(self._places))
             try:
-                return await tool.follow(request, call_id)
-            except Unavailable as error:
-                if was_stopped(self._home):
-                    raise Unavailable(
-                        f"the supervisor was stopped before call {call_id} ended",
-                        hint=f"Nothing is lost: whisper-tui show {call_id} says how it stands",
-                    ) from error
-                await asyncio.sleep(PAUSE_S)
-                await self._supervision.open_session(self._hello.model_copy(update={"resume": self._session.id}))
-        return await tool.follow(request, call_id)
+                return self._ask(talk)
+            except ConnectionLost:
+                losses += 1
+                self._check_that_it_comes_back(losses)
+            except KeyboardInterrupt:
+                talk.give_up(FAREWELL_S)
+                raise
+            finally:
+                talk.close()
+            time.sleep(AGAIN_S)
 
-    async def _say_that_it_waits(self, call_id: str) -> None:
-        record = await self._supervision.record(call_id)
-        if record.state.kind == "waiting" and sys.stderr.isatty():
+    def _ask(self, talk: Talk) -> "dict[str, Any]":
+        try:
+            talk.say(self._hello)
+            told = talk.hear(None)
+        except InvalidRequest as error:
+            if error.message.startswith("there is no door"):
+                raise OtherVersion("the supervisor that runs is older than this program", hint=HAND_OVER) from error
+            raise
+        if "call" in told:
+            self._submitted(told)
+            told = talk.hear(None)
+        return told
+
+    def _submitted(self, told: "dict[str, Any]") -> None:
+        if self._call_id is None and told["waits"] and sys.stderr.isatty():
+            call_id = told["call"]
             sys.stderr.write(f"whisper-tui: call {call_id} waits for a human: whisper-tui approve {call_id}\n")
+        self._call_id = told["call"]
+
+    def _check_that_it_comes_back(self, losses: int) -> None:
+        """Raises `Unavailable` for a supervisor that was stopped on purpose, or that does not stay."""
+        from whisper_tui.wire.rendezvous import was_stopped
+
+        call = "the call" if self._call_id is None else f"call {self._call_id}"
+        hint = f"Nothing is lost: whisper-tui show {self._call_id or 'ID'} says how it stands"
+        if was_stopped(home_at(self._places)):
+            raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
+        if losses >= LOSSES:
+            raise Unavailable(f"the supervisor goes away again and again before {call} ends", hint=hint)
 
 
 def _is_text(value: str) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
     await supervisor.open()
     try:
         agents = _LateMcpDoor(supervisor, configuration)
-        doors: dict[str, Door] = {"mcp": agents, **_shell_doors(supervisor)}
+        doors: dict[str, Door] = {"mcp": agents, **_shell_doors(supervisor, configuration)}
         server = await serve(supervisor, home, doors, refused=supervisor.attempt_refused)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
@@ -93,12 +94,17 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         await supervisor.close()
 
 
-def _shell_doors(supervisor: Supervisor) -> dict[str, Door]:
-    """The doors of the agents' own shells."""
+def _shell_doors(supervisor: Supervisor, configuration: Configuration) -> dict[str, Door]:
+    """The doors of agents' own shells, and of anybody's."""
+    from whisper_tui.transports.call_door import CallDoor
     from whisper_tui.transports.hooks.door import HookDoor
     from whisper_tui.transports.hooks.run_door import RunDoor
 
-    return {"hook": HookDoor(supervisor), "exec": RunDoor(supervisor, descends, supervisor.input_file)}
+    return {
+        "hook": HookDoor(supervisor),
+        "exec": RunDoor(supervisor, descends, supervisor.input_file),
+        "call": CallDoor(supervisor, partial(_registry, configuration)),
+    }
 
 
 class _LateMcpDoor:
@@ -122,15 +128,18 @@ class _LateMcpDoor:
 
     async def _load(self) -> Door:
         door_class = await loaded(_mcp_door_class)
-        door = door_class(self._supervision, registry=self._registry, wait_s=self._configuration.mcp.wait_s)
+        registry = partial(_registry, self._configuration)
+        door = door_class(self._supervision, registry=registry, wait_s=self._configuration.mcp.wait_s)
         await door.prepare()
         gc.freeze()  # What is loaded now lives for ever: a collection need not walk through it while calls wait.
         return door
 
-    def _registry(self, context: "ToolContext") -> "ToolRegistry":
-        from whisper_tui.config.offered import offered
 
-        return offered(self._configuration.tools, context)
+def _registry(configuration: Configuration, context: "ToolContext") -> "ToolRegistry":
+    """The tools of a session."""
+    from whisper_tui.config.offered import offered
+
+    return offered(configuration.tools, context)
 
 
 def _mcp_door_class() -> "type[McpDoor]":

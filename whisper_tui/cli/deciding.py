@@ -4,15 +4,15 @@ import os
 import pwd
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
-from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.asking import asking
+from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.cli.scopes import add_scope, covered, meant, scope_of
 from whisper_tui.cli.words import masked_line
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest
 from whisper_tui.model.text import visible
-from whisper_tui.wire.asking import Asking, asking
+from whisper_tui.wire.asking import Asking
 
 
 def add(verbs: Verbs) -> None:
@@ -45,7 +45,7 @@ def _add_seen(parser: Any) -> None:
 
 def _approve(options: Options) -> int:
     scope = scope_of(options)
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         row = _waiting(supervisor, options.id)
         edited = _edited(row, options)
         if scope is not None:
@@ -62,7 +62,7 @@ def _approve(options: Options) -> int:
 
 
 def _deny(options: Options) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         row = _waiting(supervisor, options.id)
         decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
         _decide(supervisor, row, decision, options.seen)
@@ -99,6 +99,8 @@ def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
         return None
     spec = dict(row["spec"])
     if options.cwd is not None:
+        from pathlib import Path
+
         spec["cwd"] = str(Path(options.cwd).absolute())
     if options.command is not None:
         spec["command"] = {**spec["command"], **_replacement(spec["command"]["kind"], options.command)}

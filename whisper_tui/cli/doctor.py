@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.install import CLIENTS, launch_of, project_of
 from whisper_tui.cli.json_text import print_json
-from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.cli.words import cannot_work
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
-from whisper_tui.wire.asking import asking
 
 if TYPE_CHECKING:
     from whisper_tui.install.doctor.report import Report
@@ -59,7 +59,7 @@ def _examine(options: Options) -> int:
 def _problem_of_supervisor(options: Options) -> str | None:
     """What keeps the supervisor from working. None: nothing, or none runs."""
     try:
-        with asking(home_of(options), start=False) as supervisor:
+        with asking(options, start=False) as supervisor:
             problem: str | None = supervisor.ask("status")["problem"]
     except Unavailable:
         return None

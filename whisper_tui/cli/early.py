@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from _socket import socket as Connection
     from collections.abc import Sequence
 
-    from whisper_tui.model.home import Home
-
 
 def run_early(words: "Sequence[str]") -> int | None:
     """Carry out `hook` or `exec`. None: the words need the parser, to be explained or refused."""
@@ -44,6 +42,7 @@ def run_early(words: "Sequence[str]") -> int | None:
 
 def hook(client: str, places: "Sequence[str]", deadline: float | None, *, agent_runs: bool) -> int | None:
     """Answer an agent's hook. None: there is no such client."""
+    from whisper_tui.cli.reaching import reach
     from whisper_tui.transports.hooks.program import USUAL_DEADLINES_S, run_hook
 
     if client not in USUAL_DEADLINES_S:
@@ -52,7 +51,7 @@ def hook(client: str, places: "Sequence[str]", deadline: float | None, *, agent_
         places = ["--home", os.path.abspath(home)]  # noqa: PTH100  pathlib takes longer than Python to load
     return run_hook(
         client,
-        lambda: _reach(places),
+        lambda: reach(places),
         deadline_s=USUAL_DEADLINES_S[client] if deadline is None else deadline,
         agent_runs=agent_runs,
         launcher=launcher(),
@@ -69,48 +68,17 @@ def launcher() -> list[str]:
 
 
 def _exec(ticket: str, places: "Sequence[str]") -> int:
+    from whisper_tui.cli.reaching import reach, reach_again
     from whisper_tui.transports.hooks.run_program import run_ticket
 
     tried: list[bool] = []
 
-    def reach() -> "Connection | None":
+    def connection() -> "Connection | None":
         first = not tried
         tried.append(True)
-        return _reach(places) if first else _reach_again(places)
+        return reach(places) if first else reach_again(places)
 
-    return run_ticket(ticket, reach)
-
-
-def _reach(places: "Sequence[str]") -> "Connection":
-    """The supervisor, which is started if none runs. Raises `WhisperError`."""
-    from whisper_tui.wire.quick import connect_quickly, quick_runtime
-
-    runtime = quick_runtime(places, os.environ)
-    connection = connect_quickly(runtime) if runtime is not None else None
-    if connection is not None:
-        return connection
-    from whisper_tui.wire.rendezvous import reach
-
-    return reach(_home(places))
-
-
-def _reach_again(places: "Sequence[str]") -> "Connection | None":
-    """The same after a connection was lost; a supervisor that was stopped on purpose is not started by this."""
-    from whisper_tui.wire.rendezvous import connect, reach, was_stopped
-
-    home = _home(places)
-    return connect(home) if was_stopped(home) else reach(home)
-
-
-def _home(places: "Sequence[str]") -> "Home":
-    from pathlib import Path
-
-    from whisper_tui.config.places import find_home
-    from whisper_tui.model.home import Home
-
-    if len(places) == 4:
-        return Home(*map(Path, places[1:]))
-    return find_home(places[1] if places else None, os.environ)
+    return run_ticket(ticket, connection)
 
 
 def _seconds(word: str) -> float | None:

@@ -4,7 +4,7 @@ import sys
 from typing import NoReturn
 
 from whisper_tui.cli.early import hook, run_early
-from whisper_tui.cli.parsing import Options, Verbs
+from whisper_tui.cli.parsing import Options, Verbs, places_of
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hooks.program import USUAL_DEADLINES_S
 
@@ -33,21 +33,15 @@ def add(verbs: Verbs) -> None:
     running.add_argument("ticket", metavar="TICKET", help="as the hook has printed it")
 
 
-def _places(options: Options) -> list[str]:
-    if options.directories:
-        return ["--directories", *options.directories]
-    return ["--home", options.home] if options.home else []
-
-
 def _hook(options: Options) -> int:
     if options.deadline is not None and not 0 < options.deadline < float("inf"):
         raise InvalidRequest(f"--deadline {options.deadline} is no number of seconds", hint="For example 570")
-    code = hook(options.client, _places(options), options.deadline, agent_runs=options.agent_runs)
+    code = hook(options.client, places_of(options), options.deadline, agent_runs=options.agent_runs)
     return _impossible() if code is None else code
 
 
 def _exec(options: Options) -> int:
-    code = run_early(["exec", options.ticket, *_places(options)])
+    code = run_early(["exec", options.ticket, *places_of(options)])
     return _impossible() if code is None else code
 
 

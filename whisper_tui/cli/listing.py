@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
 from whisper_tui.cli.words import age, cannot_work, command_line, outcome
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.text import visible
-from whisper_tui.wire.asking import asking
 
 Row = dict[str, Any]
 Lines = Iterator[tuple[str, ...]]
@@ -38,11 +38,12 @@ def add(verbs: Verbs) -> None:
 
 
 def _list(options: Options) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         problem = supervisor.ask("status")["problem"]
+        rows = supervisor.ask("rows", kind="list")
     if problem is not None:
         sys.stderr.write(f"whisper-tui: {cannot_work(problem)}\n")
-    return _show(options, ("ID", "STATE", "AGE", "SESSION", "COMMAND", "DESCRIPTION"), _listed, kind="list")
+    return _print(options, ("ID", "STATE", "AGE", "SESSION", "COMMAND", "DESCRIPTION"), _listed, rows)
 
 
 def _ps(options: Options) -> int:
@@ -68,8 +69,12 @@ def _history(options: Options) -> int:
 
 
 def _show(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row]], Lines], **query: Any) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         rows = supervisor.ask("rows", **query)
+    return _print(options, headings, lines, rows)
+
+
+def _print(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row]], Lines], rows: list[Row]) -> int:
     if options.json:
         print_json(rows)
     else:

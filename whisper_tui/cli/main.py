@@ -2,16 +2,17 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
-from types import TracebackType
-from typing import Protocol
 
 from whisper_tui.cli.exit_codes import INTERRUPTED, PIPE_CLOSED, REFUSED, UNAVAILABLE, code_of
 from whisper_tui.cli.parsing import Options, Verbs, verb_of
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType, TracebackType
 
 FAMILIES = {
     "demo": ("demo",),
@@ -42,7 +43,7 @@ FAMILIES = {
 _FAMILY_OF = {verb: family for family, verbs in FAMILIES.items() for verb in verbs}
 
 
-def parser(arguments: Sequence[str] = ()) -> Verbs:
+def parser(arguments: "Sequence[str]" = ()) -> Verbs:
     """The command line; only the part that these arguments need, for all of it takes as long to load as the rest."""
     family = _FAMILY_OF.get(verb_of(arguments))
     verbs = Verbs(_cockpit)
@@ -51,13 +52,8 @@ def parser(arguments: Sequence[str] = ()) -> Verbs:
     return verbs
 
 
-class _Family(Protocol):
-    def add(self, verbs: Verbs) -> None: ...
-
-
-def _load(name: str) -> _Family:
-    family: _Family = import_module(f"whisper_tui.cli.{name}")
-    return family
+def _load(name: str) -> "ModuleType":
+    return import_module(f"whisper_tui.cli.{name}")
 
 
 def _cockpit(options: Options) -> int:
@@ -66,7 +62,7 @@ def _cockpit(options: Options) -> int:
     return cockpit.run(options)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: "Sequence[str] | None" = None) -> int:
     """Carry out one command line. Returns the exit code; argparse itself exits for `--help` and wrong use."""
     sys.excepthook = _report_defect
     for stream in (sys.stdout, sys.stderr):
@@ -103,10 +99,14 @@ def _let_go_of_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _report_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _report_defect(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
     """A mistake in whisper_tui itself: where it is, in one line."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    where = f" in {Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else ""
+    where = f" in {_file_of(trace)}, line {trace.tb_lineno}" if trace else ""
     complain(f"this is a defect of whisper_tui: {kind.__name__}{where}: {error}")
     sys.exit(REFUSED)
+
+
+def _file_of(trace: "TracebackType") -> str:
+    return os.path.basename(trace.tb_frame.f_code.co_filename)  # noqa: PTH119  pathlib takes longer than Python to load

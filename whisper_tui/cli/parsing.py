@@ -3,12 +3,14 @@
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from whisper_tui import __version__
 from whisper_tui.cli.exit_codes import EPILOG
-from whisper_tui.config import find_home
-from whisper_tui.model.home import Home
+from whisper_tui.cli.reaching import home_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from whisper_tui.model.home import Home
 
 Options = argparse.Namespace
 Run = Callable[[Options], int]
@@ -76,9 +78,13 @@ def add_places(parser: argparse.ArgumentParser, default: object) -> None:
     parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
 
 
-def home_of(options: Options) -> Home:
-    """The directories that the options and the environment choose. Raises `BadConfiguration`."""
+def places_of(options: Options) -> list[str]:
+    """The options that chose the directories, as words."""
     if options.directories:
-        config, state, runtime = map(Path, options.directories)
-        return Home(config=config, state=state, runtime=runtime)
-    return find_home(options.home, os.environ)
+        return ["--directories", *options.directories]
+    return [] if options.home is None else ["--home", options.home]
+
+
+def home_of(options: Options) -> "Home":
+    """The directories that the options and the environment choose. Raises `BadConfiguration`."""
+    return home_at(places_of(options))

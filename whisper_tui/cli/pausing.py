@@ -2,9 +2,9 @@
 
 import sys
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.deciding import decider
-from whisper_tui.cli.parsing import Options, Verbs, home_of
-from whisper_tui.wire.asking import asking
+from whisper_tui.cli.parsing import Options, Verbs
 
 
 def add(verbs: Verbs) -> None:
@@ -28,7 +28,7 @@ def _resume(options: Options) -> int:
 
 
 def _tell(options: Options, operation: str, sentence: str) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         supervisor.ask(operation, by=decider())
     sys.stdout.write(sentence)
     return 0

@@ -2,9 +2,9 @@
 
 import sys
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
-from whisper_tui.cli.parsing import Options, Verbs, home_of
-from whisper_tui.wire.asking import asking
+from whisper_tui.cli.parsing import Options, Verbs
 
 
 def add(verbs: Verbs) -> None:
@@ -21,7 +21,7 @@ def add(verbs: Verbs) -> None:
 
 
 def _prune(options: Options) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         pruned = supervisor.ask("prune", dry_run=options.dry_run)
     if options.json:
         print_json(pruned)

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.outside import check_outside
@@ -119,10 +120,9 @@ def _list(options: Options) -> int:
 
 def _hits(options: Options) -> Counter[str]:
     """How many of the newest calls each rule has decided. Nothing where no supervisor runs."""
-    from whisper_tui.wire.asking import asking
 
     try:
-        with asking(home_of(options), start=False) as supervisor:
+        with asking(options, start=False) as supervisor:
             rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT)
     except Unavailable:
         return Counter()
@@ -162,9 +162,8 @@ def _add(options: Options) -> int:
 
 def _try(options: Options) -> int:
     from whisper_tui.policy.examples import matched
-    from whisper_tui.wire.asking import asking
 
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT, unmasked=True)
     texts = [row["command"] for row in rows if isinstance(row["command"], str)]
     found = matched(options.effect, _rule(options), texts)

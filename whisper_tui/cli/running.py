@@ -3,14 +3,12 @@
 import sys
 import time
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age, cannot_work
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
-from whisper_tui.wire.asking import asking
-from whisper_tui.wire.rendezvous import replace
-from whisper_tui.wire.stepping_down import step_down
 
 
 def add(verbs: Verbs) -> None:
@@ -34,7 +32,7 @@ def add(verbs: Verbs) -> None:
 
 
 def _status(options: Options) -> int:
-    with asking(home_of(options), start=False) as supervisor:
+    with asking(options, start=False) as supervisor:
         status = supervisor.ask("status")
     if options.json:
         print_json(status)
@@ -54,6 +52,8 @@ def _status(options: Options) -> int:
 
 
 def _stop(options: Options) -> int:
+    from whisper_tui.wire.stepping_down import step_down
+
     home = home_of(options)
     pid = step_down(home, end_runs=options.end_runs)
     if pid is None:
@@ -63,9 +63,11 @@ def _stop(options: Options) -> int:
 
 
 def _restart(options: Options) -> int:
+    from whisper_tui.wire.rendezvous import replace
+
     home = home_of(options)
     replace(home)
-    with asking(home, start=False) as supervisor:
+    with asking(options, start=False) as supervisor:
         now = supervisor.greeting
     sys.stdout.write(
         f"whisper_tui {now['supervisor']} (pid {now['pid']}) supervises {home.state} now; what ran goes on\n"

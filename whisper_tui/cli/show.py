@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
-from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.cli.words import age, command_line, outcome
 from whisper_tui.model.masking import MASK
 from whisper_tui.model.text import visible
-from whisper_tui.wire.asking import asking
 
 
 def add(verbs: Verbs) -> None:
@@ -28,7 +28,7 @@ def add(verbs: Verbs) -> None:
 
 
 def _show(options: Options) -> int:
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
     if options.json:
         print_json(row)

@@ -3,10 +3,10 @@
 import signal
 import sys
 
+from whisper_tui.cli.asking import asking
 from whisper_tui.cli.deciding import decider
-from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.parsing import Options, Verbs
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.wire.asking import asking
 
 
 def add(verbs: Verbs) -> None:
@@ -24,7 +24,7 @@ def add(verbs: Verbs) -> None:
 
 def _signal(options: Options) -> int:
     number = number_of(options.signal)
-    with asking(home_of(options)) as supervisor:
+    with asking(options) as supervisor:
         supervisor.ask("signal", call_id=options.id, number=number, target=options.target, by=decider())
     sys.stdout.write(f"Sent {_name(number)} to the {options.target} of call {options.id}\n")
     return 0

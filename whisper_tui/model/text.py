@@ -41,8 +41,8 @@ MOST_MARKS = 3
 
 _CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
 _PICTURES_OF_A_LINE = _CONTROL_PICTURES | {0x0A: "\n", 0x09: "    "}
-_DOUBTFUL = re.compile("[\\x00-\\x1f\\x7f-\\xa0\\xad\u0300-\U0010ffff]+")
-"""Everything but what is certainly seen as what it is."""
+_DOUBTFUL = re.compile(r"[^ -~\xa1-\xac\xae-\xff]+")
+"""Everything but the letters that are certainly seen as what they are: with more of them it takes long to compile."""
 
 Kind = Literal["seen", "mark", "blank", "hidden"]
 

@@ -39,6 +39,8 @@ def quick_runtime(chosen: "Sequence[str]", environ: "Mapping[str, str]") -> str 
     """
     if len(chosen) == 4:
         return chosen[3]
+    if len(chosen) == 2 and not chosen[1]:
+        return None
     home = chosen[1] if len(chosen) == 2 else environ.get("WHISPER_TUI_HOME", "")
     if home:
         return os.path.join(os.path.abspath(home), "run")  # noqa: PTH100, PTH118

@@ -5,6 +5,7 @@ from typing import Any
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
+from whisper_tui.transports.gone import unless_gone
 from whisper_tui.transports.hooks.asking import Asking
 from whisper_tui.transports.hooks.clients import HookAnswer
 
@@ -23,7 +24,7 @@ class HookDoor:
         asking: Asking | None = None
         try:
             asking = Asking(self._supervision, hello)
-            said = await _unless_gone(asking.answer(), reader)
+            said = await unless_gone(asking.answer(), reader)
         except WhisperError as error:
             said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)
         except ConnectionError:
@@ -34,19 +35,6 @@ class HookDoor:
             return
         writer.write(framed(said))
         await writer.drain()
-
-
-async def _unless_gone(answering: Any, reader: asyncio.StreamReader) -> HookAnswer | None:
-    """The answer. None: the connection ended first."""
-    answer = asyncio.ensure_future(answering)
-    end = asyncio.ensure_future(reader.read(1))
-    try:
-        await asyncio.wait({answer, end}, return_when=asyncio.FIRST_COMPLETED)
-        return await answer if answer.done() else None
-    finally:
-        for task in (answer, end):
-            task.cancel()
-        await asyncio.gather(answer, end, return_exceptions=True)
 
 
 def framed(answer: HookAnswer) -> bytes:

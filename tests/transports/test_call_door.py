@@ -1,0 +1,105 @@
+"""The door of `whisper-tui call`: one call for each connection, and the same one for whoever comes back."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from tests.supervisor.conftest import Bench
+from tests.transports.doorway import Doorway
+from whisper_tui.model.errors import InvalidRequest, OtherVersion
+from whisper_tui.tools import standard_registry
+from whisper_tui.transports.call_door import CallDoor
+
+Hello = dict[str, Any]
+
+
+@pytest.fixture
+async def doorway(bench: Bench, tmp_path) -> AsyncIterator[Doorway]:
+    door = CallDoor(bench.supervisor, standard_registry)
+    async with Doorway(door, tmp_path / "door", bench.workspace).open() as opened:
+        yield opened
+
+
+def hello(bench: Bench, **changes: object) -> Hello:
+    said = {
+        "door": "call",
+        "version": 1,
+        "name": "script",
+        "root": str(bench.workspace),
+        "pid": os.getpid(),
+        "environment": {},
+        "nonce": "0123456789abcdef",
+        "tool": "execute_command",
+        "arguments": {"command": "true"},
+    }
+    return said | changes
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+async def test_a_call_is_told_its_number_and_then_its_answer_and_its_session_ends(doorway, bench, desk):
+    async with doorway.lines(hello(bench)) as lines:
+        assert lines.greeting == {"call": "1", "waits": True}
+        await desk.approve_and_run("1")
+        answer = await lines.receive()
+    assert (answer["result"]["stdout"], answer["failed"], answer["told"]) == ("hi\n", False, None)
+    session = await bench.supervisor.session("s1")
+    assert (session.name, session.closed_because) == ("script", "the command ended")
+
+
+async def test_whoever_asks_again_with_its_nonce_has_the_same_call(doorway, bench, desk):
+    async with doorway.lines(hello(bench)) as first:
+        assert first.greeting["call"] == "1"
+        await doorway.stop()
+    assert (await bench.record("1")).state.kind == "waiting"
+    async with doorway.lines(hello(bench)) as second:
+        assert second.greeting == {"call": "1", "waits": True}
+        await desk.approve_and_run("1")
+        assert (await second.receive())["result"]["return_code"] == 0
+    async with doorway.lines(hello(bench, nonce="another0another0")) as other:
+        assert other.greeting["call"] == "2"
+
+
+async def test_a_connection_that_ends_takes_back_what_has_not_started(doorway, bench, desk):
+    async with doorway.lines(hello(bench)):
+        await desk.waiting("1")
+    record = await bench.state("1", "ended")
+    assert (record.state.ending.kind, record.state.ending.why) == ("withdrawn", "the caller gave up")
+    await until(lambda: bench.supervisor.board.sessions["s1"].closed_at)
+
+
+async def test_a_tool_that_needs_nobody_answers_at_once(doorway, bench):
+    (bench.workspace / "note").write_text("read me")
+    async with doorway.lines(hello(bench, tool="read_file", arguments={"path": "note"})) as lines:
+        assert "read me" in json.dumps(lines.greeting["result"])
+    assert not bench.supervisor.board.calls
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tool": "nothing"}, "no tool 'nothing'"),
+        ({"arguments": {"comand": "ls"}}, "comand"),
+        ({"nonce": "short"}, "nonce"),
+        ({"environment": 5}, "environment"),
+        ({"resume": "s1"}, "resume"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_in_words_that_every_program_knows(bench, changes, said):
+    door = CallDoor(bench.supervisor, standard_registry)
+    with pytest.raises(InvalidRequest, match=said):
+        await door(asyncio.StreamReader(), None, hello(bench, **changes))
+    assert all(session.closed_at for session in bench.supervisor.board.sessions.values())
+
+
+async def test_a_program_of_another_version_is_told_what_to_do(bench):
+    with pytest.raises(OtherVersion, match="version 9"):
+        await CallDoor(bench.supervisor, standard_registry)(asyncio.StreamReader(), None, hello(bench, version=9))

@@ -1,0 +1,113 @@
+"""The door of `whisper-tui call`: one tool call of a shell and its answer, carried out here as agents' calls are."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from whisper_tui.model.call import LARGEST_PID, LONGEST_NAME, LONGEST_PATH, CallRequest, Session, SessionHello
+from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.port import Supervision
+from whisper_tui.model.value import Value
+from whisper_tui.tools import Answer, ArgumentError, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
+from whisper_tui.transports.gone import unless_gone
+from whisper_tui.transports.versions import check_version
+
+VERSION = 1
+"""Of the hello."""
+
+
+class CallHello(Value):
+    """What the program says: who asks, and for what."""
+
+    door: str
+    version: int
+    name: str = Field(max_length=LONGEST_NAME)
+    """How it is called in the queue."""
+    root: str = Field(max_length=LONGEST_PATH)
+    """The directory that it was started in."""
+    pid: int | None = Field(default=None, ge=0, le=LARGEST_PID)
+    environment: dict[str, str]
+    nonce: str = Field(min_length=16, max_length=64)
+    """Made by the program, and known to nobody else: whoever asks again with it asks for the same call."""
+    tool: str
+    arguments: Any
+
+
+class CallDoor:
+    """Each connection is a session with one call. Asked again after a lost connection, it is the same call."""
+
+    def __init__(self, supervision: Supervision, registry: Callable[[ToolContext], ToolRegistry]) -> None:
+        self._supervision = supervision
+        self._registry = registry
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection. Its end takes back a call that has not started; the supervisor's own end does not."""
+        said = _checked(hello)
+        session = await self._supervision.open_session(_session(said))
+        supervisor_stops = False
+        try:
+            answer = await self._answer(said, session, reader, writer)
+        except (ArgumentError, UnknownTool) as error:
+            # The program at the other end knows no tools, and their errors by no other name.
+            raise InvalidRequest(error.message, hint=error.hint) from error
+        except asyncio.CancelledError:
+            supervisor_stops = True
+            raise
+        finally:
+            if not supervisor_stops:
+                await self._supervision.close_session(session.id, "the command ended")
+        if answer is not None:
+            _say(writer, {"result": answer.result, "text": answer.text, "told": answer.told, "failed": answer.failed})
+            await writer.drain()
+
+    async def _answer(
+        self, said: CallHello, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Answer | None:
+        """None: nobody waits for it any more. Raises `WhisperError` where there is no result."""
+        registry = self._registry(ToolContext(self._supervision, session))
+        tool = registry.get_tool_by_name(said.tool)
+        if not isinstance(tool, SupervisedTool) or not await tool.is_asked(said.arguments):
+            result = await registry.call(said.tool, said.arguments)
+            return Answer(result, tool.text(result), None, failed=tool.is_error(result))
+        request = tool.request(said.arguments, key=said.nonce)
+        call_id = await self._supervision.submit(request)
+        record = await self._supervision.record(call_id)
+        _say(writer, {"call": call_id, "waits": record.state.kind == "waiting"})
+        return await self._follow(tool, request, call_id, reader)
+
+    async def _follow(
+        self, tool: SupervisedTool, request: CallRequest, call_id: str, reader: asyncio.StreamReader
+    ) -> Answer | None:
+        try:
+            answer = await unless_gone(tool.follow(request, call_id), reader)
+        except ConnectionError:
+            answer = None
+        if answer is None:
+            with suppress(WhisperError):
+                await self._supervision.withdraw(call_id, "the caller gave up")
+        return answer
+
+
+def _checked(hello: dict[str, Any]) -> CallHello:
+    """Raises `InvalidRequest` and `OtherVersion`."""
+    check_version(hello, "call", VERSION)
+    try:
+        return CallHello.model_validate(hello)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise InvalidRequest(f"the hello of call is wrong: {where}: {problem['msg']}") from error
+
+
+def _session(said: CallHello) -> SessionHello:
+    return SessionHello(
+        name=said.name, root=said.root, pid=said.pid, environment=said.environment, key=f"call {said.nonce}"
+    )
+
+
+def _say(writer: asyncio.StreamWriter, content: dict[str, Any]) -> None:
+    writer.write(json.dumps(content, default=str).encode() + b"\n")
