@@ -5,7 +5,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from whisper_tui.supervisor.keeper.job import LONGEST_MESSAGE, Hints, take
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
 from whisper_tui.supervisor.keeper.rehearsal import drain, rehearse
+from whisper_tui.supervisor.keeper.roster import Roster
 
 IDLE = 4
 """Keepers that wait for a job."""
@@ -36,8 +36,6 @@ LIFELINE = 0
 """Standard input: a pipe that ends when the supervisor is gone."""
 
 _PR_SET_CHILD_SUBREAPER = 36
-_PID = struct.Struct("<i")
-"""What a keeper tells its parent: its pid once it waits no more, the pid negated once it waits again."""
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -57,7 +55,7 @@ class _Enough(Exception):
 
 
 class Zygote:
-    """Keeps `IDLE` keepers waiting. It knows the waiting ones by pid; one that takes a job says so first.
+    """Keeps `IDLE` keepers waiting. One that takes a job marks that first; it wakes its parent if too few are left.
 
     A keeper whose run left nothing behind waits for another one for a while: it is ready, where a fork is not yet.
     """
@@ -68,9 +66,10 @@ class Zygote:
         self._boot = boot
         self._adopt = adopt
         self._wake = wakeup_pipe(signal.SIGCHLD)
-        self._taken, self._taken_in = os.pipe()
-        self._idle: set[int] = set()
-        os.set_blocking(self._taken, False)
+        self._too_few, self._too_few_in = os.pipe()
+        self._roster = Roster()
+        for fd in (self._too_few, self._too_few_in):
+            os.set_blocking(fd, False)
         for _ in range(REHEARSED):
             rehearse(runs, Standing(boot, self._wake, adopts=False))
         gc.collect()
@@ -80,55 +79,50 @@ class Zygote:
         """Live as long as the supervisor."""
         poll = select.poll()
         poll.register(LIFELINE, 0)
-        poll.register(self._taken, select.POLLIN)
+        poll.register(self._too_few, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         self._fill(IDLE)
         while True:
-            missing = len(self._idle) < IDLE
+            missing = self._roster.waiting < IDLE
             ready = dict(poll.poll(REFILL_AFTER_MS if missing else None))
             if LIFELINE in ready:
                 return
-            self._note_taken()
+            if self._too_few in ready:
+                os.read(self._too_few, 4096)
             if self._wake in ready:
                 os.read(self._wake, 4096)
                 self._bury()
             self._fill(SCARCE if ready else IDLE)
 
     def _fill(self, wanted: int) -> None:
-        while len(self._idle) < wanted:
+        while self._roster.waiting < wanted:
+            place = self._roster.take_place()
+            if place is None:
+                return
             try:
                 pid = os.fork()
             except OSError:
+                self._roster.leave(place)
                 time.sleep(FORK_PAUSE_S)
                 return
             if not pid:
-                for fd in (self._wake, self._taken):
+                for fd in (self._wake, self._too_few):
                     os.close(fd)
-                self._live()
-            self._idle.add(pid)
-
-    def _note_taken(self) -> None:
-        with suppress(BlockingIOError):
-            data = os.read(self._taken, 4096 * _PID.size)
-            for (pid,) in _PID.iter_unpack(data):
-                if pid > 0:
-                    self._idle.discard(pid)
-                else:
-                    self._idle.add(-pid)
+                self._live(place)
+            self._roster.seat(place, pid)
 
     def _bury(self) -> None:
-        died_idle = False
+        died_waiting = False
         with suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                died_idle |= pid in self._idle
-                self._idle.discard(pid)
-        if died_idle:
+                died_waiting |= self._roster.bury(pid)
+        if died_waiting:
             hints = Hints(os.path.join(self._runs, layout.NOBODY))
             hints.give("lost")
             hints.close()
             time.sleep(FORK_PAUSE_S)
 
-    def _live(self) -> None:
+    def _live(self, place: int) -> None:
         """A keeper from its fork to its end. Never returns."""
         status = 1
         try:
@@ -136,7 +130,7 @@ class Zygote:
             standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin())
             if not _is_waiting(self._jobs):
                 rehearse(self._runs, standing)
-            self._serve(standing)
+            self._serve(standing, place)
             status = 0
         finally:
             if status:
@@ -144,26 +138,31 @@ class Zygote:
                 sys.stderr.flush()
             os._exit(status)
 
-    def _serve(self, standing: Standing) -> None:
+    def _serve(self, standing: Standing, place: int) -> None:
         """Keep one run after the other, until none has come for a while or one lasts."""
+
+        def stay() -> None:
+            """Take no other job than the present one."""
+            self._jobs.close()
+            self._roster.leave(place)
+
         message = _wait_for_job(self._jobs, None)
-        with suppress(BrokenPipeError):
-            while message:
-                self._tell(os.getpid())
-                _keep(message, standing, self._stay)
-                if self._jobs.fileno() < 0:
-                    return
-                self._tell(-os.getpid())
-                message = _wait_for_job(self._jobs, SPARE_S)
-            self._tell(os.getpid())
+        while message:
+            self._roster.work(place)
+            self._ask_for_more()
+            _keep(message, standing, stay)
+            if self._jobs.fileno() < 0:
+                return
+            self._roster.wait(place)
+            message = _wait_for_job(self._jobs, SPARE_S)
+        self._roster.leave(place)
+        self._ask_for_more()
 
-    def _stay(self) -> None:
-        """Take no other job than the present one."""
-        self._jobs.close()
-        os.close(self._taken_in)
-
-    def _tell(self, number: int) -> None:
-        os.write(self._taken_in, _PID.pack(number))
+    def _ask_for_more(self) -> None:
+        """Wake the parent if too few wait. One that is gone needs no waking, nor one that has not heard the last."""
+        if self._roster.waiting < IDLE:
+            with suppress(BrokenPipeError, BlockingIOError):
+                os.write(self._too_few_in, b"!")
 
 
 def wakeup_pipe(*numbers: int) -> int:

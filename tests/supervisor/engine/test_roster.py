@@ -1,0 +1,65 @@
+"""Who of the keepers waits is known to all of them without a word."""
+
+import os
+from collections.abc import Callable
+
+from whisper_tui.supervisor.keeper import roster
+from whisper_tui.supervisor.keeper.roster import Roster
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """The pid of a child that has done this and ended."""
+    pid = os.fork()
+    if not pid:
+        work()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def seated(here: Roster) -> int:
+    place = here.take_place()
+    assert place is not None
+    return place
+
+
+def test_what_a_keeper_does_is_seen_by_its_parent() -> None:
+    here = Roster()
+    place, other = seated(here), seated(here)
+    assert here.waiting == 2
+    in_child(lambda: here.work(place))
+    assert here.waiting == 1
+    in_child(lambda: here.wait(place))
+    in_child(lambda: here.leave(other))
+    assert here.waiting == 1
+    assert seated(here) == other
+
+
+def test_only_one_that_dies_while_it_waits_may_have_taken_a_job_with_it() -> None:
+    here = Roster()
+    waits, works, left = seated(here), seated(here), seated(here)
+    dead = {
+        waits: in_child(lambda: None),
+        works: in_child(lambda: here.work(works)),
+        left: in_child(lambda: here.leave(left)),
+    }
+    for place, pid in dead.items():
+        here.seat(place, pid)
+    assert {place: here.bury(pid) for place, pid in dead.items()} == {waits: True, works: False, left: False}
+    assert here.waiting == 0
+
+
+def test_the_death_of_one_that_had_given_up_its_place_says_nothing_about_the_next_one_there() -> None:
+    here = Roster()
+    place = seated(here)
+    here.seat(place, first := in_child(lambda: here.leave(place)))
+    assert seated(here) == place
+    here.seat(place, in_child(lambda: None))
+    assert not here.bury(first)
+    assert here.waiting == 1
+
+
+def test_a_full_roster_takes_nobody() -> None:
+    here = Roster()
+    assert len({seated(here) for _ in range(roster.PLACES)}) == roster.PLACES
+    assert here.take_place() is None
