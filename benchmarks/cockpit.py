@@ -21,13 +21,16 @@ LINE = b"\x1b[32mok\x1b[0m  module.%08d compiled in \x1b[33m%03d ms\x1b[0m, noth
 WRITER = """
 import sys, time
 path, rate = sys.argv[1], float(sys.argv[2])
-line = b"\\x1b[32mok\\x1b[0m  compiled a module, \\x1b[33mnothing\\x1b[0m to report about it at all\\n"
+line = b"\\x1b[32mok\\x1b[0m  module.%08d compiled, \\x1b[33mnothing\\x1b[0m to report about it\\n"
+length = len(line % 0)
+count = max(1, int(rate / 100 / length))
+lines = b"".join(line % number for number in range(count + 1000))
 with open(path, "ab", buffering=0) as file:
-    block, pause = line * max(1, int(rate / 100 / len(line))), 0.01
-    due = time.monotonic()
+    due, first = time.monotonic(), 0
     while True:
-        file.write(block)
-        due += pause
+        file.write(lines[first * length : (first + count) * length])
+        first = (first + 137) % 1000
+        due += 0.01
         time.sleep(max(0, due - time.monotonic()))
 """
 

@@ -14,6 +14,7 @@ from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.decision_bar import DecisionBar
+from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.output_pane import OutputPane
 
 PATIENCE = 1000
@@ -59,6 +60,10 @@ class Cockpit:
 
     def pane(self, stream: str) -> OutputPane:
         return self.screen.query_one(f"#{stream}", OutputPane)
+
+    @property
+    def panes(self) -> list[OutputPane]:
+        return self.screen.query_one(OutputArea).visible_panes
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

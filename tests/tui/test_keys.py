@@ -30,7 +30,7 @@ def long_output(lines: int = 500) -> Play:
 
 
 def first_row(pane: OutputPane) -> str:
-    return pane._strips[0].text
+    return pane.strips[0].text
 
 
 def test_the_page_about_keys_is_current() -> None:
@@ -121,7 +121,7 @@ async def test_g_and_capital_g_move_in_the_pane_that_has_the_focus() -> None:
         await seat.press("g")
         assert first_row(pane) == "out 0"
         await seat.press("G")
-        assert pane._strips[-1].text == "out 499"
+        assert pane.strips[-1].text == "out 499"
         assert pane.view is not None and pane.view.following
 
 
@@ -140,7 +140,7 @@ async def test_arrows_and_pages_scroll_output_that_has_the_focus() -> None:
         await seat.press("pageup")
         assert first_row(pane) == "err 1"
         await seat.press("end")
-        assert pane._strips[-1].text == "err 499"
+        assert pane.strips[-1].text == "err 499"
         assert seat.selected == "1"
 
 

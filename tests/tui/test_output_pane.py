@@ -23,7 +23,7 @@ def running(out: bytes = b"", err: bytes = b"") -> Play:
 
 def styles(seat: Cockpit, text: str) -> list[object]:
     """The styles in which a text is drawn in the pane of stdout."""
-    return [segment.style for strip in seat.pane("out")._strips for segment in strip if text in segment.text]
+    return [segment.style for strip in seat.pane("out").strips for segment in strip if text in segment.text]
 
 
 async def test_output_appears_as_it_is_written() -> None:
@@ -72,7 +72,7 @@ async def test_nothing_that_a_terminal_obeys_reaches_the_screen() -> None:
 async def test_wide_characters_keep_the_columns_straight() -> None:
     async with cockpit(running("日本語\n".encode() * 3)) as seat:
         await seat.sees("日本語")
-        assert {strip.cell_length for strip in seat.pane("out")._strips} == {6}
+        assert {strip.cell_length for strip in seat.pane("out").strips} == {6}
 
 
 async def test_a_flood_keeps_the_pane_small_and_shows_the_end() -> None:

@@ -20,7 +20,7 @@ from whisper_tui.tui.widgets.search_bar import SearchBar
 
 
 def rows(seat: Cockpit, pane: str = "out") -> list[str]:
-    return [strip.text for strip in seat.pane(pane)._strips]
+    return [strip.text for strip in seat.pane(pane).strips]
 
 
 def two_streams() -> Play:

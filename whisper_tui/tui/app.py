@@ -1,6 +1,7 @@
 """The cockpit as a Textual application: themes, the palette, the collector of garbage; the rest is on its screen."""
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.events import Event, InputEvent
+from textual.events import Event, InputEvent, MouseMove
 from textual.screen import Screen
 
 from whisper_tui.model.errors import BadConfiguration
@@ -27,6 +28,7 @@ from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.screens.command_screen import CommandScreen
+from whisper_tui.tui.screens.keyed import KeyedScreen
 from whisper_tui.tui.screens.themes import ThemeScreen
 from whisper_tui.tui.themes import PLACES, counterpart, load_themes
 from whisper_tui.tui.widgets.button_bar import EVERYTHING
@@ -141,12 +143,12 @@ class CockpitApp(App[None]):
         return self._cockpit
 
     def on_mount(self) -> None:
-        """Say what is wrong with themes and keys, and keep the collector out of the way of drawing."""
+        """Say what is wrong with themes and keys, and keep the interpreter out of the way of keys."""
         for problem in self._problems:
             self._cockpit.tell(problem, severity="warning")
         self._handing_over.connected()
         if not self.is_headless:
-            tune_collector()
+            tune_interpreter()
 
     @on(Connected)
     def _connected_again(self) -> None:
@@ -189,6 +191,8 @@ class CockpitApp(App[None]):
         """Whoever presses a key or moves the mouse is there."""
         if isinstance(event, InputEvent):
             self._cockpit.caller.touched()
+            if isinstance(self.screen, KeyedScreen) and not isinstance(event, MouseMove):
+                self.screen.hasten()
         await super().on_event(event)
 
     def _write_to_terminal(self, text: str) -> None:
@@ -209,12 +213,14 @@ class CockpitApp(App[None]):
         return Pens(self._themes[self.theme].terminal)
 
 
-def tune_collector() -> None:
-    """Pauses of the collector are what a person feels under a flood of output.
+def tune_interpreter() -> None:
+    """What a person would feel under a flood of output: pauses of the collector, and threads that wait for each other.
 
     Most objects here live for ever and are passed over. Of the others a frame leaves about two thousand, a millisecond
-    or two of work: left for later, they would be a tenth of a second of it at once.
+    or two of work: left for later, they would be a tenth of a second of it at once. The threads that read keys and
+    write to the terminal have little to do, and do it before drawing goes on.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(2_000, 10, 100)
+    sys.setswitchinterval(0.0005)

@@ -1,6 +1,10 @@
 """Rows of output: live, scrolled by the offset in the stream, drawn from the rows on the screen alone."""
 
+from itertools import zip_longest
+
 from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
 from textual.strip import Strip
 
 from whisper_tui.model.errors import WhisperError
@@ -24,6 +28,7 @@ SIDEWAYS = 8
 NO_TIME = " " * 12
 HEADS_KEPT = 200
 """Beginnings of rows that are kept drawn; with times, each has its own."""
+NO_LINE: tuple[Strip, Line] = (Strip([]), ())
 
 
 class RowsPane(Scrolled):
@@ -46,14 +51,14 @@ class RowsPane(Scrolled):
         """Whether the time stands before each row."""
         self._painter = Painter(pens)
         self._heads: dict[tuple[Line, int], Strip] = {}
+        self._role_styles: dict[tuple[tuple[str, ...], bool], Style] = {}
         self._reads: dict[Stream, ReadOutput] = {}
         self._index: TimeIndex | None = None
         self._problem = ""
         self._search_problem = ""
-        self._strips: list[Strip] = []
-        self._margins: list[Line] = []
+        self._lines: list[tuple[Strip, Line]] = []
+        self._thumb: range | None = None
         self._drawn_rows: list[Shown] = []
-        self._extent = (0, 0)
         self._busy = False
 
     def show(self, reads: dict[Stream, ReadOutput], index: TimeIndex | None = None) -> None:
@@ -73,13 +78,18 @@ class RowsPane(Scrolled):
     def _open(self) -> None:
         self.view = self.make_view(max(1, self.size.height - 1))
         self._painter.forget()
-        self._strips, self._margins, self._drawn_rows = [], [], []
+        self._lines, self._thumb, self._drawn_rows = [], None, []
         self.refresh()
 
     @property
     def silent(self) -> bool:
         """Whether there is nothing to show."""
         return self.view is None or (not self.view.size and not self._problem)
+
+    @property
+    def strips(self) -> list[Strip]:
+        """The text of each line on the screen."""
+        return [strip for strip, _ in self._lines]
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -91,6 +101,7 @@ class RowsPane(Scrolled):
         self._painter.pens = pens
         self._painter.forget()
         self._draw_rows()
+        self.refresh()
 
     async def set_style(self, *, wraps: bool, stamps: bool) -> None:
         """Wrap long rows or not, and say when each came or not."""
@@ -148,7 +159,7 @@ class RowsPane(Scrolled):
 
     def action_sideways(self, direction: int) -> None:
         """Move in lines that are longer than the pane is wide."""
-        longest = max((strip.cell_length for strip in self._strips), default=0)
+        longest = max((strip.cell_length for strip in self.strips), default=0)
         furthest = max(0, longest - self._text_width)
         self.left = max(0, min(furthest, self.left + direction * SIDEWAYS))
         self.refresh()
@@ -165,32 +176,42 @@ class RowsPane(Scrolled):
             except WhisperError as error:
                 self._fail(error)
         self._draw_rows()
+        self.refresh()
 
     @property
     def _text_width(self) -> int:
         return max(1, self.size.width - 2 - (len(NO_TIME) + 1 if self.stamps else 0))
 
     def _draw_rows(self) -> None:
-        """Read the rows on the screen into strips; rows that have not changed are not read again."""
+        """Read the rows on the screen into strips; rows that have not changed are neither read nor drawn again."""
         view = self.view
-        if view is not None:
-            self._painter.base = base_style(self)
-            self._painter.found = (
-                self.get_component_rich_style("role--match"),
-                self.get_component_rich_style("role--match-now"),
-            )
-            rows = view.shown()
-            pens = {stream: pen_after(view.before(stream)) for stream in self._reads}
-            lines: list[tuple[Strip, Line]] = []
-            for shown, strips in self._painter.paint(rows, pens):
-                margin = self._margin(shown)
-                lines += [(strip, margin if number == 0 else ()) for number, strip in enumerate(strips)]
-            lines = lines[view.skip : view.skip + view.height]
-            self._strips = [strip for strip, _ in lines]
-            self._margins = [margin for _, margin in lines]
-            self._drawn_rows = rows
-            self._extent = view.extent
-        self.refresh()
+        if view is None:
+            self.refresh()
+            return
+        self._painter.base = base_style(self)
+        self._painter.found = (
+            self.get_component_rich_style("role--match"),
+            self.get_component_rich_style("role--match-now"),
+        )
+        rows = view.shown()
+        pens = {stream: pen_after(view.before(stream)) for stream in self._reads}
+        lines: list[tuple[Strip, Line]] = []
+        for shown, strips in self._painter.paint(rows, pens):
+            margin = self._margin(shown)
+            lines += [(strip, margin if number == 0 else ()) for number, strip in enumerate(strips)]
+        self._drawn_rows = rows
+        thumb = bar(view, view.extent, max(1, self.size.height - 1))
+        self._put(lines[view.skip : view.skip + view.height], thumb)
+
+    def _put(self, lines: list[tuple[Strip, Line]], thumb: range | None) -> None:
+        """Have these lines on the screen, and the thumb of the bar there; what is there already stays."""
+        changed = {y for y, (old, new) in enumerate(zip_longest(self._lines, lines)) if old != new}
+        changed |= set(self._thumb or ()) ^ set(thumb or ())
+        self._lines, self._thumb = lines, thumb
+        if lines:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in (0, *(y + 1 for y in changed))))
+        else:
+            self.refresh()
 
     def _margin(self, shown: Shown) -> Line:
         """What stands before a row: of two streams, which one, and its time."""
@@ -204,9 +225,18 @@ class RowsPane(Scrolled):
         """Colours have changed."""
         super().notify_style_update()
         self._heads.clear()
+        self._role_styles.clear()
         self._painter.forget()
         if self.is_mounted:
             self._draw_rows()
+
+    def get_component_rich_style(self, *names: str, partial: bool = False, default: Style | None = None) -> Style:
+        """As every widget has it, but remembered until styles change and not only for one frame."""
+        style = self._role_styles.get((names, partial))
+        if style is None:
+            style = super().get_component_rich_style(*names, partial=partial, default=default)
+            self._role_styles[names, partial] = style
+        return style
 
     def render_line(self, y: int) -> Strip:
         """The title, or one row."""
@@ -224,14 +254,15 @@ class RowsPane(Scrolled):
             return drawn(self, words, width, focused)
         if (nothing := self._words()) and y == 1:
             return drawn(self, (Span("  "), nothing), width)
-        base = base_style(self)
-        text = self._strips[y - 1] if y <= len(self._strips) else Strip([])
-        margin = self._margins[y - 1] if y <= len(self._margins) else ()
+        text, margin = self._lines[y - 1] if y <= len(self._lines) else NO_LINE
         room = self._text_width
         hidden_right = text.cell_length > self.left + room
-        text = text.crop(self.left, self.left + room).adjust_cell_length(room, base)
+        if self.left or hidden_right:
+            text = text.crop(self.left, self.left + room)
         edge: Line = (Span("◂", "muted"), *margin[1:]) if self.left else margin
-        return Strip.join([self._head(edge, width - 1 - room), text, self._bar(y - 1, hidden_right)])
+        blank = Segment(" " * (room - text.cell_length), base_style(self))
+        head = self._head(edge, width - 1 - room)
+        return Strip([*head, *text, blank, self._bar(y - 1, hidden_right)], width)
 
     def _head(self, edge: Line, width: int) -> Strip:
         """What stands before the text of a row; most rows have the same."""
@@ -243,13 +274,13 @@ class RowsPane(Scrolled):
             head = self._heads[edge, width] = drawn(self, (*edge, blank), width)
         return head
 
-    def _bar(self, y: int, hidden_right: bool) -> Strip:
-        rows = max(1, self.size.height - 1)
-        thumb = bar(self.view, self._extent, rows)
-        if thumb is None:
-            return drawn(self, (Span("▸" if hidden_right else " ", "muted"),), 1)
-        style = self.get_component_rich_style("role--thumb")
-        return Strip([Segment("█" if y in thumb else "▸" if hidden_right else " ", style)])
+    def _bar(self, y: int, hidden_right: bool) -> Segment:
+        if self._thumb is None:
+            style = base_style(self) + self.get_component_rich_style("role--muted", partial=True)
+        else:
+            style = self.get_component_rich_style("role--thumb")
+        in_thumb = self._thumb is not None and y in self._thumb
+        return Segment("█" if in_thumb else "▸" if hidden_right else " ", style)
 
     @property
     def _full_title(self) -> str:

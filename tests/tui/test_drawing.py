@@ -1,0 +1,59 @@
+"""What is drawn, and when: the effect of a key at once, and of output only the rows that are new."""
+
+import asyncio
+
+import pytest
+from textual.events import Key
+from textual.strip import Strip
+
+from tests.tui.cockpit import PATIENCE, cockpit
+from tests.tui.scenes import workday
+from tests.tui.test_output_pane import running
+
+
+async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cockpit(workday()) as seat:
+        drawn: list[str | None] = []
+        monkeypatch.setattr(seat.screen._update_timer, "resume", lambda: None)  # there is no next frame
+        monkeypatch.setattr(seat.app, "post_display_hook", lambda: drawn.append(seat.selected))
+        before = seat.selected
+        seat.app.post_message(Key("down", None))
+        for _ in range(PATIENCE):
+            if drawn:
+                break
+            await asyncio.sleep(0.02)
+        assert drawn and drawn[-1] != before
+
+
+async def test_rows_that_stay_are_not_drawn_again_while_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cockpit(running(b"".join(b"line %d\n" % number for number in range(1000)))) as seat:
+        await seat.press("f")
+        await seat.sees("f follows", "line 999")
+        pane, drawn = seat.pane("out"), set[int]()
+        draw = pane.render_line
+
+        def counted(y: int) -> Strip:
+            drawn.add(y)
+            return draw(y)
+
+        monkeypatch.setattr(pane, "render_line", counted)
+        seat.play.stage.write("1", b"one more\n")
+        await seat.until(lambda: pane.view is not None and pane.view.size == 8899)
+        await seat.until(lambda: 0 in drawn)
+        assert len(drawn) < pane.size.height // 2
+
+
+async def test_what_is_drawn_row_by_row_is_what_would_be_drawn_whole() -> None:
+    lines = b"".join(b"\x1b[3%dmline\x1b[0m %d %s\n" % (n % 8, n, b"x" * (n % 90)) for n in range(1000))
+    keys = ("f", "shift+up", "w", "W", "W", "w", "z", "shift+up", "z", "number_sign", "number_sign", "f", "D", "t")
+    async with cockpit(running(lines), size=(80, 24)) as seat:
+        await seat.sees("line 999")
+        for number, key in enumerate(keys, start=2):
+            await seat.press(key)
+            seat.play.stage.write("1", lines)
+            size = number * len(lines)
+            await seat.until(lambda size=size: any(pane.view and pane.view.size == size for pane in seat.panes))
+            drawn = seat.text()
+            for pane in seat.panes:
+                pane.refresh()
+            assert seat.text() == drawn, key
