@@ -75,8 +75,8 @@ class Board:
         self.settled: deque[str] = deque()
         """Ids of the calls that are over, oldest first."""
         self._idle = IdleSessions()
-        self._weights: deque[int] = deque()
-        """Of the same calls."""
+        self._settled: deque[tuple[int, str]] = deque()
+        """What the same calls take in memory, and their sessions."""
         self._weight = 0
 
     def apply_all(self, events: Iterable[Event]) -> None:
@@ -186,15 +186,19 @@ class Board:
             if not others:
                 del self.open_in[session_id]
         self.settled.append(record.id)
-        self._weights.append(weight(record.call))
-        self._weight += self._weights[-1]
+        taken = weight(record.call)
+        self._settled.append((taken, session_id))
+        self._weight += taken
         while len(self.settled) > ENDED_KEPT or (self._weight > ENDED_LARGEST and len(self.settled) > 1):
-            self._weight -= self._weights.popleft()
-            self._forget(self.settled.popleft())
+            self._forget_settled()
         self._forget_idle_sessions()
 
-    def _forget(self, call_id: str) -> None:
-        self._idle.call_went(self.calls.pop(call_id).call.session_id)
+    def _forget_settled(self) -> None:
+        """The oldest one, without asking for its record, which may be packed."""
+        call_id, (taken, session_id) = self.settled.popleft(), self._settled.popleft()
+        del self.calls[call_id]
+        self._weight -= taken
+        self._idle.call_went(session_id)
         self.ticketed.pop(call_id, None)
         self.twinned.pop(call_id, None)
 

@@ -9,8 +9,11 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 
-KEPT_WHOLE = 1000
-"""Records that are not packed: those that were asked for or changed last."""
+KEPT_WHOLE = 1200
+"""Records that are not packed: those that were asked for or changed last.
+
+More than the ended calls that a board keeps: those are soon forgotten, and packing them would be work for nothing.
+"""
 
 
 class Records(MutableMapping[str, CallRecord]):
