@@ -8,6 +8,7 @@ from tests.model.build import (
     HUMAN,
     a_board,
     a_grant,
+    a_process,
     a_session,
     a_shell,
     decided,
@@ -22,6 +23,7 @@ from tests.model.build import (
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import BackgroundSeen
+from whisper_tui.model.run import ControlGroup, Limits
 from whisper_tui.model.summary import call_details, call_row, grant_row, signal_name
 
 RUN = (opened(), submitted(), judged(), decided(decision=Approve()), started(), spawned())
@@ -59,6 +61,28 @@ def test_the_state_is_named_in_one_word(length, state):
 def test_an_ending_is_told_exactly(ending, expected):
     found = row(*RUN, finished(ending=ending))
     assert tuple(found[key] for key in ("ending", "exit_code", "signal", "signal_name", "reason")) == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ("cpu", "its processor time of 9 s was used up"),
+        ("memory", "all of it together was at its limit of 67,108,864 bytes of memory"),
+        ("processes", "it had more than 5 processes"),
+    ],
+)
+def test_the_limit_that_ended_a_run_is_its_reason_whoever_sent_the_signal(limit, reason):
+    limits = Limits(cpu_s=9, memory_bytes=67_108_864, processes=5)
+    run = (*RUN[:4], started().model_copy(update={"limits": limits}), spawned())
+    for by_us in (True, False):
+        assert row(*run, finished(ending=Signalled(number=9, by_us=by_us, limit=limit)))["reason"] == reason
+
+
+def test_what_the_control_group_of_a_run_adds_to_its_limits_is_told():
+    group = ControlGroup(path="/sys/fs/cgroup/whisper-1.1", sums=("memory_bytes",))
+    grouped = spawned().model_copy(update={"process": a_process().model_copy(update={"group": group})})
+    found = [call_details(a_board(*RUN[:5], last).record("1"), a_session()) for last in (grouped, spawned())]
+    assert [(each["control_group"], each["summed"]) for each in found] == [(group.path, ["memory_bytes"]), (None, [])]
 
 
 def test_an_argv_is_an_array_and_a_shells_line_its_text():

@@ -8,6 +8,7 @@ from tests.tools.recorded import HUMAN, Recorded, ended, session
 from whisper_tui.model.command import Argv, CommandSpec
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.run import Limits
 from whisper_tui.tools import ArgumentError, ExecuteCommandTool, ToolContext, ToolFailure
 
 KEYS = ["stdout", "stderr", "return_code", "timed_out"]
@@ -160,6 +161,15 @@ async def test_an_edited_time_limit_is_told():
     answer = await answer_of(Recorded(finish=ended(TimedOut(after_s=1), edited=edited)), command="x")
     assert "with a time limit of 1 seconds" in answer.told
     assert "Its time was over after 1 seconds" in answer.told
+
+
+async def test_a_limit_that_ended_a_command_is_told():
+    finish = ended(Signalled(number=9, by_us=False, limit="memory"))
+    limited = Recorded(finish=lambda record: finish(record.model_copy(update={"limits": Limits(memory_bytes=1 << 30)})))
+    answer = await answer_of(limited, command="x")
+    assert answer.told == (
+        "It was ended, because all of it together was at its limit of 1,073,741,824 bytes of memory."
+    )
 
 
 async def test_a_remembered_approval_is_told():

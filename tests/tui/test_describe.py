@@ -243,6 +243,7 @@ def test_hidden_characters_have_a_role_of_their_own() -> None:
         (Exited(code=3), "Failed with exit code 3", "exit 3"),
         (Signalled(number=9, by_us=True), "Ended by SIGKILL (9), sent from here", "SIGKILL"),
         (Signalled(number=11, by_us=False, core_dumped=True), "not sent from here; it left a core dump", "SIGSEGV"),
+        (Signalled(number=9, by_us=False, limit="memory"), "because it was at its limit of memory", "SIGKILL"),
         (TimedOut(after_s=90), "Timed out after 90 s and was ended", "timed out"),
         (
             FailedToStart(problem="program_not_found", subject="x", message="x was not found"),

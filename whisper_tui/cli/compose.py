@@ -19,6 +19,7 @@ from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import Supervision
+from whisper_tui.supervisor.control_groups import ControlGroups
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.journal_file import check_format
 from whisper_tui.supervisor.local import LocalExecutor
@@ -69,7 +70,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
     rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
-        LocalExecutor(Path(home.state) / "runs"),
+        LocalExecutor(Path(home.state) / "runs", ControlGroups.found()),
         rules=rules.current,
         keep_rule=rules.keep,
         settings=configuration.supervisor,

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.asking import asking
 from whisper_tui.cli.exit_codes import DONE, REFUSED
@@ -17,6 +17,7 @@ from whisper_tui.model.text import visible
 if TYPE_CHECKING:
     from whisper_tui.install.doctor.report import Report
 
+DELEGATE = "To have that: systemd-run --user --scope -p Delegate=yes whisper-tui supervise --replace"
 SIGNS = {"good": "✓ good", "note": "! note", "bad": "✗ bad "}
 
 
@@ -47,23 +48,44 @@ def _examine(options: Options) -> int:
         reports.append(report)
         if not options.json:
             _print(report)
-    problem = _problem_of_supervisor(options)
-    if problem is not None and not options.json:
-        sys.stdout.write(f"Supervisor\n  {SIGNS['bad']}  {cannot_work(problem)}\n")
+    status = _status(options)
+    problem = status["problem"] if status else None
+    if not options.json:
+        _print_supervisor(status)
     proved = problem is None and all(report.proved for report in reports)
     if options.json:
-        print_json({"proved": proved, "problem": problem, "clients": [report.as_json() for report in reports]})
+        clients = [report.as_json() for report in reports]
+        print_json({"proved": proved, "problem": problem, "counts": status and status["counts"], "clients": clients})
     return DONE if proved else REFUSED
 
 
-def _problem_of_supervisor(options: Options) -> str | None:
-    """What keeps the supervisor from working. None: nothing, or none runs."""
+def _status(options: Options) -> dict[str, Any] | None:
+    """The supervisor about itself. None: none runs."""
     try:
         with asking(options, start=False) as supervisor:
-            problem: str | None = supervisor.ask("status")["problem"]
+            status: dict[str, Any] = supervisor.ask("status")
     except Unavailable:
         return None
-    return problem
+    return status
+
+
+def _print_supervisor(status: dict[str, Any] | None) -> None:
+    sys.stdout.write("Supervisor\n")
+    if status is None:
+        sys.stdout.write(f"  {SIGNS['note']}  none runs: whether runs have control groups is known once one does\n")
+        return
+    if status["problem"] is not None:
+        sys.stdout.write(f"  {SIGNS['bad']}  {cannot_work(status['problem'])}\n")
+    sys.stdout.write(f"  {_about_groups(status['counts'])}\n")
+
+
+def _about_groups(counts: list[str] | None) -> str:
+    """Whether each run has a control group, and what that counts."""
+    if counts is None:
+        return f"{SIGNS['note']}  runs have no control groups: memory is limited for each process alone. {DELEGATE}"
+    if not counts:
+        return f"{SIGNS['note']}  each run has a control group, in which memory is not counted. {DELEGATE}"
+    return f"{SIGNS['good']}  each run has a control group, which counts {' and '.join(counts)}"
 
 
 def _print(report: "Report") -> None:

@@ -55,7 +55,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "asked for", _command(row["asked"]["command"])
         yield "in", row["asked"]["cwd"]
     yield from _conditions(row["spec"])
-    yield from _limits(row["limits"])
+    yield from _limits(row["limits"], row["summed"])
     yield from _judgement(row)
     yield from _run(row)
 
@@ -65,10 +65,15 @@ def _command(command: list[str] | str) -> str:
     return command if isinstance(command, str) else command_line(command)
 
 
-def _limits(limits: dict[str, int]) -> Iterator[tuple[str, str]]:
+def _limits(limits: dict[str, int], summed: list[str]) -> Iterator[tuple[str, str]]:
+    """Processes are always counted for all of the run; the others so only where the kernel counts for the whole."""
     words = {"cpu_s": "{:,} s of processor time", "memory_bytes": "{:,} bytes of memory", "processes": "{:,} processes"}
-    if limits:
-        yield "limits", ", ".join(words[name].format(limit) for name, limit in limits.items())
+    told = []
+    for name, limit in limits.items():
+        whose = "" if name == "processes" else " for all of it" if name in summed else " for each process"
+        told.append(words[name].format(limit) + whose)
+    if told:
+        yield "limits", ", ".join(told)
 
 
 def _conditions(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -99,6 +104,8 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["pid"] is not None:
         yield "process", f"pid {row['pid']}, group {row['pgid']}, keeper {row['keeper_pid']}"
+    if row["control_group"] is not None:
+        yield "control group", row["control_group"]
     for process in row["background"]:
         yield "left behind", f"pid {process['pid']}{'' if process['alive'] else ' (ended)'}: {process['command']}"
     if row["output"]:

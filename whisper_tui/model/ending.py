@@ -25,7 +25,7 @@ class Signalled(Value):
     by_us: bool
     """Whether it was sent through whisper_tui."""
     core_dumped: bool = False
-    limit: Literal["cpu", "processes"] | None = None
+    limit: Literal["cpu", "memory", "processes"] | None = None
     """The limit that it went beyond, if that is why."""
 
 

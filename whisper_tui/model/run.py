@@ -19,6 +19,14 @@ class ProcessIdentity(Value):
     boot_id: str
 
 
+class ControlGroup(Value):
+    """What the kernel counts, holds still and kills as one."""
+
+    path: str
+    sums: tuple[str, ...] = ()
+    """The limits that hold for the run's processes together, and not only for each of them, by their names."""
+
+
 class RunProcess(Value):
     """The leader of a run and its keeper."""
 
@@ -27,6 +35,8 @@ class RunProcess(Value):
     keeper_pid: int
     started_at: float
     """Seconds since the epoch."""
+    group: ControlGroup | None = None
+    """None: the run has no control group of its own."""
 
 
 class BackgroundProcess(Value):

@@ -3,6 +3,7 @@
 import signal
 from typing import Any, assert_never
 
+from whisper_tui.model.broken_limit import broken_limit
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import Argv, Command
 from whisper_tui.model.decision import Approve, ExactScope, Grant, PrefixScope
@@ -71,11 +72,13 @@ def call_details(record: CallRecord, session: Session | None) -> Row:
         "attempt": record.attempt,
         "pgid": process.pgid if process else None,
         "keeper_pid": process.keeper_pid if process else None,
+        "control_group": process.group.path if process and process.group else None,
         "started_at": process.started_at if process else None,
         "signals": list(record.signals),
         "agent_gave_up": record.agent_gave_up,
         "output": ended.output.model_dump(mode="json") if ended else None,
         "limits": {name: limit for name, limit in record.limits.model_dump().items() if limit is not None},
+        "summed": list(process.group.sums) if process and process.group else [],
         "usage": ended.usage.model_dump(mode="json") if ended and ended.usage else None,
         "settled": not record.is_open,
     }
@@ -151,12 +154,8 @@ def _reason(record: CallRecord, ending: Ending) -> str | None:
     match ending:
         case Exited():
             return None
-        case Signalled(limit="cpu"):
-            return f"its processor time of {record.limits.cpu_s} s was used up"
-        case Signalled(limit="processes"):
-            return f"it had more than {record.limits.processes} processes"
         case Signalled():
-            return "sent through whisper_tui" if ending.by_us else None
+            return broken_limit(record) or ("sent through whisper_tui" if ending.by_us else None)
         case TimedOut():
             return f"its time of {ending.after_s:g} s was over"
         case FailedToStart():

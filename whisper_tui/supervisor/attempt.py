@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from whisper_tui.supervisor.executor import RunKey, StartOrder
 from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.output_files import attempt_directory
 
 Fate = Literal["unclaimed", "alive", "gone", "revoked"]
@@ -21,13 +22,13 @@ class Attempt:
         self.key = key
         self.directory = attempt_directory(runs, key)
 
-    def create(self, order: StartOrder, boot: str) -> None:
+    def create(self, order: StartOrder, boot: str, group: dict[str, Any] | None = None) -> None:
         """Lay out all that a keeper needs. Raises `OSError`, and leaves nothing behind, if that cannot be done."""
         layout.make_directory(self.directory)
         try:
             if order.spec.accepts_input or order.spec.tty:
                 os.mkfifo(self.path(layout.INPUT), 0o600)
-            layout.write_new(self.path(layout.SPEC), json.dumps(_spec(order, boot)).encode())
+            layout.write_new(self.path(layout.SPEC), json.dumps(_spec(order, boot, group)).encode())
         except OSError:
             self.discard()
             raise
@@ -78,13 +79,26 @@ class Attempt:
         self.close_books(None)
         return "revoked"
 
+    def group(self) -> RunGroup:
+        """The control group that its keeper was to make."""
+        asked = (self.read(layout.SPEC) or {}).get("group")
+        return RunGroup(asked["path"]) if asked else RunGroup()
+
+    def lose(self, because: str | None) -> None:
+        """Write that nobody knows how it ended, and why, unless it is None."""
+        with suppress(OSError):
+            self._lose(because)
+
     def close_books(self, lost_because: str | None) -> None:
         """Write what a keeper that is gone can no longer write, as far as the disk lets us."""
         with suppress(OSError):
-            if lost_because is not None:
-                layout.write_json(self.path(layout.EXIT), {"lost": lost_because})
+            self._lose(lost_because)
             if not self.has(layout.DONE):
                 layout.write_whole(self.path(layout.DONE), b"")
+
+    def _lose(self, because: str | None) -> None:
+        if because is not None:
+            layout.write_json(self.path(layout.EXIT), {"lost": because})
 
     def _locked(self, how: int) -> int | None:
         """The lock, taken; the caller closes it, except for a shared one, which is let go of at once. None: busy."""
@@ -99,7 +113,7 @@ class Attempt:
         return fd
 
 
-def _spec(order: StartOrder, boot: str) -> dict[str, Any]:
+def _spec(order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[str, Any]:
     spec = order.spec
     return {
         "argv": spec.command.words(),
@@ -116,5 +130,6 @@ def _spec(order: StartOrder, boot: str) -> dict[str, Any]:
         "cpu": order.limits.cpu_s,
         "memory": order.limits.memory_bytes,
         "processes": order.limits.processes,
+        "group": group,
         "boot": boot,
     }

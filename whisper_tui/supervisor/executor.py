@@ -99,6 +99,10 @@ class Executor(Protocol):
     def trouble(self) -> str | None:
         """Why runs cannot be started or followed now, and what to do about that. None: they can."""
 
+    @property
+    def counts(self) -> tuple[str, ...] | None:
+        """What is counted for each run as a whole by its control group. None: runs have no such groups."""
+
     async def open(self) -> None:
         """Get ready to start and to report."""
         ...

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from whisper_tui.model.ending import Ending, Exited, FailedToStart, Lost, Signalled, TimedOut
-from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
+from whisper_tui.model.run import BackgroundProcess, ControlGroup, OutputSizes, ProcessIdentity, RunProcess, Usage
 from whisper_tui.supervisor.attempt import Attempt
 from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, Report
 from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.remains import Remains
 
 
 class _Told(NamedTuple):
@@ -36,6 +37,8 @@ class Follower:
         """The process, once it is reported."""
         self.answered = False
         """Whether the leader's end is reported."""
+        self.remains: Remains | None = None
+        """What takes orders once its keeper is gone."""
         self.over = False
         """Whether the last report is out."""
         self._look = 0
@@ -77,15 +80,25 @@ class Follower:
         return [NeverRan(self.attempt.key)]
 
     def keeper_gone(self, boot: str) -> list[Report]:
-        """The last news of a run whose keeper is gone; `boot`: the id of this boot of the machine."""
+        """News of a run whose keeper is gone, the last unless its control group holds something that lives.
+
+        `boot`: the id of this boot of the machine.
+        """
         spec, sizes = self.attempt.read(layout.SPEC) or {}, self._files.sizes(self.attempt.key)
         news = self.news()
         if self.over:
             return news
-        why = None if self.answered else self._why_lost(boot, spec.get("boot"))
-        self.attempt.close_books(why)
+        self.remains = self.remains or Remains(self.attempt)
+        left = self.remains.alive
+        why = None if self.answered else self._why_lost(boot, spec.get("boot"), held=left)
         if why is not None:
             news += self._ended(Lost(why=why), sizes, None)
+        news += self._background(self.remains.list(boot))
+        if left:
+            self.attempt.lose(why)
+            return news
+        self.remains.remove()
+        self.attempt.close_books(why)
         return news + self._settled()
 
     def doubtful(self, why: str) -> list[Report]:
@@ -99,7 +112,7 @@ class Follower:
         if not told:
             return []
         leader = ProcessIdentity(pid=told["pid"], start_time=told["start"], boot_id=told["boot"])
-        self.process = RunProcess(leader=leader, pgid=told["pgid"], keeper_pid=told["keeper"], started_at=told["at"])
+        self.process = _process(leader, told)
         return [HasSpawned(self.attempt.key, self.process)]
 
     def _read(self) -> _Told:
@@ -139,7 +152,7 @@ class Follower:
         processes = tuple(_left_behind(row, told["boot"]) for row in told["processes"])
         return [HasBackground(self.attempt.key, processes)]
 
-    def _why_lost(self, boot: str, started_in: str | None) -> str:
+    def _why_lost(self, boot: str, started_in: str | None, *, held: bool) -> str:
         if self.process is None:
             if started_in != boot:
                 return "the machine restarted when it was being started; it may have run"
@@ -150,7 +163,8 @@ class Follower:
         seen = look_at(leader.pid)
         why = f"its keeper (pid {self.process.keeper_pid}) was ended from outside while it ran"
         if seen is not None and seen.start == leader.start_time:
-            return f"{why}; the command itself is still alive as pid {leader.pid}, unsupervised"
+            since = "its output is lost since" if held else "unsupervised"
+            return f"{why}; the command itself is still alive as pid {leader.pid}, {since}"
         return why
 
 
@@ -162,6 +176,17 @@ def _ending(told: dict[str, Any]) -> Ending:
     if "signal" in told:
         return Signalled(number=told["signal"], by_us=told["by_us"], core_dumped=told["core"], limit=told.get("limit"))
     return Exited(code=told["code"])
+
+
+def _process(leader: ProcessIdentity, told: dict[str, Any]) -> RunProcess:
+    group = told.get("group")
+    return RunProcess(
+        leader=leader,
+        pgid=told["pgid"],
+        keeper_pid=told["keeper"],
+        started_at=told["at"],
+        group=ControlGroup(path=group, sums=tuple(told["sums"])) if group else None,
+    )
 
 
 def _left_behind(row: dict[str, Any], boot: str) -> BackgroundProcess:

@@ -1,7 +1,6 @@
 """Runs commands on this machine: one keeper each, which outlives the supervisor and is taken back by the next."""
 
 import asyncio
-import json
 import os
 import signal
 import stat
@@ -15,13 +14,14 @@ from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunni
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.supervisor.attempt import Attempt
 from whisper_tui.supervisor.boot_mark import BootMark
+from whisper_tui.supervisor.control_groups import ControlGroups
 from whisper_tui.supervisor.executor import HasEnded, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.fifo import write_fifo
 from whisper_tui.supervisor.follow import Follower
 from whisper_tui.supervisor.hints import Hints
 from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keeper.processes import is_stopped
 from whisper_tui.supervisor.keepers import LOG, Keepers
+from whisper_tui.supervisor.orders import give
 from whisper_tui.supervisor.output_files import OutputFiles
 from whisper_tui.supervisor.trouble import Trouble
 
@@ -55,10 +55,11 @@ class _Run:
 class LocalExecutor:
     """The `Executor` of this machine. All files are below one directory of local disk."""
 
-    def __init__(self, runs_directory: Path) -> None:
+    def __init__(self, runs_directory: Path, groups: ControlGroups | None = None) -> None:
         self._directory = Path(runs_directory)
         self._runs_path = str(runs_directory)
         self._files = OutputFiles(self._directory)
+        self._groups = groups
         self._keepers = Keepers(self._directory)
         self._runs: dict[RunKey, _Run] = {}
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
@@ -71,6 +72,11 @@ class LocalExecutor:
     def trouble(self) -> str | None:
         """Why runs cannot be started or followed now, and what to do about that. None: they can."""
         return self._trouble.words
+
+    @property
+    def counts(self) -> tuple[str, ...] | None:
+        """What is counted for each run as a whole by its control group. None: runs have no such groups."""
+        return self._groups.counts if self._groups else None
 
     async def open(self) -> None:
         """Get ready to start and to report. Raises `Unavailable`."""
@@ -101,7 +107,8 @@ class LocalExecutor:
         attempt = Attempt(self._runs_path, order.key)
         try:
             self._boot.note()
-            attempt.create(order, self._boot.now)
+            group = self._groups.place(self._runs_path, order.key) if self._groups else None
+            attempt.create(order, self._boot.now, group)
         except FileExistsError:
             message = f"attempt {order.key.attempt} of call {order.key.call_id} was asked for before"
             raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
@@ -218,13 +225,7 @@ class LocalExecutor:
         return run
 
     async def _order(self, run: _Run, order: dict[str, Any]) -> None:
-        attempt = run.follower.attempt
-        line = json.dumps(order).encode() + b"\n"
-        await write_fifo(attempt.path(layout.CONTROL), line, f"nothing of call {attempt.key.call_id} is alive")
-        process = run.follower.process
-        if process is not None and is_stopped(process.keeper_pid):
-            message = f"the keeper of call {attempt.key.call_id} was stopped by a signal, and obeys once it goes on"
-            raise Unavailable(message, hint=f"Let it go on: kill -CONT {process.keeper_pid}")
+        await give(run.follower, order, lambda: self._check(run))
 
     def _on_hint(self, name: str) -> None:
         call_id, _, attempt = name.rpartition(".")

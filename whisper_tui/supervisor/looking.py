@@ -130,6 +130,7 @@ class Looking:
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
             problem=self._ledger.trouble.words or self._executor.trouble,
+            counts=self._executor.counts,
         )
 
 

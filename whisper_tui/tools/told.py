@@ -2,6 +2,7 @@
 
 import shlex
 
+from whisper_tui.model.broken_limit import broken_limit
 from whisper_tui.model.command import Argv, CommandSpec
 from whisper_tui.model.ending import TimedOut
 from whisper_tui.model.state import CallRecord, Ended
@@ -35,7 +36,8 @@ def _limit(record: CallRecord) -> str | None:
         case Ended(ending=TimedOut(after_s=after_s)) if record.spec.timeout_s != record.call.spec.timeout_s:
             return f"Its time was over after {after_s:g} seconds, so it was ended."
         case _:
-            return None
+            words = broken_limit(record)
+            return f"It was ended, because {words}." if words else None
 
 
 def _memory(record: CallRecord) -> str | None:

@@ -20,6 +20,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.rule_names import whose_rule
 from whisper_tui.model.text import beginning
 
+LIMITS = {"cpu": "processor time", "memory": "memory", "processes": "processes"}
 LONGEST_NAME = 100
 """Characters of a name in a line with other words."""
 LONGEST_SAID = 4000
@@ -152,8 +153,9 @@ def ending_sentence(ending: Ending) -> str:
             return "Ended with exit code 0"
         case Exited(code=code):
             return f"Failed with exit code {code}"
-        case Signalled(number=number, by_us=by_us, core_dumped=core_dumped):
+        case Signalled(number=number, by_us=by_us, core_dumped=core_dumped, limit=broken):
             source = "sent from here" if by_us else "not sent from here"
+            source = f"because it was at its limit of {LIMITS[broken]}" if broken else source
             core = "; it left a core dump" if core_dumped else ""
             return f"Ended by {signal_name(number)} ({number}), {source}{core}"
         case TimedOut(after_s=after_s):

@@ -15,6 +15,7 @@ import pytest
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.errors import NotRunning
+from whisper_tui.supervisor.control_groups import ControlGroups
 from whisper_tui.supervisor.executor import (
     HasBackground,
     HasEnded,
@@ -35,7 +36,8 @@ T = TypeVar("T", bound=Report)
 class Engine:
     """An executor, and all that it has reported so far."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, groups: ControlGroups | None = None) -> None:
+        self.groups = groups
         self.runs = directory / "runs"
         self.workspace = directory / "workspace"
         self.workspace.mkdir()
@@ -46,7 +48,7 @@ class Engine:
         self._next = 0
 
     async def open(self) -> None:
-        self.executor = LocalExecutor(self.runs)
+        self.executor = LocalExecutor(self.runs, self.groups)
         await self.executor.open()
         self._listener = asyncio.create_task(self._listen())
 
@@ -162,11 +164,11 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     try:
         yield engine
     finally:
-        await _end_everything(engine)
+        await end_everything(engine)
         await engine.close()
 
 
-async def _end_everything(engine: Engine) -> None:
+async def end_everything(engine: Engine) -> None:
     """Whatever is not over is taken back, if a test has let go of it, and killed."""
     for directory in engine.runs.iterdir():
         call, _, attempt = directory.name.rpartition(".")

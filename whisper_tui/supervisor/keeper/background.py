@@ -24,11 +24,11 @@ class Background:
         """See who is there now; `leader`, while it lives, and its tree are no background. Returns: did it change?"""
         family = {(seen.pid, seen.start): seen for seen in self._descendants.now(without=leader)}
         before = {key: tuple(row.items()) for key, row in self._rows.items()}
-        for key, row in self._rows.items():
-            if row["alive"] and key not in family:
-                row["alive"] = _still_there(*key)
+        for key, known in self._rows.items():
+            if known["alive"] and key not in family:
+                known["alive"] = _still_there(*key)
         for key, seen in family.items():
-            self._rows[key] = _row(seen)
+            self._rows[key] = row_of(seen)
         self._forget_old()
         changed = before != {key: tuple(row.items()) for key, row in self._rows.items()}
         self._looks += changed
@@ -64,7 +64,8 @@ class Background:
             del self._rows[key]
 
 
-def _row(seen: Seen) -> dict[str, Any]:
+def row_of(seen: Seen) -> dict[str, Any]:
+    """What the list says about a living process."""
     command = command_of(seen.pid)
     return {"pid": seen.pid, "start": seen.start, "pgid": seen.pgid, "command": command, "alive": True}
 

@@ -4,6 +4,7 @@ import signal
 
 from whisper_tui.supervisor.keeper.alarms import Alarms
 from whisper_tui.supervisor.keeper.ending import Ender
+from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.processes import Descendants, Seen, is_stopped
 from whisper_tui.supervisor.keeper.signals import send_to
 
@@ -15,13 +16,19 @@ LATER_S = 1.0
 
 
 class Freezer:
-    """The run's time is held, too: what stands still is not ended for being slow."""
+    """The run's time is held, too: what stands still is not ended for being slow.
 
-    def __init__(self, descendants: Descendants, alarms: Alarms, ender: Ender) -> None:
+    A control group stands still in one step. What has left it, or all of a run that has none, is stopped by signals.
+    """
+
+    def __init__(self, descendants: Descendants, alarms: Alarms, ender: Ender, group: RunGroup) -> None:
         self._descendants = descendants
         self._alarms = alarms
         self._ender = ender
+        self._group = group
         self._frozen = False
+        self._whole = False
+        """Whether the control group stands still."""
         self._known: set[tuple[int, int]] = set()
         self._stopped: list[Seen] = []
         """Parents before their children."""
@@ -33,6 +40,7 @@ class Freezer:
         elif not self._frozen and not self._ender.asked:
             self._frozen = True
             self._alarms.suspend("timeout")
+            self._whole = self._group.freeze()
             self._look(AGAIN_S)
 
     def _look(self, pause_s: float) -> None:
@@ -40,6 +48,8 @@ class Freezer:
             self._forget()
             return
         for _ in range(ROUNDS):
+            if self._whole:
+                self._known |= {(seen.pid, seen.start) for seen in self._group.members()}
             new = [seen for seen in self._descendants.now() if (seen.pid, seen.start) not in self._known]
             if not new:
                 break
@@ -53,6 +63,7 @@ class Freezer:
         """Children first, so that a shell that wakes finds none of its jobs stopped."""
         for seen in reversed(self._stopped):
             send_to(seen, signal.SIGCONT)
+        self._group.thaw()
         self._alarms.resume("timeout")
         self._forget()
 

@@ -51,16 +51,19 @@ class Leader:
     @property
     def ended_by_us(self) -> bool:
         """Whether it died of a signal that was sent through us."""
-        if self.death is None or not os.WIFSIGNALED(self.death.status):
-            return False
-        return os.WTERMSIG(self.death.status) in self._sent
+        return self._died_of() in self._sent
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it was killed, and not through us."""
+        return self._died_of() == signal.SIGKILL and not self.ended_by_us
 
     def used_up(self, cpu_s: int) -> bool:
         """Whether the system ended it for its processor time."""
-        if self.death is None or not os.WIFSIGNALED(self.death.status) or self.ended_by_us:
+        if self.death is None or self.ended_by_us:
             return False
-        number, used = os.WTERMSIG(self.death.status), self.death.usage.ru_utime + self.death.usage.ru_stime
-        return number == signal.SIGXCPU or (number == signal.SIGKILL and used >= cpu_s)
+        used = self.death.usage.ru_utime + self.death.usage.ru_stime
+        return self._died_of() == signal.SIGXCPU or (self.was_killed and used >= cpu_s)
 
     def start_time(self) -> int:
         """Its start as the kernel counts it; 0: it does not tell. In the middle of its exec a process answers late."""
@@ -98,6 +101,12 @@ class Leader:
                 send_to_group(self.pid, number)
             case "tree":
                 send_to_all(self._descendants.now(), number)
+
+    def _died_of(self) -> int | None:
+        """The signal that ended it."""
+        if self.death is None or not os.WIFSIGNALED(self.death.status):
+            return None
+        return os.WTERMSIG(self.death.status)
 
     def _group_is_ours(self) -> bool:
         """The group has lost its leader: its number is only as good as a member that is seen in it."""

@@ -14,6 +14,7 @@ from whisper_tui.supervisor.keeper.capture import Capture
 from whisper_tui.supervisor.keeper.control import InputPump, Orders
 from whisper_tui.supervisor.keeper.ending import Ender
 from whisper_tui.supervisor.keeper.freezer import Freezer
+from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.job import Hints, Job
 from whisper_tui.supervisor.keeper.leader import Death, Leader
 from whisper_tui.supervisor.keeper.processes import Descendants
@@ -59,13 +60,16 @@ class Keeper:
         self._poll = select.poll()
         self._alarms = Alarms()
         self._capture = Capture(job.directory, job.spec, self._poll)
-        self._records = Records(job.directory, standing.boot)
+        self._group = RunGroup()
+        self._records = Records(job.directory, standing.boot, self._group)
         self._descendants = Descendants(os.getpid(), adopts=standing.adopts)
         self._leader = Leader(self._descendants)
         self._background = Background(job.directory, standing.boot, self._descendants)
-        self._ender = Ender(self._descendants, self._alarms, self._leader.reap)
-        self._quota = Quota(job.spec, self._descendants, self._alarms, self._leader, self._ender)
-        self._freezer = Freezer(self._descendants, self._alarms, self._ender)
+        self._ender = Ender(self._descendants, self._alarms, self._leader.reap, self._group)
+        self._quota = Quota(
+            job.spec, self._descendants, self._alarms, leader=self._leader, ender=self._ender, group=self._group
+        )
+        self._freezer = Freezer(self._descendants, self._alarms, self._ender, self._group)
         self._orders: Orders | None = None
         self._input: InputPump | None = None
         self._terminal = -1
@@ -100,10 +104,12 @@ class Keeper:
 
     def _start(self) -> None:
         ours = self._open_channels()
+        self._group.make(self._spec)
         spawn.enter(self._spec["cwd"])
         try:
             spawn.check_unchanged(self._spec)
-            pid = spawn.spawn(self._spec, self._job.environment, ours.actions)
+            with self._group.entered(self._spec):
+                pid = spawn.spawn(self._spec, self._job.environment, ours.actions)
         finally:
             os.chdir("/")
         self._leader.has_started(pid)
@@ -246,6 +252,7 @@ class Keeper:
         self._capture.finish()
         if self._input is not None:
             self._input.close()
+        self._group.remove()
         self._records.done(self._capture.totals if self._capture.uncounted else None)
         self._hints.give(layout.DONE)
 

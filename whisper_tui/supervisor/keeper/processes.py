@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 def boot_id() -> str:
     """What names this boot of the machine. Empty where the system does not tell."""
     if LINUX:
-        return _read("/proc/sys/kernel/random/boot_id").decode().strip()
+        return kernel_file("/proc/sys/kernel/random/boot_id").decode().strip()
     return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
 
 
@@ -32,7 +32,7 @@ def look_at(pid: int, *, dead_too: bool = False) -> Seen | None:
     """A process as it is now. None: there is none, or only its remains, and those were not asked for."""
     if not LINUX:
         return next((seen for seen in _from_ps(dead_too=dead_too) if seen.pid == pid), None)
-    text = _read(f"/proc/{pid}/stat")
+    text = kernel_file(f"/proc/{pid}/stat")
     after_name = text[text.rfind(b")") + 2 :].split()
     if len(after_name) < 20 or (after_name[0].decode() in _ZOMBIE_STATES and not dead_too):
         return None
@@ -43,7 +43,7 @@ def is_stopped(pid: int) -> bool:
     """Whether a signal or a debugger has stopped it."""
     if not LINUX:
         return _output("ps", "-p", str(pid), "-o", "stat=").strip()[:1] == "T"
-    text = _read(f"/proc/{pid}/stat")
+    text = kernel_file(f"/proc/{pid}/stat")
     return text[text.rfind(b")") + 2 :][:1] in {b"T", b"t"}
 
 
@@ -51,10 +51,10 @@ def command_of(pid: int) -> str:
     """Its command line as the system shows it, words joined by spaces."""
     if not LINUX:
         return _output("ps", "-p", str(pid), "-o", "command=").strip()
-    words = _read(f"/proc/{pid}/cmdline")
+    words = kernel_file(f"/proc/{pid}/cmdline")
     if words:
         return words.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
-    return f"[{_read(f'/proc/{pid}/comm').decode('utf-8', 'replace').strip()}]"
+    return f"[{kernel_file(f'/proc/{pid}/comm').decode('utf-8', 'replace').strip()}]"
 
 
 def children_of(pid: int) -> list[int]:
@@ -65,7 +65,7 @@ def children_of(pid: int) -> list[int]:
     except OSError:
         return found
     for thread in threads:
-        found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+        found += map(int, kernel_file(f"/proc/{pid}/task/{thread}/children").split())
     return found
 
 
@@ -181,8 +181,8 @@ def _output(*argv: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def _read(path: str) -> bytes:
-    """A small file of the kernel's; nothing if its process is gone."""
+def kernel_file(path: str) -> bytes:
+    """A small file of the kernel's; nothing if what it is about is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.leader import Death, Leader
 from whisper_tui.supervisor.keeper.spawn import StartFailed
 
@@ -15,9 +16,10 @@ from whisper_tui.supervisor.keeper.spawn import StartFailed
 class Records:
     """Writes the records of one run."""
 
-    def __init__(self, directory: str, boot: str) -> None:
+    def __init__(self, directory: str, boot: str, group: RunGroup) -> None:
         self._directory = directory
         self._boot = boot
+        self._group = group
         self._process: dict[str, Any] | None = None
         self._reserved = -1
 
@@ -30,6 +32,8 @@ class Records:
             "boot": self._boot,
             "keeper": os.getpid(),
             "at": leader.born_at,
+            "group": self._group.path,
+            "sums": self._group.sums,
         }
 
     def spawned(self, leader: Leader) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from whisper_tui.model.broken_limit import broken_limit
 from whisper_tui.model.call import Session
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Ending, Exited, Signalled
@@ -172,7 +173,7 @@ class _Joined:
             await self._writer.drain()
         record = await self._supervision.outcome(self._record.id)
         if isinstance(record.state, Ended):
-            self._writer.write(frame(END, json.dumps(_ended(record.state.ending, dies=self._dies)).encode()))
+            self._writer.write(frame(END, json.dumps(_ended(record, record.state.ending, dies=self._dies)).encode()))
             await self._writer.drain()
 
     async def _take(self) -> None:
@@ -208,13 +209,15 @@ class _Joined:
                 return
 
 
-def _ended(ending: Ending, *, dies: bool) -> dict[str, Any]:
-    """How the program is to end: as the command did, or with a sentence where there was none."""
+def _ended(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, Any]:
+    """How the program is to end: as the command did, and with a sentence where that alone says too little."""
     match ending:
         case Exited(code=code):
             return {"code": code}
         case Signalled(number=number):
-            return {"signal": number} if dies else {"code": 128 + number}
+            why = broken_limit(record)
+            said = {"said": f"the command was ended, because {why}"} if why else {}
+            return said | ({"signal": number} if dies else {"code": 128 + number})
         case _:
             return {"code": 126, "said": ending_sentence(ending)}
 
