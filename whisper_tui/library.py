@@ -17,6 +17,7 @@ from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import AlreadyDecided, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.port import Supervision
+from whisper_tui.model.sendable import sendable
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.policy.rules import NO_RULES, Rules
 from whisper_tui.supervisor.core import Supervisor
@@ -121,7 +122,7 @@ def _hello(
         root=os.path.realpath(root),
         pid=os.getpid(),
         trust=trust,
-        environment=_sendable(os.environ if environment is None else environment),
+        environment=sendable(os.environ if environment is None else environment),
         hears=hears,
     )
 
@@ -139,15 +140,6 @@ async def _session(
     finally:
         with suppress(WhisperError):
             await supervision.close_session(session.id, "the program is done")
-
-
-def _sendable(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without the variables that are not text."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not any("\ud800" <= character <= "\udfff" for character in name + value)
-    }
 
 
 async def _decide_for_ever(supervisor: Supervisor, decide: Decide) -> None:

@@ -6,6 +6,7 @@ import time
 
 from whisper_tui.cli.reaching import home_at, reach
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable
+from whisper_tui.model.sendable import sendable
 from whisper_tui.wire.asking import ConnectionLost, Talk
 from whisper_tui.wire.versions import HAND_OVER
 
@@ -38,7 +39,7 @@ class Caller:
             "name": name,
             "root": os.path.realpath(os.curdir),
             "pid": os.getpid(),
-            "environment": {key: value for key, value in os.environ.items() if _is_text(key + value)},
+            "environment": sendable(os.environ),
             "nonce": os.urandom(16).hex(),
             "tool": tool,
             "arguments": arguments,
@@ -91,8 +92,3 @@ class Caller:
             raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
         if losses >= LOSSES:
             raise Unavailable(f"the supervisor goes away again and again before {call} ends", hint=hint)
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be sent; what is not UTF-8 is left out."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)

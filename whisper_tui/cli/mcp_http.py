@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from whisper_tui.cli.early import launcher
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.home import Home
+from whisper_tui.model.sendable import sendable
 from whisper_tui.supervisor.state_directory import make_private
 from whisper_tui.transports.http_protocol import BoundedProtocol
 from whisper_tui.transports.http_session import HttpSession
@@ -172,11 +173,5 @@ def _answer(code: int, stdout: bytes, stderr: bytes) -> dict[str, Any] | None:
 def _environment() -> dict[str, str]:
     """What commands inherit: this program's variables, but not what they say about an agent that started it."""
     return {
-        name: value
-        for name, value in os.environ.items()
-        if _is_text(name + value) and not name.startswith(("CLAUDE_", "CLAUDECODE"))
+        name: value for name, value in sendable(os.environ).items() if not name.startswith(("CLAUDE_", "CLAUDECODE"))
     }
-
-
-def _is_text(variable: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in variable)

@@ -9,6 +9,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.sendable import is_sendable
 
 SHOWN = 60
 """Characters of a wrong value that an error repeats."""
@@ -126,7 +127,7 @@ def _check_text(where: str, value: object) -> None:
     if isinstance(value, str):
         if "\0" in value:
             raise ArgumentError(f"The argument {where!r} holds a NUL character, which no program can be given")
-        if any("\ud800" <= character <= "\udfff" for character in value):
+        if not is_sendable(value):
             raise ArgumentError(f"The argument {where!r} is not valid Unicode: it holds a lone surrogate")
     elif isinstance(value, Mapping):
         for name, part in value.items():

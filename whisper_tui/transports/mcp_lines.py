@@ -11,6 +11,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from whisper_tui.model.sendable import is_sendable
 from whisper_tui.transports.goodbye import Heard
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -119,7 +120,7 @@ def _refusal(line: bytes | None) -> types.JSONRPCError:
 def _is_id(request_id: object) -> bool:
     """Whether an answer can name it: half of a character cannot be sent."""
     if isinstance(request_id, str):
-        return not any("\ud800" <= character <= "\udfff" for character in request_id)
+        return is_sendable(request_id)
     return isinstance(request_id, int) and not isinstance(request_id, bool)
 
 

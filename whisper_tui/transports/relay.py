@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
+from whisper_tui.model.sendable import sendable
 from whisper_tui.model.text import visible
 from whisper_tui.transports.goodbye import heard_before
 from whisper_tui.transports.relay_lines import lines_of
@@ -209,7 +210,7 @@ class Relay:
             "name": self._name or (f"{base} ({client})" if client else base),
             "root": self._root,
             "pid": self._pid,
-            "environment": {name: value for name, value in os.environ.items() if _is_text(name + value)},
+            "environment": sendable(os.environ),
             "resume": self._session_id,
         }
         how = {"wait_s": self._wait_s, "over_http": self._over_http}
@@ -292,8 +293,3 @@ def _refusal(error: object) -> WhisperError | OSError:
     if not isinstance(error, dict):
         return ConnectionResetError("the supervisor did not answer the greeting")
     return error_from(str(error.get("kind", "")), str(error.get("message", "")), str(error.get("hint", "")))
-
-
-def _is_text(variable: str) -> bool:
-    """Whether a variable can be sent; one with bytes that are not UTF-8 is left out."""
-    return not any("\ud800" <= character <= "\udfff" for character in variable)

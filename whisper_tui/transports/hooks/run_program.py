@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import WhisperError, error_from
+from whisper_tui.model.sendable import is_sendable, sendable
 from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDOUT, Frames, frame
 from whisper_tui.transports.hooks.input_way import InputWay
 
@@ -116,8 +117,8 @@ class Standing:
             "by": self._by,
             "cwd": os.getcwd(),  # noqa: PTH109  pathlib is not needed for anything else here
             "stdin": self._input.has_any,
-            "names": [name for name in os.environ if _is_text(name)],
-            "environment": {name: value for name, value in environment.items() if _is_text(value)},
+            "names": [name for name in os.environ if is_sendable(name)],
+            "environment": sendable(environment),
             "out": self._had[STDOUT],
             "err": self._had[STDERR],
         }
@@ -190,10 +191,6 @@ def _refused(line: bytes) -> WhisperError:
         return error_from(str(told["kind"]), str(told["message"]), str(told["hint"]))
     except (ValueError, KeyError, TypeError):
         return WhisperError("the supervisor's answer is not understood", hint="Run whisper-tui doctor")
-
-
-def _is_text(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _write(descriptor: int, data: bytes) -> bool:
