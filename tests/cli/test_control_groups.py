@@ -6,7 +6,6 @@ import pytest
 
 from tests.cli.conftest import ANSWER_S, Instance
 from tests.outside import outside_only
-from whisper_tui.supervisor.control_groups import ControlGroups
 
 pytestmark = outside_only
 

@@ -39,6 +39,7 @@ class HandExecutor:
         self.held: list[tuple[RunKey, bool]] = []
         self.refuse_starts = False
         self.trouble: str | None = None
+        self.counts: tuple[str, ...] | None = None
         self.written: dict[tuple[RunKey, Stream], bytes] = {}
         self.files: dict[tuple[RunKey, Stream], str] = {}
         self.timeline: dict[RunKey, list[OutputSpan]] = {}
