@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.events import Event, InputEvent, MouseMove
 from textual.screen import Screen
+from textual.widgets import Input
 
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.model.port import Supervision
@@ -194,6 +195,16 @@ class CockpitApp(App[None]):
             if isinstance(self.screen, KeyedScreen) and not isinstance(event, MouseMove):
                 self.screen.hasten()
         await super().on_event(event)
+
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Do all that a key does before the next key, which is meant for what this one opens, however fast it comes.
+
+        What is typed into a field goes through the field, in its order.
+        """
+        if await super()._check_bindings(key, priority):
+            return True
+        typing = isinstance(self.focused, Input) or not isinstance(self.screen, KeyedScreen)
+        return priority and not typing and await super()._check_bindings(key)
 
     def _write_to_terminal(self, text: str) -> None:
         if self._driver is not None:

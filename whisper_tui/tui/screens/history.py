@@ -77,7 +77,7 @@ class HistoryScreen(CommandScreen):
     def _what_is_done(self) -> dict[str, Callable[[], object]]:
         """What each command does, by its id."""
         found: dict[str, Callable[[], object]] = {
-            "history-search": lambda: self.query_one(SearchBox).focus(),
+            "history-search": lambda: self.set_focus(self.query_one(SearchBox)),
             "history-session": self._only_session,
             "history-clear": self._clear,
             "history-reload": lambda: self.look(self.filters),

@@ -76,7 +76,7 @@ class RulesScreen(CommandScreen):
         self._entries: list[Entry] = []
         self._hits = Hits(0, Counter())
         self.does: dict[str, Callable[[], object]] = {
-            "rules-test": lambda: self.query_one(TestBox).focus(),
+            "rules-test": lambda: self.set_focus(self.query_one(TestBox)),
             "rules-revoke": self._revoke,
             "rules-trust": self._trust,
             "rules-edit": self._edit,

@@ -21,7 +21,7 @@ class FilterBar(Input):
     def open(self) -> None:
         """Begin to type."""
         self.display = True
-        self.focus()
+        self.screen.set_focus(self)
 
     def clear_filter(self) -> None:
         """Hold no filter any more."""

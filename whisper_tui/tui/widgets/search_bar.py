@@ -28,7 +28,7 @@ class SearchBar(Input):
         """Begin to type, with what was searched for last."""
         self.display = True
         self.select_all()
-        self.focus()
+        self.screen.set_focus(self)
 
     def action_give_up(self) -> None:
         """Search for nothing."""

@@ -66,7 +66,7 @@ class TerminalPane(Widget, can_focus=True):
 
     def begin_typing(self) -> None:
         """Send every key to the command from now on."""
-        self.focus()
+        self.screen.set_focus(self)
         self.typing = True
         self.screen.refresh_bindings()
         self.refresh()
