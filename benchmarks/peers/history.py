@@ -1,7 +1,9 @@
 """A million calls in the journal: how soon a supervisor is there, also after a crash, and how fast calls are found."""
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,18 +11,20 @@ from benchmarks.measure import median
 from benchmarks.peers.field import Field, directory
 from benchmarks.peers.long_journal import COMMON, RARE, RARE_EVERY, write
 from benchmarks.peers.ours import home_in, request, stop
-from benchmarks.peers.processes import MIB, end_all, kill, memory
+from benchmarks.peers.processes import MIB, end_all, kill, memory, until
 from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery
+from whisper_tui.supervisor.word_index import EVERY, attach
 from whisper_tui.wire.client import RemoteSupervision
 
 _ROUNDS = 5
 _SEARCHES = 15
 _RUNNING = 8
 _READY_S = 120.0
+_INDEX_S = 300.0
 _COMMAND: Argv = ("sleep", "86400")
 _FEW = 1_000
 
@@ -112,6 +116,8 @@ async def _recovered(home: Home, place: Path) -> list[float]:
 
 
 async def _searches(home: Home, calls: int) -> list[float]:
+    if not await until(lambda: _index_is_made(home, calls), _INDEX_S):
+        raise Failed("the index of words was not made")
     door = await RemoteSupervision.connect(home)
     expected = {"": 50, COMMON: 50, RARE: min(50, calls // RARE_EVERY), "absent": 0}
     found = []
@@ -126,3 +132,11 @@ async def _searches(home: Home, calls: int) -> list[float]:
         found.append(median(took))
     await door.close()
     return found
+
+
+def _index_is_made(home: Home, calls: int) -> bool:
+    """Whether the supervisor has made it meanwhile, of a journal that is long enough."""
+    journal = Path(home.state) / "journal.sqlite"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(journal)) as db:
+        return calls - attach(db, journal) < EVERY
+    return False

@@ -1,13 +1,16 @@
 """Sessions that are older than what a board is made of."""
 
 import asyncio
+import sqlite3
 from contextlib import aclosing
 
 import pytest
 
 from tests.supervisor.conftest import Bench
+from whisper_tui.export.calls import sessions_named
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import Refused
+from whisper_tui.model.port import HistoryQuery
 from whisper_tui.wire.picture import Picture
 from whisper_tui.wire.rows import Rows
 
@@ -72,6 +75,21 @@ async def test_the_history_of_a_session_is_found_by_its_name_however_old_it_is(b
         ({"session": ""}, []),
     ):
         assert [row["id"] for row in await rows.rows("history", **asked)] == ids, asked
+
+
+async def test_names_that_an_older_program_did_not_keep_are_found_too(bench: Bench) -> None:
+    for _ in range(3):
+        call = await bench.submit(await bench.session("long ago"), "true")
+        await bench.deny(call, "no")
+    await bench.supervisor.close()
+    with sqlite3.connect(bench.home.state / "journal.sqlite") as db:
+        db.execute("DROP TABLE sessions")
+    await bench.open()
+    await bench.submit(await bench.session("new"), "true")
+    query = HistoryQuery(session="long ago")
+    assert [record.id for record in await bench.supervisor.history(query)] == ["3", "2", "1"]
+    for name, ids in (("long ago", ["s1", "s2", "s3"]), ("s2", ["s2"]), ("new", ["s4"])):
+        assert [session.id for session in await sessions_named(bench.supervisor, name)] == ids
 
 
 async def test_a_session_that_the_board_has_forgotten_is_known_to_be_closed_and_can_come_back(

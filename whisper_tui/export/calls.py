@@ -46,16 +46,12 @@ async def board_of_now(supervision: Supervision) -> Board:
 
 
 async def sessions_named(supervision: Supervision, name: str) -> tuple[Session, ...]:
-    """The sessions of that id or name, oldest first. Raises `InvalidRequest` if the journal knows none.
-
-    Of the sessions that came before those that a board knows, only the id is known.
-    """
+    """The sessions of that id or name, oldest first, of whatever age. Raises `InvalidRequest` if there is none."""
     board = await board_of_now(supervision)
-    found = [session for session in board.sessions.values() if name in {session.id, session.name}]
-    if found:
-        return tuple(sorted(found, key=lambda session: session.opened_at))
-    old = await supervision.history(HistoryQuery(limit=1, session_id=name))
-    if not old:
+    found = {session.id: session for session in board.sessions.values() if name in {session.id, session.name}}
+    async for page in newest_first(supervision, HistoryQuery(limit=PAGE, session=name)):
+        for session_id in {record.call.session_id for record in page} - found.keys():
+            found[session_id] = await supervision.session(session_id)
+    if not found:
         raise InvalidRequest(f"there is no session {name!r} with calls", hint="whisper-tui history names sessions")
-    record = old[0]
-    return (Session(id=name, name=name, root=record.call.spec.cwd, opened_at=record.call.submitted_at),)
+    return tuple(sorted(found.values(), key=lambda session: session.opened_at))

@@ -33,6 +33,7 @@ from whisper_tui.supervisor.checkpoints import Checkpoints
 from whisper_tui.supervisor.journal_file import not_read, not_written, open_file
 from whisper_tui.supervisor.journal_search import find_beside, statement
 from whisper_tui.supervisor.search_text import search_text
+from whisper_tui.supervisor.word_index import WordIndex
 
 LARGEST_BATCH = 8 * 1024 * 1024
 """Characters of the events that are read at once."""
@@ -48,6 +49,7 @@ class Journal:
         self._path = path
         self._db = open_file(path)
         self.checkpoints = Checkpoints(path)
+        self._index = WordIndex(path)
         self._durable = False
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
@@ -59,6 +61,7 @@ class Journal:
         self.last_call = self._number("SELECT max(id) FROM calls")
         self.last_session = self._number("SELECT value FROM counters WHERE name = 'session'")
         self.last_grant = self._number("SELECT value FROM counters WHERE name = 'grant'")
+        self._index.reached(self.last_call)
 
     def append(self, events: Sequence[Event], *, durable: bool = False) -> tuple[Event, ...]:
         """Write facts, all or none, and return them numbered. `durable`: they survive a power cut from here on.
@@ -83,6 +86,7 @@ class Journal:
         self._link = end
         self.last_seq += len(numbered)
         self.checkpoints.written()
+        self._index.reached(self.last_call)
         self.sizes = tuple(map(len, bodies))
         return numbered
 
@@ -156,6 +160,7 @@ class Journal:
     def close(self) -> None:
         """Write everything back and let go of the file."""
         self.checkpoints.close()
+        self._index.close()
         self._db.close()
 
     def _insert(self, event: Event, body: str, end: bytes) -> None:
@@ -167,6 +172,8 @@ class Journal:
             self._db.execute("UPDATE calls SET open = 0 WHERE id = ?", (int(event.call_id),))
         elif isinstance(event, SessionOpened):
             self._count("session", event.session.id)
+            names = (event.session.id, event.session.name)
+            self._db.execute("INSERT OR REPLACE INTO sessions (id, name) VALUES (?, ?)", names)
         elif isinstance(event, Paused | Resumed):
             held_since = event.seq if isinstance(event, Paused) else 0
             self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('paused', ?)", (held_since,))

@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS calls (
 );
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS refused (seq INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS sessions_by_name ON sessions (name);
 CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
 CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
@@ -67,6 +69,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         if columns and "link" not in columns:
             _add_links(db)
         db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+        _add_names(db)
         db.execute(f"PRAGMA busy_timeout = {1000 * BUSY_S:.0f}")
     except (sqlite3.Error, OSError) as error:
         raise _not_opened(path, error) from error
@@ -112,6 +115,18 @@ def _not_opened(path: Path, error: Exception) -> BadStateDirectory:
 def _advice(error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", None) or 0
     return _ADVICE.get(code & _PRIMARY, "Check its permissions and the free disk space")
+
+
+def _add_names(db: sqlite3.Connection) -> None:
+    """Programs that did not keep the names of sessions may have opened some: the first fact about each tells it."""
+    (noted,) = db.execute("SELECT count(*) FROM sessions").fetchone()
+    (opened,) = db.execute("SELECT ifnull(max(value), 0) FROM counters WHERE name = 'session'").fetchone()
+    if noted < opened:
+        db.execute(
+            "INSERT OR IGNORE INTO sessions SELECT session_id, json_extract(body, '$.session.name') FROM events"
+            " WHERE seq IN (SELECT min(seq) FROM events WHERE session_id IS NOT NULL GROUP BY session_id)"
+            " AND json_extract(body, '$.session.name') IS NOT NULL"
+        )
 
 
 def _add_links(db: sqlite3.Connection) -> None:
