@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
 
 from whisper_tui.supervisor.keeper import layout, mark
-from whisper_tui.supervisor.keeper.job import LONGEST_MESSAGE, Hints, take
+from whisper_tui.supervisor.keeper.job import Hints, take
+from whisper_tui.supervisor.keeper.jobs import LIFELINE, Jobs, is_waiting
 from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
 from whisper_tui.supervisor.keeper.rehearsal import drain, rehearse
@@ -32,8 +32,6 @@ SHORT_S = 1.0
 """A keeper whose run lasts longer holds on to nothing but that run, and goes with it."""
 FORK_PAUSE_S = 0.2
 """Pause after a waiting keeper died without a job: something kills them, or the system has no room."""
-LIFELINE = 0
-"""Standard input: a pipe that ends when the supervisor is gone."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -48,10 +46,6 @@ def main(jobs_fd: int, runs: str) -> None:
     os.chdir("/")
     mark.put_on()
     Zygote(jobs, runs, boot_id(), _adoption()).run()
-
-
-class _Enough(Exception):
-    """The wait for a job is over."""
 
 
 class Zygote:
@@ -128,7 +122,7 @@ class Zygote:
         try:
             os.setsid()
             standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin())
-            if not _is_waiting(self._jobs):
+            if not is_waiting(self._jobs):
                 rehearse(self._runs, standing)
             self._serve(standing, place)
             status = 0
@@ -140,21 +134,22 @@ class Zygote:
 
     def _serve(self, standing: Standing, place: int) -> None:
         """Keep one run after the other, until none has come for a while or one lasts."""
+        jobs = Jobs(self._jobs)
 
         def stay() -> None:
             """Take no other job than the present one."""
-            self._jobs.close()
+            jobs.close()
             self._roster.leave(place)
 
-        message = _wait_for_job(self._jobs, None)
+        message = jobs.next(None)
         while message:
             self._roster.work(place)
             self._ask_for_more()
             _keep(message, standing, stay)
-            if self._jobs.fileno() < 0:
+            if jobs.closed:
                 return
             self._roster.wait(place)
-            message = _wait_for_job(self._jobs, SPARE_S)
+            message = jobs.next(SPARE_S)
         self._roster.leave(place)
         self._ask_for_more()
 
@@ -189,50 +184,6 @@ def _keep(message: bytes, standing: Standing, stay: Callable[[], None]) -> None:
         keeper.run()
         keeper.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _is_waiting(jobs: socket.socket) -> bool:
-    """Whether a job is there already."""
-    poll = select.poll()
-    poll.register(jobs, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _wait_for_job(jobs: socket.socket, longest_s: float | None) -> bytes:
-    """The next job; empty when none comes any more: the supervisor is gone, or so many seconds are over."""
-    if jobs.type == socket.SOCK_SEQPACKET:
-        return _receive(jobs, longest_s or 0.0)
-    poll = select.poll()
-    poll.register(LIFELINE, 0)
-    poll.register(jobs, select.POLLIN)
-    while ready := dict(poll.poll(None if longest_s is None else longest_s * 1000)):
-        if jobs.fileno() in ready:
-            with suppress(BlockingIOError):
-                return jobs.recv(LONGEST_MESSAGE, socket.MSG_DONTWAIT)
-        elif LIFELINE in ready:
-            return b""
-    return b""
-
-
-def _receive(jobs: socket.socket, longest_s: float) -> bytes:
-    """One message, waited for in the kernel's line of those who wait, so that a job wakes one keeper and not all.
-
-    0 seconds: as long as it takes. What has arrived when the time is over is in the buffer, and not lost; a message
-    is JSON, in which no byte is 0.
-    """
-    buffer = bytearray(LONGEST_MESSAGE + 1)
-    signal.signal(signal.SIGALRM, _time_is_over)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, longest_s)
-        jobs.recv_into(buffer)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except _Enough:
-        pass
-    return bytes(buffer[: buffer.index(0)])
-
-
-def _time_is_over(_number: int, _frame: FrameType | None) -> None:
-    raise _Enough
 
 
 class Adoption:
