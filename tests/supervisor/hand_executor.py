@@ -38,6 +38,8 @@ class HandExecutor:
         self.ended: list[RunKey] = []
         self.held: list[tuple[RunKey, bool]] = []
         self.refuse_starts = False
+        self.room: asyncio.Event | None = None
+        """Set when there is room for another order. None: there always is."""
         self.trouble: str | None = None
         self.counts: tuple[str, ...] | None = None
         self.written: dict[tuple[RunKey, Stream], bytes] = {}
@@ -53,6 +55,8 @@ class HandExecutor:
     async def start(self, order: StartOrder) -> None:
         if self.refuse_starts:
             raise Unavailable("no space for another run", hint="Free some disk space")
+        if self.room is not None:
+            await self.room.wait()
         self.orders[order.key] = order
 
     async def attach(self, key: RunKey) -> None:

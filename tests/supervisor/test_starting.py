@@ -1,5 +1,9 @@
 """When a call starts that nobody has to be asked about."""
 
+import asyncio
+
+import pytest
+
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.event import Decided, Event, Judged, Started, Submitted
 from whisper_tui.model.state import Queued, Starting
@@ -54,3 +58,19 @@ async def test_a_call_that_is_ended_at_once_is_ended_and_not_forgotten(bench: Be
     call_id = await bench.submit(session, "true")
     await bench.supervisor.withdraw(call_id, "not wanted any more", stop_running=True)
     assert bench.executor.ended == [await bench.ordered(call_id)]
+
+
+async def test_whoever_goes_away_before_the_start_is_ordered_takes_nothing_with_it(bench: Bench) -> None:
+    session = await with_one_worker(bench)
+    bench.executor.room = asyncio.Event()
+    asking = asyncio.create_task(bench.submit(session, "true"))
+    async with asyncio.timeout(10):
+        while not bench.supervisor.board.running:
+            await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert not bench.executor.orders
+    bench.executor.room.set()
+    (call_id,) = bench.supervisor.board.running
+    await bench.ordered(call_id)

@@ -140,7 +140,9 @@ class Supervisor(Looking):
     async def submit(self, request: CallRequest) -> str:
         """Journal and judge a call."""
         self._sessions.living(request.session_id)
-        return self._desk.submit(request, self._pool.at_once)
+        call_id = self._desk.submit(request, self._pool.at_once)
+        await self._pool.give_orders()
+        return call_id
 
     async def decided(self, call_id: str) -> CallRecord:
         """Wait until nobody needs to be asked any more."""

@@ -110,7 +110,6 @@ class Pool:
             case Started() if self._ledger.board.calls[event.call_id].function is None:
                 self._busy.add(event.call_id)
                 self._unordered.append(event.call_id)
-                self._wake.set()
             case Resumed():
                 self._start_postponed()
                 self._wake.set()
@@ -125,7 +124,7 @@ class Pool:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._give_orders()
+                await self.give_orders()
                 await self._fill()
             except JournalFailed:
                 await asyncio.sleep(RETRY_S)
@@ -171,21 +170,31 @@ class Pool:
             return
         started = (self._started(record.id, record.spec, attempt) for record in records)
         self._ledger.record(*started, durable=True)
-        await self._give_orders()
+        await self.give_orders()
 
-    async def _give_orders(self) -> None:
+    async def give_orders(self) -> None:
+        """Have everything started whose start is journaled: whoever has journaled one sees to that.
+
+        Whoever is stopped in the middle of it leaves the rest to the pool.
+        """
         while self._unordered:
-            record = self._ledger.board.record(self._unordered.popleft())
+            call_id = self._unordered.popleft()
             try:
-                await self._executor.start(self._order(record))
-            except Unavailable as error:
-                ending = FailedToStart(
-                    problem="other", subject=record.spec.command.words()[0], message=error.sentence()
-                )
-                await self._record(
-                    Finished(at=self._clock(), call_id=record.id, ending=ending),
-                    Settled(at=self._clock(), call_id=record.id),
-                )
+                await self._give_order(self._ledger.board.record(call_id))
+            except BaseException:
+                self._unordered.appendleft(call_id)
+                self._wake.set()
+                raise
+
+    async def _give_order(self, record: CallRecord) -> None:
+        try:
+            await self._executor.start(self._order(record))
+        except Unavailable as error:
+            ending = FailedToStart(problem="other", subject=record.spec.command.words()[0], message=error.sentence())
+            await self._record(
+                Finished(at=self._clock(), call_id=record.id, ending=ending),
+                Settled(at=self._clock(), call_id=record.id),
+            )
 
     def _started(self, call_id: str, spec: CommandSpec, attempt: int) -> Started:
         return Started(at=self._clock(), call_id=call_id, attempt=attempt, spec=spec, limits=self._limits)
@@ -252,7 +261,7 @@ class Pool:
 
     async def end(self, record: CallRecord) -> None:
         """End a run and everything that it left behind; nothing happens where all of it is gone."""
-        await self._give_orders()
+        await self.give_orders()
         try:
             await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
         except NotRunning:
