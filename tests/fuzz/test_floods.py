@@ -1,12 +1,14 @@
 """What is thrown at the supervisor does not stay in its memory, whatever it is."""
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.fuzz.profile import FLOOD_BYTES
 from tests.fuzz.target import PORT, Target, lines
+from whisper_tui.wire.port_door import MOST_WATCHES
 
 LIMIT = 400 * 1024 * 1024
 """Bytes by which it may grow, however much is thrown."""
@@ -99,3 +101,15 @@ def test_memory_stays_bounded_while_everything_is_thrown_at_it(flooded: Target):
             assert came[0]["ok"] is True
             assert all("failed at" not in answer.get("error", {}).get("message", "") for answer in came)
         flooded.check()
+
+
+def test_watching_without_reading_holds_lines_and_not_what_they_were_made_of(flooded: Target):
+    for flood in (large_calls, calls_of_many_small_things):
+        for _ in range(2):
+            flooded.exchange(PORT + flood(flooded))
+    with flooded.growing_at_most(LIMIT // 2), flooded.connect() as watcher, flooded.asking() as somebody:
+        watcher.sendall(PORT + b"".join(request(number, "watch") for number in range(MOST_WATCHES)))
+        assert watcher.recv(1, socket.MSG_PEEK)
+        for _ in range(10 * MOST_WATCHES):  # Each of them lets every watch go on as far as it can.
+            somebody.ask("status")
+    flooded.check()

@@ -35,8 +35,8 @@ from whisper_tui.supervisor.journal_search import find_beside, statement
 from whisper_tui.supervisor.search_text import search_text
 from whisper_tui.supervisor.word_index import WordIndex
 
-LARGEST_BATCH = 8 * 1024 * 1024
-"""Characters of the events that are read at once."""
+LARGEST_BATCH = 2 * 1024 * 1024
+"""Characters of the events that are read at once: as objects they may take twenty times that."""
 
 _CHUNK = 400
 """How many ids one query names: below the smallest limit of SQLite's variables."""
@@ -113,10 +113,10 @@ class Journal:
         return tuple(self._events("call_id", (int(call_id),)))
 
     def events_of_calls(self, call_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
-        """All that happened to these calls, in batches of whole calls."""
+        """All that happened to these calls, in batches."""
         ids = sorted(map(int, call_ids))
         for start in range(0, len(ids), _CHUNK):
-            yield tuple(self._events("call_id", ids[start : start + _CHUNK]))
+            yield from self._batches("call_id", ids[start : start + _CHUNK])
 
     def events_of_sessions(self, session_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
         """All that happened to these sessions and to the approvals remembered in them, in batches."""
@@ -193,6 +193,13 @@ class Journal:
         for (body,) in list(self._rows(query, *ids)):
             yield EVENT.validate_json(body)
 
+    def _batches(self, column: str, ids: Sequence[object]) -> Iterator[tuple[Event, ...]]:
+        """The same, of which only one batch is in memory."""
+        marks = ",".join("?" * len(ids))
+        query = f"SELECT seq, length(body) FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
+        for numbers in _in_batches(list(self._rows(query, *ids))):
+            yield tuple(self._events("seq", numbers))
+
     def _number(self, query: str) -> int:
         return next((int(row[0] or 0) for row in self._rows(query)), 0)
 
@@ -211,6 +218,19 @@ class Journal:
         if durable is not self._durable:
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
+
+
+def _in_batches(rows: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+    """Numbers of events, as many at once as are not too long together and can be named in one query."""
+    numbers, size = list[int](), 0
+    for seq, length in rows:
+        if numbers and (size + length > LARGEST_BATCH or len(numbers) == _CHUNK):
+            yield numbers
+            numbers, size = [], 0
+        numbers.append(seq)
+        size += length
+    if numbers:
+        yield numbers
 
 
 def as_stored(value: Value) -> str:

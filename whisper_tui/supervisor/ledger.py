@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 
 from whisper_tui.model.advance import advance
 from whisper_tui.model.board import REFUSED_KEPT, Board
@@ -154,18 +155,21 @@ class Ledger:
         return session
 
     async def watch(self, after: int | None) -> AsyncIterator[tuple[Event, ...]]:
-        """Events after a number, endless; None: first those that make up the board of now."""
+        """Events after a number, endless; None: first those that make up the board of now.
+
+        What is handed over is let go of, so that who takes long over it does not hold it here, too.
+        """
         if after is None:
             after = self.journal.last_seq
-            for batch in self._board_events(up_to=after):
-                yield batch
+            past = self._board_events(up_to=after)
+            while ready := list(islice(past, 1)):
+                yield ready.pop()
                 await asyncio.sleep(0)
         while not self._closed:
             news = self._news
-            batch = self._after(after)
-            if batch:
-                after = batch[-1].seq
-                yield self._with_old_sessions(batch)
+            if ready := self._after(after):
+                after = ready[0][-1].seq
+                yield ready.pop()
             else:
                 await news.wait()
 
@@ -175,12 +179,13 @@ class Ledger:
         self._news.set()
         self.journal.close()
 
-    def _after(self, seq: int) -> tuple[Event, ...]:
+    def _after(self, seq: int) -> list[tuple[Event, ...]]:
+        """The next batch; none if nothing has happened since."""
         behind = self.journal.last_seq - seq
         if behind <= 0:
-            return ()
+            return []
         recent = self._recent.newest(behind, BATCH)
-        return self.journal.events_after(seq, BATCH) if recent is None else recent
+        return [self._with_old_sessions(self.journal.events_after(seq, BATCH) if recent is None else recent)]
 
     def _with_old_sessions(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
         """Before a session that comes back, what made it: it may be older than all that a watcher was told."""
@@ -200,10 +205,11 @@ class Ledger:
         sessions |= {session.id for session in self.board.sessions.values() if session.closed_at is None}
         shown = (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls))
         for source in ((self.journal.pause(), self.journal.refused(REFUSED_KEPT)), *shown):
-            for batch in source:
-                past = tuple(event for event in batch if event.seq <= limit)
-                if past:
-                    yield past
+            yield from filter(None, map(partial(_up_to, limit), source))
+
+
+def _up_to(limit: int, batch: tuple[Event, ...]) -> tuple[Event, ...]:
+    return tuple(event for event in batch if event.seq <= limit)
 
 
 def replay(call_id: str, events: tuple[Event, ...]) -> CallRecord:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -182,12 +183,20 @@ class _Connection:
             await self._writer.drain()
 
     async def _stream(self, operation: Operation, request_id: int, items: AsyncIterator[tuple[Any, ...]]) -> None:
-        """Send items as fast as they are read: the source is asked for more only when the last were taken."""
+        """Send items as fast as they are read: the source is asked for more only when the last were taken.
+
+        Who reads slowly holds their text, which is a small part of what they take as objects.
+        """
         async for item in items:
-            for start in range(0, len(item), EVENTS_A_LINE):
-                for part in _parts(operation, item[start : start + EVENTS_A_LINE]):
-                    self._writer.write(answer_line(request_id, "item", part))
-                    await self._writer.drain()
+            lines = deque(
+                answer_line(request_id, "item", part)
+                for start in range(0, len(item), EVENTS_A_LINE)
+                for part in _parts(operation, item[start : start + EVENTS_A_LINE])
+            )
+            del item
+            while lines:
+                self._writer.write(lines.popleft())
+                await self._writer.drain()
         raise _stopping()
 
 
