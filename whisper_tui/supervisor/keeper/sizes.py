@@ -1,9 +1,10 @@
 """Which sizes a terminal was given, and from which byte of its output on: without them no recording is drawn right."""
 
-import os
 import time
+from contextlib import suppress
 
 from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.row_file import RowFile
 
 MOST_ROWS = 4096
 """Sizes of one run that are kept; of more, the first ones and the newest."""
@@ -14,10 +15,8 @@ class Sizes:
 
     def __init__(self, path: str, size: tuple[int, int]) -> None:
         """`size`: the rows and columns with which the terminal begins."""
-        self._path = path
+        self._file = RowFile(path, layout.SIZE_ROW)
         self._size = size
-        self._file = -1
-        self._written = 0
         self._pending: list[bytes] = []
 
     def note(self, rows: int, columns: int, start: int) -> None:
@@ -25,7 +24,7 @@ class Sizes:
         if (rows, columns) == self._size:
             return
         self._size = rows, columns
-        if self._written + len(self._pending) == MOST_ROWS:
+        if self._file.count + len(self._pending) == MOST_ROWS:
             self._drop_newest()
         self._pending.append(layout.SIZE_ROW.pack(time.time(), start, rows, columns))
         self.flush()
@@ -34,23 +33,15 @@ class Sizes:
         """Write what was not written yet."""
         if not self._pending:
             return
-        try:
-            if self._file < 0:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            written = os.pwrite(self._file, b"".join(self._pending), self._written * layout.SIZE_ROW.size)
-        except OSError:
-            return
-        rows = written // layout.SIZE_ROW.size
-        self._written += rows
-        del self._pending[:rows]
+        with suppress(OSError):
+            del self._pending[: self._file.append(self._pending)]
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file >= 0:
-            os.close(self._file)
+        self._file.close()
 
     def _drop_newest(self) -> None:
         if self._pending:
             self._pending.pop()
         else:
-            self._written -= 1
+            self._file.take_back()

@@ -1,9 +1,9 @@
 """The time index of a run: which bytes arrived when, so that both streams can be shown in one order."""
 
-import os
 import time
 
 from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.row_file import RowFile
 
 COALESCE_S = 0.004
 """Bytes of one stream that follow each other within this time share a row."""
@@ -17,9 +17,7 @@ class Timeline:
     """The writer of one index. A row that cannot be written now is written later, so offsets stay right."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = -1
-        self._rows = 0
+        self._file = RowFile(path, layout.INDEX_ROW)
         self._pending: list[list[float]] = []
         """Rows not yet written: time, stream, bytes."""
 
@@ -31,7 +29,7 @@ class Timeline:
     def note(self, stream: int, count: int) -> None:
         """Bytes of a stream (0: out, 1: err) arrived now."""
         now = time.time()
-        window = COALESCE_S if self._rows < MANY_ROWS else COALESCE_LONG_S
+        window = COALESCE_S if self._file.count < MANY_ROWS else COALESCE_LONG_S
         if self._pending:
             last = self._pending[-1]
             if last[1] == stream and 0 <= now - last[0] < window and last[2] + count <= _LONGEST_ROW:
@@ -45,22 +43,15 @@ class Timeline:
         """Write the rows. What cannot be written stays."""
         if not self._pending:
             return
-        data = b"".join(layout.INDEX_ROW.pack(at, int(stream), int(count)) for at, stream, count in self._pending)
+        rows = [layout.INDEX_ROW.pack(at, int(stream), int(count)) for at, stream, count in self._pending]
         try:
-            if self._file < 0:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            written = os.pwrite(self._file, data, self._rows * layout.INDEX_ROW.size)
+            del self._pending[: self._file.append(rows)]
         except OSError:
             self._merge()
-            return
-        rows = written // layout.INDEX_ROW.size
-        self._rows += rows
-        del self._pending[:rows]
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file >= 0:
-            os.close(self._file)
+        self._file.close()
 
     def _merge(self) -> None:
         """While the disk is full, one row a stream is enough to keep the offsets right."""
