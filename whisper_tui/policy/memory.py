@@ -19,12 +19,16 @@ PREFIX_OF_GRANT = "approval "
 
 def holds(grant: Grant, session_id: str, now: float) -> bool:
     """Whether an approval still allows anything in this session; one that is for some time, only while that is sure."""
-    if grant.revoked_at is not None or grant.session_id != session_id:
+    if grant.session_id != session_id or is_over(grant, now):
         return False
-    if grant.until is not None and not grant.granted_at <= now < grant.until:
-        return False
+    return grant.until is None or grant.granted_at <= now
+
+
+def is_over(grant: Grant, now: float) -> bool:
+    """Whether an approval was revoked or used up, or its time is over."""
     limit = grant.scope.uses if isinstance(grant.scope, ExactScope | PrefixScope) else None
-    return limit is None or grant.uses < limit
+    used_up = limit is not None and grant.uses >= limit
+    return used_up or grant.revoked_at is not None or (grant.until is not None and now >= grant.until)
 
 
 def is_exact(grant: Grant) -> bool:

@@ -69,8 +69,6 @@ class Supervisor(Looking):
         super().__init__(home, Ledger(Journal(state / "journal.sqlite")), executor, settings, clock())
         environments = Environments(state / "environments", os.environ)
         judge = Judge(self._ledger.board, environments, self._rules_now, clock)
-        for grant in self._ledger.board.grants.values():
-            judge.remember(grant)
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)

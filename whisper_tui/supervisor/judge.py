@@ -11,11 +11,11 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.functions import evaluate_function
-from whisper_tui.policy.memory import is_exact
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.files_behind import changed_files, what_changed
+from whisper_tui.supervisor.remembered import Remembered
 from whisper_tui.supervisor.resolve import resolve
 
 
@@ -29,17 +29,11 @@ class Judge:
         self._environments = environments
         self._rules = rules
         self._clock = clock
-        self._exact: dict[str, dict[str, list[str]]] = {}
-        """Ids of remembered approvals of one command, by session and by what they cover."""
-        self._wide: dict[str, list[str]] = {}
-        """Ids of remembered approvals of a prefix, by session."""
+        self._remembered = Remembered(board)
 
     def remember(self, grant: Grant) -> None:
         """Take a remembered approval into account from now on."""
-        if is_exact(grant):
-            self._exact.setdefault(grant.session_id, {}).setdefault(grant.spec.identity(), []).append(grant.id)
-        else:
-            self._wide.setdefault(grant.session_id, []).append(grant.id)
+        self._remembered.add(grant, self._clock())
 
     def judge(self, call: ToolCall, spec: CommandSpec, *, used: str | None = None) -> Judged:
         """The verdict about a command of a call, as a fact that is yet to be recorded.
@@ -68,13 +62,12 @@ class Judge:
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
 
     def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:
-        """The remembered approvals that may be about a command."""
-        ids = (*self._exact.get(session_id, {}).get(spec.identity(), ()), *self._wide.get(session_id, ()))
-        known = [self._board.grants[grant_id] for grant_id in ids if grant_id in self._board.grants]
-        return [
-            grant.model_copy(update={"uses": grant.uses - 1}) if grant.id == used and grant.uses else grant
-            for grant in known
-        ]
+        """The remembered approvals that may be about a command, with the used one as it was before that."""
+        known = {grant.id: grant for grant in self._remembered.about(session_id, spec, self._clock())}
+        own = self._board.grants.get(used) if used is not None else None
+        if own is not None:
+            known[own.id] = own.model_copy(update={"uses": own.uses - 1}) if own.uses else own
+        return list(known.values())
 
     def judge_again(self, record: CallRecord) -> Judged | None:
         """Look once more before the start. None: it may start as it was decided.
