@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month
@@ -17,6 +17,7 @@ from tests.tui.test_processes import left_behind
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
 from tests.tui.test_scope import with_prefixes
 from tests.tui.test_showing import two_streams
+from tests.tui.test_trouble import troubled
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.rule_book import RuleBook
@@ -74,6 +75,8 @@ PICTURES = (
     Picture("found", two_streams, "1", ("z", "ctrl+f", *"err", "enter"), shows="of 5 “err”", screens=1),
     Picture("terminal", asking, "1", ("T",), shows="Name of this release:", screens=1),
     Picture("left-behind", left_behind, "1", ("b",), shows="Left over from earlier days"),
+    Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
+    Picture("trouble", troubled, "7", shows="cannot work as it should"),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 
@@ -106,6 +109,8 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
         area = seat.app.screen.query_one(TextArea)
         area.text = picture.typed
         area.move_cursor(area.document.end)
+    for field in seat.app.screen.query(Input):
+        field.cursor_blink = False
     await seat.sees(picture.shows)
     seat.app.screen.refresh()
     await seat.sees("whisper_tui", *(() if isinstance(seat.app.screen, CommandScreen) else ("connected",)))

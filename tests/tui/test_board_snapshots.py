@@ -1,4 +1,4 @@
-"""The board, its groups and the list of themes at three sizes, compared with how they were when last looked at."""
+"""The board, its groups and what lies over it at three sizes, compared with how they were when last looked at."""
 
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -7,7 +7,8 @@ from textual.pilot import Pilot
 
 from tests.pictures import QUIET, Picture, pose, universal_time
 from tests.tui.cockpit import Cockpit
-from tests.tui.scenes import crowd, long_script
+from tests.tui.scenes import crowd, long_script, workday
+from tests.tui.test_trouble import troubled
 from whisper_tui.tui.app import CockpitApp
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -16,6 +17,8 @@ SCENES = [
     Picture("long", long_script, "1", ("ctrl+d",), shows="Call 1", screens=1),
     Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-light", calling=QUIET),
     Picture("themes", crowd, "6", ("ctrl+t",), shows="Keep it", theme="high-contrast-light"),
+    Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
+    Picture("trouble", troubled, "7", shows="cannot work as it should", theme="whisper-light"),
 ]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from textual.widgets import Button
+from textual.widgets._toast import Toast
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month, history
@@ -14,6 +15,7 @@ from whisper_tui.tui.history.replay_area import BUTTONS as REPLAY_BUTTONS
 from whisper_tui.tui.history.replay_area import ReplayArea
 from whisper_tui.tui.screens.save import SaveScreen
 from whisper_tui.tui.widgets import action_bar
+from whisper_tui.tui.widgets.call_panel import CallPanel
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.output_bar import BUTTONS, OutputBar
 from whisper_tui.tui.widgets.search_bar import SearchBar
@@ -25,6 +27,19 @@ ALL_BUTTONS = (400, 40)
 def buttons(seat: Cockpit) -> set[str]:
     """The commands that have a button on the screen."""
     return {(button.id or "").removeprefix("do-") for button in seat.screen.query(Button) if button.region}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_words_in_passing_lie_over_no_button_and_no_command(size: tuple[int, int]) -> None:
+    async with cockpit(workday(), size=size) as seat:
+        for call_id in ("7", "6"):
+            await seat.select(call_id)
+            seat.screen.notify("word " * 30, timeout=600)
+            await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
+            others = [widget.region for widget in (*seat.screen.query(Button), seat.screen.query_one(CallPanel))]
+            for toast in seat.screen.query(Toast):
+                assert not any(toast.region.overlaps(region) for region in others)
+            seat.app.clear_notifications()
 
 
 async def test_output_is_searched_with_the_mouse() -> None:

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from textual.widgets import Button
+from textual.widgets._toast import Toast
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
@@ -19,13 +20,18 @@ WAITS, RUNS = "8", "6"
 
 
 async def buttons_do_what_they_say(seat: Cockpit, *keys: str) -> set[str]:
-    """Open a dialog, click each of its buttons, and leave. Returns the names of what they do."""
+    """Open a dialog, click each of its buttons while something is said in passing, and leave.
+
+    Returns the names of what they do.
+    """
     below = seat.app.screen
     await seat.press(*keys)
     await seat.until(lambda: isinstance(seat.app.screen, Dialog))
     dialog, done = seat.app.screen, []
     names = set()
     await seat.until(lambda: all(button.region for button in dialog.query(Button) if button.display))
+    dialog.notify("word " * 30, timeout=600)
+    await seat.until(lambda: any(toast.region for toast in dialog.query(Toast)))
     for button in dialog.query(".dialog-buttons Button").results(Button):
         if button.display:
             place = dialog.find_widget(button)
@@ -37,6 +43,7 @@ async def buttons_do_what_they_say(seat: Cockpit, *keys: str) -> set[str]:
             assert done == [name]
             done.clear()
             names.add(name)
+    seat.app.clear_notifications()
     dialog.dismiss(None)
     await seat.until(lambda: seat.app.screen is below)
     return names

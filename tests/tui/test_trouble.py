@@ -6,11 +6,22 @@ from pathlib import Path
 
 from tests.tui.cockpit import cockpit
 from tests.tui.live import HUMAN, live
+from tests.tui.scenes import Play, workday
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.errors import JournalFailed, Unavailable
+from whisper_tui.supervisor.journal_file import not_written
 from whisper_tui.tui.widgets.trouble_bar import TroubleBar
+from whisper_tui.tui.words import told
 
 WORDS = "The disk is full. Make room"
+
+
+def troubled() -> Play:
+    """A day of work on which the disk is full."""
+    play = workday()
+    full = sqlite3.OperationalError("database or disk is full")
+    play.stage.problem = told(not_written(Path("/home/me/.local/state/whisper_tui/journal.sqlite"), full))
+    return play
 
 
 async def test_the_line_comes_while_there_is_trouble_and_goes_with_it() -> None:

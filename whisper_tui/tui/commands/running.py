@@ -8,7 +8,7 @@ RUN: tuple[Command, ...] = (
         "terminal",
         "T",
         "Terminal",
-        "Let every key go to the command in its terminal; Ctrl+] gives them back.",
+        "Let every key go to the command in its terminal, and the mouse if it asks for it; Ctrl+] gives both back.",
         "Run",
         "terminal",
     ),

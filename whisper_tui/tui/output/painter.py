@@ -17,6 +17,9 @@ from whisper_tui.tui.output.shown import DRAWN, Shown
 KEPT_LINES = 400
 """Drawn rows that are remembered."""
 
+HEX_HEAD = 9
+"""Columns before the first byte of a row of bytes."""
+
 _STRANGE = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 Runs = tuple[Run, ...]
 _Key = tuple[Stream, Row, Pen]
@@ -55,11 +58,11 @@ def _fitting(text: str, start: int, room: int) -> int:
 
 def hex_runs(data: bytes, offset: int) -> Runs:
     """Sixteen bytes as numbers and, where they are letters, as letters."""
-    numbers = " ".join(data[at : at + 8].hex(" ") for at in range(0, HEX_ROW, 8)).ljust(3 * HEX_ROW)
+    numbers = data.hex(" ").ljust(3 * HEX_ROW - 1)
     letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "·" for byte in data)
     return (
-        Run(f"{offset:08x}  ", Pen(dim=True)),
-        Run(f"{numbers}  ", PLAIN),
+        Run(f"{offset:08x} ", Pen(dim=True)),
+        Run(f"{numbers} ", PLAIN),
         Run(letters, Pen(bold=True)),
     )
 
@@ -125,7 +128,7 @@ class Painter:
         """The column of a byte in its row, before it is wrapped."""
         start = max(shown.row.start, shown.row.end - DRAWN)
         if self.as_bytes:
-            return 10 + 3 * max(0, offset - shown.row.start)
+            return HEX_HEAD + 3 * max(0, offset - shown.row.start)
         runs, _ = read_line(shown.data[: max(0, offset - start)], PLAIN)
         return sum(cell_len(run.text) for run in runs)
 

@@ -260,9 +260,10 @@ class RowsPane(Scrolled):
         if self.left or hidden_right:
             text = text.crop(self.left, self.left + room)
         edge: Line = (Span("◂", "muted"), *margin[1:]) if self.left else margin
-        blank = Segment(" " * (room - text.cell_length), base_style(self))
+        spare = room - text.cell_length
+        blank = [Segment(" " * spare, base_style(self))] if spare else []
         head = self._head(edge, width - 1 - room)
-        return Strip([*head, *text, blank, self._bar(y - 1, hidden_right)], width)
+        return Strip([*head, *text, *blank, self._bar(y - 1, hidden_right)], width)
 
     def _head(self, edge: Line, width: int) -> Strip:
         """What stands before the text of a row; most rows have the same."""
