@@ -22,8 +22,6 @@ class ControlGroups:
     """The group that is divided among the runs."""
 
     base: Path
-    home: Path
-    """Where this process and its keepers are."""
     counts: tuple[str, ...]
     """What the kernel counts, and limits, for each run as a whole."""
 
@@ -45,17 +43,17 @@ class ControlGroups:
             usable = all((leaf / name).exists() for name in _NEEDED)
             if usable and alone:
                 _write(leaf / "cgroup.procs", "0")
-                return cls(base, leaf, _counting(base))
+                return cls(base, _counting(base))
             leaf.rmdir()
         except OSError:
             return None
-        return cls(base, base, ()) if usable else None
+        return cls(base, ()) if usable and os.access(base / "cgroup.procs", os.W_OK) else None
 
     def place(self, runs: str, key: RunKey) -> dict[str, Any]:
-        """What the keeper of an attempt is told: which group to make, and which to come back to."""
+        """What the keeper of an attempt is told: which group to make, and what is counted in it."""
         of_home = hashlib.sha256(os.fsencode(runs)).hexdigest()[:12]
         name = f"whisper-{of_home}-{key.call_id}.{key.attempt}"
-        return {"path": str(self.base / name), "home": str(self.home), "counts": list(self.counts)}
+        return {"path": str(self.base / name), "counts": list(self.counts)}
 
 
 def own_group(process: Path = Path("/proc/self")) -> Path | None:

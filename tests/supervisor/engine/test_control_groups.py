@@ -18,7 +18,7 @@ from whisper_tui.model.run import ControlGroup, Limits
 from whisper_tui.supervisor.control_groups import ControlGroups, own_group
 from whisper_tui.supervisor.executor import HasBackground, RunKey
 from whisper_tui.supervisor.keeper.group import TASKS_PER_PROCESS, RunGroup
-from whisper_tui.supervisor.keeper.processes import is_stopped
+from whisper_tui.supervisor.keeper.processes import children_of, is_stopped
 
 MIB = 1024 * 1024
 
@@ -54,9 +54,7 @@ def base() -> Iterator[Path]:
 
 @pytest.fixture
 async def engine(tmp_path: Path, base: Path) -> AsyncIterator[Engine]:
-    own = own_group()
-    assert own is not None
-    engine = Engine(tmp_path, ControlGroups(base, own, counted(base)))
+    engine = Engine(tmp_path, ControlGroups(base, counted(base)))
     await engine.open()
     try:
         yield engine
@@ -83,8 +81,12 @@ def in_group(group: str, pid: int) -> bool:
     return own_group(Path(f"/proc/{pid}")) == Path(group)
 
 
-def is_frozen(base: Path) -> bool:
-    return all("frozen 1" in (group / "cgroup.events").read_text() for group in groups(base))
+async def frozen(engine: Engine, key: RunKey) -> None:
+    """Hold it still as soon as it is in its group, and wait until it is."""
+    group, leader = await group_of(engine, key), (await engine.spawned(key)).process.leader.pid
+    await until(lambda: in_group(group.path, leader))
+    await engine.executor.hold(key, still=True)
+    await until(lambda: "frozen 1" in (Path(group.path) / "cgroup.events").read_text())
 
 
 async def written(path: Path) -> str:
@@ -98,14 +100,24 @@ async def group_of(engine: Engine, key: RunKey) -> ControlGroup:
     return group
 
 
-async def test_a_command_is_in_its_group_from_its_first_instruction_and_its_keeper_is_not(engine: Engine, base: Path):
-    key = await engine.start("cat /proc/self/cgroup; sleep 1000")
+async def test_a_run_that_lasts_has_a_group_and_its_keeper_is_not_in_it(engine: Engine, base: Path):
+    key = await engine.start("sleep 1000 & sleep 1000")
     group = await group_of(engine, key)
-    await until(lambda: f"/{Path(group.path).name}\n".encode() in engine.out(key))
     process = (await engine.spawned(key)).process
-    assert in_group(group.path, process.leader.pid) and not in_group(group.path, process.keeper_pid)
+    family = [process.leader.pid, *children_of(process.leader.pid)]
+    await until(lambda: all(in_group(group.path, pid) for pid in family))
+    assert not in_group(group.path, process.keeper_pid)
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.settled(key)
+    assert not groups(base)
+
+
+async def test_whose_memory_the_kernel_counts_is_in_its_group_from_its_first_instruction(tmp_path: Path, base: Path):
+    engine = Engine(tmp_path, ControlGroups(base, ("memory",)))
+    await engine.open()
+    key = await engine.run("cat /proc/$$/cgroup", limits=Limits(memory_bytes=1024 * MIB))
+    assert f"/{base.name}/whisper-" in engine.out(key).decode() and await engine.ended(key) == Exited(code=0)
+    await engine.close()
     assert not groups(base)
 
 
@@ -113,8 +125,7 @@ async def test_what_a_run_has_left_behind_keeps_the_group_and_its_end_removes_it
     key = await engine.start("setsid bash -c 'sleep 1000 & echo $! > daemon' > /dev/null 2>&1")
     assert await engine.ended(key) == Exited(code=0)
     daemon = int(await written(engine.workspace / "daemon"))
-    (group,) = groups(base)
-    assert in_group(str(group), daemon)
+    await until(lambda: [group for group in groups(base) if in_group(str(group), daemon)])
     os.kill(daemon, signal.SIGKILL)
     await engine.settled(key)
     assert not groups(base)
@@ -127,10 +138,12 @@ async def test_a_run_that_was_never_started_leaves_no_group(engine: Engine, base
 
 
 async def test_groups_that_a_run_has_made_go_with_its_own(engine: Engine, base: Path):
-    line = 'mine=$(ls -d "$0"/whisper-*); mkdir "$mine/inner"; echo 0 > "$mine/inner/cgroup.procs"; exec sleep 1000'
-    key = await engine.start(Argv(program="bash", args=("-c", line, str(base))))
+    line = 'read go; cd "$0"/whisper-*; mkdir inner; echo 0 > inner/cgroup.procs; exec sleep 1000'
+    key = await engine.start(Argv(program="bash", args=("-c", line, str(base))), accepts_input=True)
     group = Path((await group_of(engine, key)).path)
     leader = (await engine.spawned(key)).process.leader.pid
+    await until(lambda: in_group(str(group), leader))
+    await engine.executor.write_stdin(key, b"go\n")
     await until(lambda: in_group(str(group / "inner"), leader))
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.settled(key)
@@ -140,8 +153,8 @@ async def test_groups_that_a_run_has_made_go_with_its_own(engine: Engine, base: 
 async def test_a_held_run_stands_still_without_being_stopped_and_goes_on(engine: Engine, base: Path):
     key = await engine.start("echo $$ > a; i=0; while :; do i=$((i+1)); echo $i > n; done")
     leader = int(await written(engine.workspace / "a"))
-    await engine.executor.hold(key, still=True)
-    await until(lambda: is_frozen(base))
+    await written(engine.workspace / "n")
+    await frozen(engine, key)
     before = (engine.workspace / "n").read_bytes()
     await asyncio.sleep(0.2)
     assert (engine.workspace / "n").read_bytes() == before and not is_stopped(leader)
@@ -154,9 +167,13 @@ async def test_a_held_run_stands_still_without_being_stopped_and_goes_on(engine:
 async def test_what_left_the_group_of_a_held_run_is_stopped_too(engine: Engine, base: Path):
     elsewhere = base / "elsewhere"
     elsewhere.mkdir()
-    line = 'echo 0 > "$0/cgroup.procs"; echo $$ > a; sleep 1000'
-    key = await engine.start(Argv(program="bash", args=("-c", line, str(elsewhere))))
-    leader = int(await written(engine.workspace / "a"))
+    line = 'read go; echo 0 > "$0/cgroup.procs"; echo $$ > a; sleep 1000'
+    key = await engine.start(Argv(program="bash", args=("-c", line, str(elsewhere))), accepts_input=True)
+    leader = (await engine.spawned(key)).process.leader.pid
+    group = await group_of(engine, key)
+    await until(lambda: in_group(group.path, leader))
+    await engine.executor.write_stdin(key, b"go\n")
+    await written(engine.workspace / "a")
     await engine.executor.hold(key, still=True)
     await until(lambda: is_stopped(leader))
     await engine.executor.hold(key, still=False)
@@ -168,8 +185,7 @@ async def test_what_left_the_group_of_a_held_run_is_stopped_too(engine: Engine, 
 async def test_a_held_run_can_be_ended(engine: Engine, base: Path):
     key = await engine.start("echo $$ > a; sleep 1000")
     await written(engine.workspace / "a")
-    await engine.executor.hold(key, still=True)
-    await until(lambda: is_frozen(base))
+    await frozen(engine, key)
     await engine.executor.end(key, 30.0)
     assert await engine.ended(key) == Signalled(number=signal.SIGTERM, by_us=True)
     await engine.settled(key)
@@ -178,7 +194,8 @@ async def test_a_held_run_can_be_ended(engine: Engine, base: Path):
 async def test_a_killed_keepers_run_is_lost_and_still_seen_and_killed(engine: Engine, base: Path):
     key = await engine.start("setsid bash -c 'sleep 1000 & echo $! > daemon'; exec sleep 1000")
     daemon = int(await written(engine.workspace / "daemon"))
-    process = (await engine.spawned(key)).process
+    process, group = (await engine.spawned(key)).process, await group_of(engine, key)
+    await until(lambda: in_group(group.path, daemon) and in_group(group.path, process.leader.pid))
     os.kill(process.keeper_pid, signal.SIGKILL)
     ending = await engine.ended(key)
     assert isinstance(ending, Lost) and f"alive as pid {process.leader.pid}, its output is lost" in ending.why
@@ -195,7 +212,9 @@ async def test_a_killed_keepers_run_is_ended_gently_after_a_restart(engine: Engi
         "exec 2> /dev/null; trap 'echo bye > bye; exit' TERM; echo $$ > a; while :; do sleep 0.01; done"
     )
     await written(engine.workspace / "a")
-    keeper = (await engine.spawned(key)).process.keeper_pid
+    process, group = (await engine.spawned(key)).process, await group_of(engine, key)
+    await until(lambda: in_group(group.path, process.leader.pid))
+    keeper = process.keeper_pid
     await engine.close()
     os.kill(keeper, signal.SIGKILL)
     await until(lambda: not alive(keeper))
@@ -208,11 +227,10 @@ async def test_a_killed_keepers_run_is_ended_gently_after_a_restart(engine: Engi
 
 
 async def test_a_run_that_was_held_when_its_keeper_was_killed_is_let_go_on_after_a_restart(engine: Engine, base: Path):
-    key = await engine.start("echo $$ > a; i=0; while :; do i=$((i+1)); echo $i > n; done")
-    await written(engine.workspace / "a")
+    key = await engine.start("i=0; while :; do i=$((i+1)); echo $i > n; done")
+    await written(engine.workspace / "n")
     keeper = (await engine.spawned(key)).process.keeper_pid
-    await engine.executor.hold(key, still=True)
-    await until(lambda: is_frozen(base))
+    await frozen(engine, key)
     await engine.close()
     os.kill(keeper, signal.SIGKILL)
     await until(lambda: not alive(keeper))

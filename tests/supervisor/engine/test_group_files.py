@@ -74,19 +74,8 @@ def test_a_run_without_a_group_has_nothing_in_it():
 
 def test_a_group_that_cannot_be_made_is_none(tmp_path: Path):
     group = RunGroup()
-    group.make(
-        ORDER | {"group": {"path": str(tmp_path / "not" / "there"), "home": str(tmp_path), "counts": ["memory"]}}
-    )
+    group.make(ORDER | {"group": {"path": str(tmp_path / "not" / "there"), "counts": ["memory"]}})
     assert (group.path, group.sums) == (None, ())
-
-
-def test_a_group_that_cannot_be_entered_is_none_and_does_not_stay(tmp_path: Path):
-    order = ORDER | {"group": {"path": str(tmp_path / "run"), "home": str(tmp_path), "counts": []}}
-    group = RunGroup()
-    group.make(order)
-    with group.entered(order):
-        pass
-    assert (group.path, group.sums, list(tmp_path.iterdir())) == (None, (), [])
 
 
 PLAIN = "30 23 0:26 / {} rw,nosuid - cgroup2 cgroup2 rw\n"

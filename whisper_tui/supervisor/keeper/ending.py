@@ -21,7 +21,7 @@ class Ender:
     def __init__(
         self, descendants: Descendants, alarms: Alarms, nothing_left: Callable[[], bool], group: RunGroup
     ) -> None:
-        self._descendants = descendants
+        self.descendants = descendants
         self._alarms = alarms
         self._nothing_left = nothing_left
         self._group = group
@@ -41,7 +41,7 @@ class Ender:
         if self.killing:
             return
         self._group.thaw()
-        send_to_all(self._descendants.now(), signal.SIGTERM, signal.SIGCONT)
+        send_to_all(self.descendants.now(), signal.SIGTERM, signal.SIGCONT)
         kill_at = time.monotonic() + grace_s
         if kill_at < self._kill_at:
             self._kill_at = kill_at
@@ -51,6 +51,6 @@ class Ender:
         """KILL, again and again, until nothing is left."""
         self.asked = self.killing = True
         self._group.kill()
-        if not kill_burst(self._descendants, self._nothing_left):
+        if not kill_burst(self.descendants, self._nothing_left):
             self._alarms.ring_in(self._pause, "kill", self.kill)
             self._pause = min(2 * self._pause, LATEST_S)

@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from whisper_tui.supervisor.keeper.processes import Seen, kernel_file, look_at
@@ -28,10 +27,16 @@ class RunGroup:
         """Its directory. None: the run has no control group."""
         return self._path or None
 
-    def make(self, order: dict[str, Any]) -> None:
-        """Make it with its limits, if the attempt asks for one and the system gives it."""
+    def prepare(self, order: dict[str, Any]) -> None:
+        """Before the start: what the kernel limits is in its group from its first instruction."""
         asked = order.get("group")
-        if asked is None:
+        if asked is not None and order["memory"] is not None and "memory" in asked["counts"]:
+            self.make(order)
+
+    def make(self, order: dict[str, Any]) -> None:
+        """Make it with its limits, unless it is there, if the attempt asks for one and the system gives it."""
+        asked = order.get("group")
+        if asked is None or self._path:
             return
         try:
             os.mkdir(asked["path"])
@@ -51,16 +56,9 @@ class RunGroup:
             self._write("pids.max", str(order["processes"] * TASKS_PER_PROCESS))
         self.sums = tuple(sums)
 
-    @contextmanager
-    def entered(self, order: dict[str, Any]) -> Iterator[None]:
-        """What is started now is in it before its first instruction. If that cannot be, the run has no group."""
-        if not self._write("cgroup.procs", "0"):
-            self._give_up()
-        try:
-            yield
-        finally:
-            if self._path and not _write(os.path.join(order["group"]["home"], "cgroup.procs"), "0"):
-                self._give_up()
+    def take(self, pid: int) -> None:
+        """Move a process into it; 0 is this one."""
+        self._write("cgroup.procs", str(pid))
 
     def freeze(self) -> bool:
         """Hold everything in it still. Returns whether the kernel does so."""
@@ -110,10 +108,6 @@ class RunGroup:
         self._write("memory.oom.group", "1")
         return self._write("memory.max", str(most))
 
-    def _give_up(self) -> None:
-        self.remove()
-        self._path, self.sums = "", ()
-
     def _directories(self) -> list[str]:
         """Parents before their children."""
         return [directory for directory, _, _ in os.walk(self._path)] if self._path else []
@@ -123,17 +117,15 @@ class RunGroup:
         return int(words[words.index(key.encode()) + 1]) if key.encode() in words else 0
 
     def _write(self, name: str, text: str) -> bool:
-        return bool(self._path) and _write(os.path.join(self._path, name), text)
-
-
-def _write(path: str, text: str) -> bool:
-    """Whether the kernel took it."""
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        """Whether the kernel took it."""
+        if not self._path:
+            return False
         try:
-            os.write(fd, text.encode())
-        finally:
-            os.close(fd)
-    except OSError:
-        return False
-    return True
+            fd = os.open(os.path.join(self._path, name), os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(fd, text.encode())
+            finally:
+                os.close(fd)
+        except OSError:
+            return False
+        return True

@@ -17,6 +17,7 @@ from whisper_tui.supervisor.keeper.freezer import Freezer
 from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.job import Hints, Job
 from whisper_tui.supervisor.keeper.leader import Death, Leader
+from whisper_tui.supervisor.keeper.moving import Mover
 from whisper_tui.supervisor.keeper.processes import Descendants
 from whisper_tui.supervisor.keeper.quota import Quota
 from whisper_tui.supervisor.keeper.record import Records
@@ -63,12 +64,11 @@ class Keeper:
         self._group = RunGroup()
         self._records = Records(job.directory, standing.boot, self._group)
         self._descendants = Descendants(os.getpid(), adopts=standing.adopts)
+        self._mover = Mover(self._descendants, self._group)
         self._leader = Leader(self._descendants)
         self._background = Background(job.directory, standing.boot, self._descendants)
         self._ender = Ender(self._descendants, self._alarms, self._leader.reap, self._group)
-        self._quota = Quota(
-            job.spec, self._descendants, self._alarms, leader=self._leader, ender=self._ender, group=self._group
-        )
+        self._quota = Quota(job.spec, self._alarms, self._leader, self._ender, self._group)
         self._freezer = Freezer(self._descendants, self._alarms, self._ender, self._group)
         self._orders: Orders | None = None
         self._input: InputPump | None = None
@@ -104,12 +104,11 @@ class Keeper:
 
     def _start(self) -> None:
         ours = self._open_channels()
-        self._group.make(self._spec)
+        self._group.prepare(self._spec)
         spawn.enter(self._spec["cwd"])
         try:
             spawn.check_unchanged(self._spec)
-            with self._group.entered(self._spec):
-                pid = spawn.spawn(self._spec, self._job.environment, ours.actions)
+            pid = spawn.spawn(self._spec, self._job.environment, ours.actions, self._group)
         finally:
             os.chdir("/")
         self._leader.has_started(pid)
@@ -122,7 +121,6 @@ class Keeper:
             self._input.watch(self._poll)
         if self._spec["timeout"] is not None:
             self._alarms.ring_in(self._spec["timeout"], "timeout", self._time_is_over)
-        self._quota.watch()
         self._alarms.ring_in(INTRODUCED_AFTER_S, "introduce", self._introduce)
         self._alarms.ring_in(self._look_pause, "look", self._look)
 
@@ -144,7 +142,10 @@ class Keeper:
         self._finish()
 
     def _introduce(self) -> None:
-        """Say who runs, and listen to orders."""
+        """Say who runs, and listen to orders. What lasts so long is worth a group, too."""
+        self._group.make(self._spec)
+        self._mover.begin()
+        self._quota.watch()
         try:
             if self._orders is None:
                 self._orders = Orders(self._path(layout.CONTROL))
@@ -252,6 +253,9 @@ class Keeper:
         self._capture.finish()
         if self._input is not None:
             self._input.close()
+        if self._mover.moves:
+            self._hints.give(layout.EXIT)
+            self._mover.wait()
         self._group.remove()
         self._records.done(self._capture.totals if self._capture.uncounted else None)
         self._hints.give(layout.DONE)

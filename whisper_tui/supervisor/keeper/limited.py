@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import Any, NamedTuple
 
+from whisper_tui.supervisor.keeper.group import RunGroup
+
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 """Linux counts what a process can write to and shares with nobody; elsewhere it is its whole address space."""
@@ -28,7 +30,13 @@ def of(spec: dict[str, Any]) -> Limits | None:
 
 
 def spawn(
-    program: str, argv: list[str], environment: dict[str, str], files: list[tuple[Any, ...]], limits: Limits
+    program: str,
+    argv: list[str],
+    environment: dict[str, str],
+    *,
+    files: list[tuple[Any, ...]],
+    limits: Limits,
+    group: RunGroup,
 ) -> int:
     """What `os.posix_spawn` does with a new session, and limits. Raises `OSError` and `ValueError` as it does."""
     reader, writer = os.pipe()
@@ -36,7 +44,7 @@ def spawn(
     try:
         pid = os.fork()
         if not pid:
-            _become(writer, program, argv, environment, files=files, limits=limits)
+            _become(writer, program, argv, environment, files=files, limits=limits, group=group)
         os.close(writer)
         writer = -1
         told = os.read(reader, 16)
@@ -58,11 +66,13 @@ def _become(
     *,
     files: list[tuple[Any, ...]],
     limits: Limits,
+    group: RunGroup,
 ) -> None:
     """The child, up to its exec. Never returns: what goes wrong is told by its number."""
     number = 0
     try:
         os.setsid()
+        group.take(0)
         for action in files:
             _arrange(action)
         signal.set_wakeup_fd(-1)

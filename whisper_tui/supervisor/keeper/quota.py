@@ -8,7 +8,6 @@ from whisper_tui.supervisor.keeper.ending import Ender
 from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.leader import Leader
 from whisper_tui.supervisor.keeper.limited import LAST_CPU_S
-from whisper_tui.supervisor.keeper.processes import Descendants
 
 LOOK_S = 0.1
 """Seconds between two looks."""
@@ -17,19 +16,9 @@ LOOK_S = 0.1
 class Quota:
     """Ends a run that uses too much, and knows which limit ended the leader."""
 
-    def __init__(
-        self,
-        spec: dict[str, Any],
-        descendants: Descendants,
-        alarms: Alarms,
-        *,
-        leader: Leader,
-        ender: Ender,
-        group: RunGroup,
-    ) -> None:
+    def __init__(self, spec: dict[str, Any], alarms: Alarms, leader: Leader, ender: Ender, group: RunGroup) -> None:
         self._cpu_s: int | None = spec["cpu"]
         self._most: int | None = spec["processes"]
-        self._descendants = descendants
         self._alarms = alarms
         self._leader = leader
         self._ender = ender
@@ -50,7 +39,7 @@ class Quota:
         return "memory" if self._leader.was_killed and self._group.ran_out_of_memory() else None
 
     def _look(self) -> None:
-        if self._most is not None and len(self._descendants.now()) > self._most:
+        if self._most is not None and len(self._ender.descendants.now()) > self._most:
             self._end("processes")
         elif self._has_used_up():
             self._end("cpu")

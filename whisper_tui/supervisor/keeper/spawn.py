@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 from whisper_tui.supervisor.keeper import limited
+from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.stamp import stamp
 
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
@@ -55,7 +56,7 @@ def _here() -> str:
         return "nowhere"
 
 
-def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[Any, ...]]) -> int:
+def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[Any, ...]], group: RunGroup) -> int:
     """Start the command in a session of its own. `files`: file actions for posix_spawn. Returns the leader's pid."""
     argv: list[str] = order["argv"]
     program: str | None = order["program"]
@@ -64,7 +65,7 @@ def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[
     limits = limited.of(order)
     try:
         if limits is not None:
-            return limited.spawn(program, argv, environment, files, limits)
+            return limited.spawn(program, argv, environment, files=files, limits=limits, group=group)
         return os.posix_spawn(
             program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=_ALL_SIGNALS
         )
