@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import psutil
 import pytest
+from aiohttp.test_utils import TestServer
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
+from whisper_tui.cli.serving import MOST_COCKPITS, Site
 
 pytestmark = outside_only
 BOUND_S = 60
@@ -98,6 +100,15 @@ async def test_the_page_is_answered_to_whoever_knows_the_token(served: Served) -
     for file in re.findall(r'"(static/[^"]+)"', text):
         assert await status(served.address + file) == 200
     assert await status(served.address.replace("127.0.0.1", "localhost")) == 200
+
+
+async def test_no_more_cockpits_are_served_than_a_bound(instance: Instance) -> None:
+    site = Site(instance.home, "t" * 43)
+    site._open = MOST_COCKPITS
+    async with TestServer(site.application(), host="127.0.0.1") as server, aiohttp.ClientSession() as browser:
+        site.port = server.port or 0
+        async with browser.get(f"{site.address}ws") as answer:
+            assert (answer.status, await answer.text()) == (503, "8 cockpits are open already: close one.\n")
 
 
 async def test_nobody_else_is_answered(served: Served) -> None:

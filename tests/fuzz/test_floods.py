@@ -107,7 +107,7 @@ def test_watching_without_reading_holds_lines_and_not_what_they_were_made_of(flo
     for flood in (large_calls, calls_of_many_small_things):
         for _ in range(2):
             flooded.exchange(PORT + flood(flooded))
-    with flooded.growing_at_most(LIMIT // 2), flooded.connect() as watcher, flooded.asking() as somebody:
+    with flooded.growing_at_most(LIMIT // 4), flooded.connect() as watcher, flooded.asking() as somebody:
         watcher.sendall(PORT + b"".join(request(number, "watch") for number in range(MOST_WATCHES)))
         assert watcher.recv(1, socket.MSG_PEEK)
         for _ in range(10 * MOST_WATCHES):  # Each of them lets every watch go on as far as it can.

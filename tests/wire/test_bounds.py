@@ -11,7 +11,7 @@ from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import CallRequest, SessionHello
 from whisper_tui.model.command import Argv, CommandSpec
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.port import LARGEST_PAGE, HistoryQuery
 from whisper_tui.model.run import OutputChunk
 from whisper_tui.wire import port_door, rendezvous, server
 from whisper_tui.wire.asking import Asking
@@ -41,6 +41,19 @@ async def test_connections_beyond_those_that_there_may_be_are_told_why_and_close
     first[1].writer.close()
     await until(lambda: server._places._taken.total() == 1)
     assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
+
+
+async def test_who_says_nothing_is_told_so_and_let_go(server, home, monkeypatch):
+    monkeypatch.setattr("whisper_tui.wire.server.HELLO_S", 0.05)
+    silent = await Raw.open(home, hello=False)
+    assert "no hello came within 0.05 s" in (await silent.hear())["error"]["message"]
+    assert await silent.is_closed()
+
+
+async def test_a_page_of_history_has_a_length(raw):
+    told = await raw.say({"id": 1, "op": "history", "args": {"query": {"limit": LARGEST_PAGE + 1}}})
+    assert "less than or equal to 10000" in told["error"]["message"]
+    assert (await raw.say({"id": 2, "op": "history", "args": {"query": {"limit": LARGEST_PAGE}}}))["ok"] == []
 
 
 def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all():

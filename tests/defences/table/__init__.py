@@ -3,6 +3,7 @@
 from tests.defences.table.hostile_text import HOSTILE_TEXT
 from tests.defences.table.what_is_allowed import WHAT_IS_ALLOWED
 from tests.defences.table.what_is_bounded import WHAT_IS_BOUNDED
+from tests.defences.table.what_is_held import WHAT_IS_HELD
 from tests.defences.table.what_is_shown import WHAT_IS_SHOWN
 from tests.defences.table.what_was_approved import WHAT_WAS_APPROVED
 from tests.defences.table.who_comes_in import WHO_COMES_IN
@@ -15,5 +16,6 @@ DEFENCES = (
     *WHO_COMES_IN,
     *WHAT_IS_BOUNDED,
     *HOSTILE_TEXT,
+    *WHAT_IS_HELD,
     *WHAT_IS_SHOWN,
 )

@@ -8,6 +8,13 @@ TICKETS = "tests/port/test_tickets.py::"
 
 WHAT_WAS_APPROVED = (
     Defence(
+        "a call from a shell that is asked for again",
+        "whisper_tui/transports/call_door.py",
+        "tool.request(said.arguments, key=said.nonce)",
+        "tool.request(said.arguments)",
+        ("tests/transports/test_call_door.py::test_whoever_asks_again_with_its_nonce_has_the_same_call",),
+    ),
+    Defence(
         "the fingerprint of what was seen",
         "whisper_tui/supervisor/desk.py",
         "        if seen != record.seen_digest():\n",
@@ -76,8 +83,8 @@ WHAT_WAS_APPROVED = (
     Defence(
         "a start is on the disk before it happens",
         "whisper_tui/supervisor/pool.py",
-        "for record in records), durable=True)",
-        "for record in records), durable=False)",
+        "self._ledger.record(*started, durable=True)",
+        "self._ledger.record(*started, durable=False)",
         ("tests/defences/test_journal_first.py::test_a_start_is_flushed_to_the_disk_before_the_order_is_given",),
     ),
     Defence(
