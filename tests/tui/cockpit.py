@@ -7,6 +7,7 @@ from typing import Any
 from textual._compositor import LayoutUpdate
 from textual.pilot import Pilot
 from textual.strip import Strip
+from textual.widgets._toast import Toast
 
 from tests.tui.scenes import Play
 from whisper_tui.model.state import CallRecord
@@ -19,6 +20,11 @@ from whisper_tui.tui.widgets.output_pane import OutputPane
 
 PATIENCE = 1000
 """Looks at a condition before a test gives up; there are 20 ms between them."""
+
+
+def in_passing(app: CockpitApp) -> str:
+    """What is said in passing, wherever its lines end on the terminal."""
+    return "\n".join(str(toast.render()) for toast in app.screen.query(Toast) if toast.region)
 
 
 class Cockpit:
@@ -92,7 +98,7 @@ class Cockpit:
 
     async def sees(self, *words: str) -> None:
         """Wait until all of these words are on the terminal."""
-        await self.until(lambda: all(word in self.text() for word in words))
+        await self.until(lambda: all(word in f"{self.text()}\n{in_passing(self.app)}" for word in words))
 
     async def select(self, call_id: str) -> None:
         self.screen.query_one(CallList).select(call_id, by_hand=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from tests.tui.cockpit import in_passing
 from whisper_tui.model.call import CallRequest, SessionHello
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider
@@ -72,7 +73,7 @@ class Live:
         raise AssertionError(f"it did not come to pass; on the screen:\n{self.text()}")
 
     async def sees(self, *words: str) -> None:
-        await self.until(lambda: all(word in self.text() for word in words))
+        await self.until(lambda: all(word in f"{self.text()}\n{in_passing(self.app)}" for word in words))
 
 
 @asynccontextmanager
