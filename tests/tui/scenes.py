@@ -197,3 +197,13 @@ def long_script() -> Play:
     play.stage.ask(request, resolved=Resolved(program="/usr/bin/bash", cwd=ROOT))
     play.clock.advance(6)
     return play
+
+
+def long_output(lines: int = 500) -> Play:
+    """Call 1 runs and has written numbered lines to both streams."""
+    play = Play.begin()
+    call = play.ask("build")
+    play.approve(call)
+    play.stage.write(call, b"".join(b"out %d\n" % number for number in range(lines)))
+    play.stage.write(call, b"".join(b"err %d\n" % number for number in range(lines)), "err")
+    return play

@@ -8,8 +8,7 @@ from textual.widgets._toast import Toast
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month, history
-from tests.tui.scenes import Play, workday
-from tests.tui.test_keys import long_output
+from tests.tui.scenes import Play, long_output, workday
 from whisper_tui.model.state import Waiting
 from whisper_tui.tui.history.replay_area import BUTTONS as REPLAY_BUTTONS
 from whisper_tui.tui.history.replay_area import ReplayArea

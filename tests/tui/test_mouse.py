@@ -1,13 +1,16 @@
 """The mouse over a terminal: told to a command that has asked for it, while a person types into it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from textual.events import MouseDown, MouseEvent, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
+from whisper_tui.demo.cast import Written
 from whisper_tui.tui.output.emulator import Emulator
 from whisper_tui.tui.output.mouse import MouseWish, Tracking, mouse_report
 from whisper_tui.tui.widgets.call_list import CallList
@@ -63,59 +66,60 @@ def test_what_a_program_asks_of_the_mouse_is_understood_and_taken_back() -> None
     assert emulator.mouse == MouseWish()
 
 
-async def test_clicks_drags_and_the_wheel_go_to_a_command_that_asked_while_it_is_typed_into() -> None:
+@asynccontextmanager
+async def terminal_that_wishes(wish: bytes) -> AsyncIterator[tuple[Cockpit, TerminalPane, Written]]:
+    """A command in its terminal, which has told the terminal what it wishes of the mouse."""
     play = asking()
-    play.stage.write("1", b"\x1b[?1002h" + SGR)
+    play.stage.write("1", wish)
     async with cockpit(play) as seat:
         terminal = seat.screen.query_one(TerminalPane)
         await seat.until(lambda: terminal.live)
-        before = bytes(play.stage.written["1"].out)
+        yield seat, terminal, play.stage.written["1"]
+
+
+async def type_into(seat: Cockpit, terminal: TerminalPane) -> None:
+    await seat.press("T")
+    await seat.until(lambda: terminal.typing)
+
+
+async def test_clicks_drags_and_the_wheel_go_to_a_command_that_asked_while_it_is_typed_into() -> None:
+    async with terminal_that_wishes(b"\x1b[?1002h" + SGR) as (seat, terminal, written):
+        before = bytes(written.out)
         await seat.pilot.click(TerminalPane, offset=(5, 3))
-        await seat.press("T")
-        await seat.until(lambda: terminal.typing)
-        assert bytes(play.stage.written["1"].out) == before
+        await type_into(seat, terminal)
+        assert bytes(written.out) == before
         await seat.pilot.click(TerminalPane, offset=(5, 3))
-        await seat.until(lambda: play.stage.written["1"].out.endswith(b"\x1b[<0;5;3M\x1b[<0;5;3m"))
+        await seat.until(lambda: written.out.endswith(b"\x1b[<0;5;3M\x1b[<0;5;3m"))
         await seat.pilot.mouse_down(TerminalPane, offset=(6, 3))
         await seat.pilot.hover(CallList, offset=(3, 5))
         await seat.pilot.mouse_up(CallList, offset=(3, 5))
-        await seat.until(lambda: play.stage.written["1"].out.endswith(b"m"))
+        await seat.until(lambda: written.out.endswith(b"m"))
         assert terminal.typing and seat.app.mouse_captured is None
         terminal.post_message(MouseScrollDown(terminal, 5, 3, 0, 1, 0, False, False, False))
-        await seat.until(lambda: play.stage.written["1"].out.endswith(b"\x1b[<65;5;3M"))
+        await seat.until(lambda: written.out.endswith(b"\x1b[<65;5;3M"))
 
 
 async def test_the_title_gives_the_mouse_back_as_the_way_out_does() -> None:
-    play = asking()
-    play.stage.write("1", b"\x1b[?1003h" + SGR)
-    async with cockpit(play) as seat:
-        terminal = seat.screen.query_one(TerminalPane)
-        await seat.until(lambda: terminal.live)
+    async with terminal_that_wishes(b"\x1b[?1003h" + SGR) as (seat, terminal, written):
         for leave in ("title", "key"):
-            await seat.press("T")
-            await seat.until(lambda: terminal.typing)
+            await type_into(seat, terminal)
             if leave == "title":
                 await seat.pilot.click(TerminalPane, offset=(3, 0))
             else:
                 await seat.press("ctrl+right_square_bracket")
             await seat.until(lambda: not terminal.typing)
-        written = bytes(play.stage.written["1"].out)
+        before = bytes(written.out)
         await seat.pilot.click(TerminalPane, offset=(5, 3))
         await seat.pilot.click(CallList, offset=(3, 5))
-        assert bytes(play.stage.written["1"].out) == written
+        assert bytes(written.out) == before
 
 
 @pytest.mark.parametrize(("mode", "arrows"), [(b"", b"\x1b[A" * 3), (b"\x1b[?1h", b"\x1bOA" * 3)])
 async def test_the_wheel_is_arrow_keys_on_a_whole_screen_that_has_not_asked(mode: bytes, arrows: bytes) -> None:
-    play = asking()
-    play.stage.write("1", b"\x1b[?1049h" + mode)
-    async with cockpit(play) as seat:
-        terminal = seat.screen.query_one(TerminalPane)
-        await seat.until(lambda: terminal.live)
-        await seat.press("T")
-        await seat.until(lambda: terminal.typing)
+    async with terminal_that_wishes(b"\x1b[?1049h" + mode) as (seat, terminal, written):
+        await type_into(seat, terminal)
         terminal.post_message(MouseScrollUp(terminal, 5, 3, 0, -1, 0, False, False, False))
-        await seat.until(lambda: play.stage.written["1"].out.endswith(arrows))
+        await seat.until(lambda: written.out.endswith(arrows))
 
 
 READS_THE_MOUSE = """
