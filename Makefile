@@ -17,11 +17,11 @@ run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed scrip
 	@$(BIN)/whisper-tui demo
 
 test: $(DEVELOPS) ## the tests, on all processors up to eight
-	@$(BIN)/pytest -n auto --maxprocesses 8 --reruns 2 -r R
+	@$(BIN)/pytest -n auto --maxprocesses 8
 
 test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs into .clients, once
 	@$(BIN)/python tests/clients/install.py
-	@$(BIN)/pytest -n 2 --dist loadgroup --reruns 2 -r R tests/clients
+	@$(BIN)/pytest -n 2 --dist loadgroup tests/clients
 
 check: $(DEVELOPS) ## format, lint, types, layers, and all tests, those with the real agent clients too
 	@$(BIN)/ruff format --check .

@@ -61,7 +61,7 @@ class Shell:
     def waiting(self) -> str:
         """The id of the one call that waits."""
         return self.instance.until(
-            lambda: next((row["id"] for row in self.instance.rows("list") if row["state"] == "waiting"), None)
+            lambda: next((row["id"] for row in self.instance.seen("list") if row["state"] == "waiting"), None)
         )
 
     def approved(self, command: str) -> list[str]:
@@ -84,7 +84,7 @@ class Shell:
         await door.close()
 
     def row(self, call_id: str) -> Any:
-        return self.instance.rows("show", call_id)
+        return self.instance.seen("show", call_id=call_id)[0]
 
     def run(self, words: list[str], **how: Any) -> "subprocess.CompletedProcess[bytes]":
         return subprocess.run(

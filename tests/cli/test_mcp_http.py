@@ -68,7 +68,7 @@ def test_an_agent_comes_over_http_and_its_call_waits_like_any_other(instance: In
     }
     waits = threading.Thread(target=lambda: answers.append(served.post(served.mcp, call, **session)))
     waits.start()
-    (row,) = instance.until(lambda: instance.rows("list"))
+    (row,) = instance.until(lambda: instance.seen("list"))
     assert row["state"] == "waiting"
     instance.run("approve", row["id"])
     waits.join(ANSWER_S)
@@ -95,7 +95,7 @@ def test_a_hook_over_http_is_denied_by_a_human_and_an_approved_one_runs(instance
     def decided(*words: str) -> dict[str, Any]:
         waits = threading.Thread(target=ask)
         waits.start()
-        (row,) = instance.until(lambda: [row for row in instance.rows("list") if row["state"] == "waiting"])
+        (row,) = instance.until(lambda: [row for row in instance.seen("list") if row["state"] == "waiting"])
         instance.run(words[0], row["id"], *words[1:])
         waits.join(ANSWER_S)
         answer: dict[str, Any] = json.loads(answers[-1][1])["hookSpecificOutput"]
@@ -144,9 +144,9 @@ def test_the_end_of_the_server_leaves_what_waits_waiting_and_marked(instance: In
         target=lambda: served.post(served.mcp, call, **{"Mcp-Session-Id": headers["mcp-session-id"]})
     )
     waits.start()
-    (row,) = instance.until(lambda: instance.rows("list"))
+    (row,) = instance.until(lambda: instance.seen("list"))
     served.process.send_signal(signal.SIGINT)
     assert served.process.wait(ANSWER_S) == 0
     waits.join(ANSWER_S)
-    instance.until(lambda: instance.rows("show", row["id"])["agent_gave_up"])
+    instance.until(lambda: instance.seen("show", call_id=row["id"])[0]["agent_gave_up"])
     assert instance.rows("show", row["id"])["state"] == "waiting"

@@ -12,7 +12,7 @@ def test_what_was_removed_is_told_as_removed_and_the_call_is_still_known(instanc
     call = instance.call("execute_command", command="echo", args=["hello"])
     assert instance.run("approve", "1").returncode == 0
     call.communicate(timeout=90)
-    instance.until(lambda: instance.rows("show", "1")["settled"])
+    instance.until(lambda: instance.seen("show", call_id="1")[0]["settled"])
     assert instance.rows("prune")["runs"] == 0
     assert instance.run("logs", "1").stdout == "hello\n"
     (attempt,) = (instance.home.state / "runs").glob("1.*")

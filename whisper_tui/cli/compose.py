@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from whisper_tui.tools import ToolContext, ToolRegistry
     from whisper_tui.transports.mcp import McpDoor
 
+AGENTS_AFTER_S = 2.0
+"""Seconds until what agents need is loaded, unless one comes: whoever started the supervisor has its answer first."""
+
 _log = logging.getLogger("whisper_tui")
 
 
@@ -87,7 +90,7 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         server = await serve(supervisor, home, doors, refused=supervisor.attempt_refused)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
-        agents.prepare()
+        loop.call_later(AGENTS_AFTER_S, agents.prepare)
         await supervisor.stopped.wait()
         _log.info("stopping")
         await server.close()
