@@ -26,6 +26,7 @@ from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
 from whisper_tui.wire.peers import descends, why_supervised_here
 from whisper_tui.wire.server import Door, serve
+from whisper_tui.wire.staying_found import stay_found
 from whisper_tui.wire.stepping_down import step_down
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ def supervise(home: Home, ready: Callable[[], None], *, take_over: bool = False)
     if take_over:
         check_format(Path(home.state) / "journal.sqlite")
         step_down(home)
-    with Occupation(home.state):
+    with Occupation(home.state) as occupation:
         try:
             leave_pointer(home, os.environ)
         except OSError as error:
             _log.warning("programs without our environment will not find %s: %s", home.state, error)
         if configuration.rules.broken:
             _log.warning("the rules cannot be read, so everything is asked: %s", configuration.rules.broken)
-        asyncio.run(_supervise(home, configuration, ready))
+        asyncio.run(_supervise(home, configuration, occupation, ready))
 
 
 def _check_outside() -> None:
@@ -69,7 +70,9 @@ def _check_outside() -> None:
         raise NotAllowed(f"no supervisor was started, because {problem}", hint="Start it outside")
 
 
-async def _supervise(home: Home, configuration: Configuration, ready: Callable[[], None]) -> None:
+async def _supervise(
+    home: Home, configuration: Configuration, occupation: Occupation, ready: Callable[[], None]
+) -> None:
     rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
@@ -91,8 +94,10 @@ async def _supervise(home: Home, configuration: Configuration, ready: Callable[[
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
         loop.call_later(AGENTS_AFTER_S, agents.prepare)
+        staying = asyncio.create_task(stay_found(server, occupation, supervisor.stopped.set))
         await supervisor.stopped.wait()
         _log.info("stopping")
+        staying.cancel()
         await server.close()
     finally:
         await supervisor.close()

@@ -75,7 +75,7 @@ class Occupation:
 
     def __init__(self, state: PurePath) -> None:
         """Take it. Raises `AlreadyRunning`, naming who has it, or `BadStateDirectory`."""
-        path = state / LOCK
+        path = self._path = Path(state / LOCK)
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -94,6 +94,14 @@ class Occupation:
                     hint="Use it, stop it with whisper-tui stop, or choose another --home",
                 ) from error
             raise BadStateDirectory(f"{path} cannot be locked: {error.strerror}") from error
+
+    @property
+    def holds(self) -> bool:
+        """Whether the directory is still the one that was taken, and was not removed or replaced since."""
+        try:
+            return os.path.samestat(self._path.lstat(), os.fstat(self._fd))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let the next one have it."""

@@ -47,20 +47,39 @@ class Server:
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._places = Places(most_connections())
         self._listening: asyncio.Server | None = None
+        self._path = Path(home.runtime) / SOCKET
+        self._inode = 0
 
     async def open(self) -> None:
         """Begin to listen. Raises `Unavailable`."""
-        prepare(self._home)
         self._picture.open()
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Make the socket, and listen there and nowhere else. Connections stay. Raises `WhisperError`."""
+        prepare(self._home)
+        earlier, bound = self._listening, _bound_socket(self._path)
+        self._inode = self._path.lstat().st_ino
         self._listening = await asyncio.start_unix_server(
-            self._accept, sock=_bound_socket(self._home), limit=LONGEST_REQUEST, backlog=_BACKLOG
+            self._accept, sock=bound, limit=LONGEST_REQUEST, backlog=_BACKLOG
         )
+        if earlier is not None:
+            earlier.close()
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the socket is where clients look for it."""
+        try:
+            return self._path.lstat().st_ino == self._inode
+        except OSError:
+            return False
 
     async def close(self) -> None:
         """Stop listening and end every connection."""
         if self._listening is not None:
+            if self.is_found:
+                self._path.unlink(missing_ok=True)
             self._listening.close()
-            (Path(self._home.runtime) / SOCKET).unlink(missing_ok=True)
         for connection in self._connections:
             connection.cancel()
         if self._connections:
@@ -156,9 +175,8 @@ def _hello(line: bytes) -> dict[str, Any]:
     return hello
 
 
-def _bound_socket(home: Home) -> socket.socket:
+def _bound_socket(path: Path) -> socket.socket:
     """A listening socket that only this user can open. Whoever holds the state directory may replace a stale one."""
-    path = Path(home.runtime) / SOCKET
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise BadStateDirectory(f"{path} is not a socket", hint="Move it away, or choose another --home")
@@ -167,7 +185,7 @@ def _bound_socket(home: Home) -> socket.socket:
         pass
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with socket_address(home.runtime) as address:
+        with socket_address(path.parent) as address:
             listening.bind(address)
         path.chmod(0o600)
         listening.listen(_BACKLOG)
