@@ -105,7 +105,7 @@ def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["pid"] is not None:
         yield "process", f"pid {row['pid']}, group {row['pgid']}, keeper {row['keeper_pid']}"
     if row["control_group"] is not None:
-        yield "control group", row["control_group"]
+        yield "cgroup", row["control_group"]
     for process in row["background"]:
         yield "left behind", f"pid {process['pid']}{'' if process['alive'] else ' (ended)'}: {process['command']}"
     if row["output"]:
