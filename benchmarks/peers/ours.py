@@ -54,7 +54,24 @@ async def stop(place: Path) -> None:
 
 
 class _Ours(Way):
-    _place: Path
+    """A supervisor of its own, which some client uses."""
+
+    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
+        """Write its configuration, and let the client start it."""
+        self._place = place
+        await self._connect(home_in(place, at_once, commands))
+
+    async def close(self) -> None:
+        """End the client and then the supervisor."""
+        await self._disconnect()
+        await stop(self._place)
+
+    async def _connect(self, home: Home) -> None:
+        """Get ready to have commands run; the supervisor is started by that."""
+        raise NotImplementedError
+
+    async def _disconnect(self) -> None:
+        """Let go of the supervisor."""
 
     def kept(self) -> int:
         """The largest file of output: that of the only command with output."""
@@ -66,12 +83,9 @@ class OverMcp(_Ours):
 
     name = "whisper-tui mcp"
 
-    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
-        """Start the relay, which starts the supervisor."""
-        self._place = place
-        home_in(place, at_once, commands)
-        argv = (SCRIPT, "mcp", "--home", str(place), "--wait", "600")
-        self._server = await Server.start(argv, environment(place), place)
+    async def _connect(self, _home: Home) -> None:
+        argv = (SCRIPT, "mcp", "--home", str(self._place), "--wait", "600")
+        self._server = await Server.start(argv, environment(self._place), self._place)
 
     async def run(self, argv: Argv) -> None:
         """One call."""
@@ -79,10 +93,8 @@ class OverMcp(_Ours):
         result = await self._server.call("execute_command", arguments)
         _check_code(result.get("structuredContent") or {})
 
-    async def close(self) -> None:
-        """End the relay and the supervisor."""
+    async def _disconnect(self) -> None:
         await self._server.close()
-        await stop(self._place)
 
 
 class FromPython(_Ours):
@@ -90,11 +102,9 @@ class FromPython(_Ours):
 
     name = "whisper-tui from Python"
 
-    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
-        """Start the supervisor."""
-        self._place = place
-        self._door = await RemoteSupervision.connect(home_in(place, at_once, commands))
-        hello = SessionHello(name="benchmark", root=str(place), environment=dict(os.environ))
+    async def _connect(self, home: Home) -> None:
+        self._door = await RemoteSupervision.connect(home)
+        hello = SessionHello(name="benchmark", root=str(self._place), environment=dict(os.environ))
         self._session = (await self._door.open_session(hello)).id
 
     async def run(self, argv: Argv) -> None:
@@ -102,10 +112,8 @@ class FromPython(_Ours):
         record = await self._door.outcome(await self._door.submit(request(self._session, self._place, argv)))
         _check_record(record)
 
-    async def close(self) -> None:
-        """Stop the supervisor."""
+    async def _disconnect(self) -> None:
         await self._door.close()
-        await stop(self._place)
 
 
 class FromShell(_Ours):
@@ -113,21 +121,14 @@ class FromShell(_Ours):
 
     name = "whisper-tui call"
 
-    async def open(self, place: Path, at_once: int, commands: Sequence[Argv]) -> None:
-        """Start the supervisor."""
-        self._place = place
-        home_in(place, at_once, commands)
-        await said((SCRIPT, "list", "--home", str(place)), environment(place))
+    async def _connect(self, _home: Home) -> None:
+        await said((SCRIPT, "list", "--home", str(self._place)), environment(self._place))
 
     async def run(self, argv: Argv) -> None:
         """One call."""
         arguments = {"command": argv[0], "args": list(argv[1:]), "timeout": _TIMEOUT_S}
         words = (SCRIPT, "call", "--home", str(self._place), "execute_command", json.dumps(arguments))
         _check_code(json.loads(await said(words, environment(self._place))))
-
-    async def close(self) -> None:
-        """Stop the supervisor."""
-        await stop(self._place)
 
 
 def request(session: str, place: Path, argv: Argv) -> CallRequest:
