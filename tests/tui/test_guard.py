@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, cockpit, in_passing
 from tests.tui.scenes import Play, workday
 from tests.tui.test_deciding import three_waiting
 from tests.tui.test_follow import GONE, back_to
@@ -20,9 +20,9 @@ async def nothing_happens(seat: Cockpit, key: str, call_id: str) -> None:
     await seat.press("space" if key == "space" else key)
     # What the key must not do would end the wait, too.
     await seat.until(
-        lambda: TOLD in seat.text() or len(seat.app.screen_stack) > 1 or seat.play.stage.board.seq != before
+        lambda: TOLD in in_passing(seat.app) or len(seat.app.screen_stack) > 1 or seat.play.stage.board.seq != before
     )
-    assert TOLD in seat.text()
+    assert TOLD in in_passing(seat.app)
     assert len(seat.app.screen_stack) == 1
     assert seat.play.stage.board.seq == before
     assert isinstance(seat.record(call_id).state, Waiting)

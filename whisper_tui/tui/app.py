@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.events import Event, InputEvent, MouseMove
+from textual.events import Event, InputEvent, Key, MouseMove
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input
 
 from whisper_tui.model.errors import BadConfiguration
@@ -117,6 +119,7 @@ class CockpitApp(App[None]):
                 "No theme can be used", hint=" ".join(themes.problems) or "Install whisper-tui again"
             )
         self._themes = themes.good
+        self._aims: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
         self._problems = [*keys.problems, *themes.problems]
         for found in themes.good.values():
             self.register_theme(found.theme)
@@ -194,17 +197,20 @@ class CockpitApp(App[None]):
             self._cockpit.caller.touched()
             if isinstance(self.screen, KeyedScreen) and not isinstance(event, MouseMove):
                 self.screen.hasten()
+        if isinstance(event, Key) and self._is_for_another(event):
+            return
         await super().on_event(event)
 
-    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Do all that a key does before the next key, which is meant for what this one opens, however fast it comes.
-
-        What is typed into a field goes through the field, in its order.
-        """
-        if await super()._check_bindings(key, priority):
-            return True
-        typing = isinstance(self.focused, Input) or not isinstance(self.screen, KeyedScreen)
-        return priority and not typing and await super()._check_bindings(key)
+    def _is_for_another(self, key: Key) -> bool:
+        """Pass on a key that went to what had the focus before: it was meant for what the key before it has opened."""
+        if not key.is_forwarded:
+            self._aims[key] = self.focused
+            return False
+        focused = self.focused
+        types = isinstance(focused, Input) or (isinstance(focused, TerminalPane) and focused.typing)
+        if focused is None or not types or self._aims.get(key, focused) is focused:
+            return False
+        return focused.post_message(Key(key.key, key.character))
 
     def _write_to_terminal(self, text: str) -> None:
         if self._driver is not None:
