@@ -7,7 +7,7 @@ from typing import Any
 
 from whisper_tui.supervisor.attempt import Attempt
 from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keeper.background import row_of
+from whisper_tui.supervisor.keeper.background import row_of, still_there
 from whisper_tui.supervisor.keeper.signals import send_to_all
 
 
@@ -24,9 +24,12 @@ class Remains:
         return self._group.populated()
 
     def list(self, boot: str) -> dict[str, Any]:
-        """The list of what was left behind, written anew where it has changed."""
+        """The list of what was left behind, written anew where it has changed. `boot`: the id of this one."""
         before = self._attempt.read(layout.BACKGROUND) or {"look": 0, "boot": boot, "processes": []}
-        rows = {(each["pid"], each["start"]): each | {"alive": False} for each in before["processes"]}
+        if before["boot"] != boot:
+            return before
+        rows = {(each["pid"], each["start"]): each for each in before["processes"]}
+        rows = {key: each | {"alive": each["alive"] and still_there(*key)} for key, each in rows.items()}
         rows |= {(seen.pid, seen.start): row_of(seen) for seen in self._group.members()}
         now = list(rows.values())
         if now == before["processes"]:

@@ -105,6 +105,8 @@ async def test_a_keeper_killed_after_the_answer_changes_no_ending(engine: Engine
     os.kill(spawned.process.keeper_pid, signal.SIGKILL)
     await engine.settled(key)
     assert await engine.ended(key) == Exited(code=6)
+    left = [told for told in engine.of(key) if isinstance(told, HasBackground)][-1]
+    assert [(each.identity.pid, each.alive) for each in left.processes] == [(int(engine.out(key)), True)]
     os.kill(int(engine.out(key)), signal.SIGKILL)
 
 

@@ -26,7 +26,7 @@ class Background:
         before = {key: tuple(row.items()) for key, row in self._rows.items()}
         for key, known in self._rows.items():
             if known["alive"] and key not in family:
-                known["alive"] = _still_there(*key)
+                known["alive"] = still_there(*key)
         for key, seen in family.items():
             self._rows[key] = row_of(seen)
         self._forget_old()
@@ -70,7 +70,7 @@ def row_of(seen: Seen) -> dict[str, Any]:
     return {"pid": seen.pid, "start": seen.start, "pgid": seen.pgid, "command": command, "alive": True}
 
 
-def _still_there(pid: int, start: int) -> bool:
+def still_there(pid: int, start: int) -> bool:
     """A walk can miss a process whose parent ended under it."""
     seen = look_at(pid)
     return seen is not None and seen.start == start
