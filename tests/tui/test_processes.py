@@ -217,7 +217,7 @@ async def test_a_server_that_was_left_behind_is_shown_with_its_port_and_ended(tm
         await seat.until(lambda: (tmp_path / "port").read_text().strip())
         port = (tmp_path / "port").read_text().strip()
         await seat.pilot.press("b")
-        await seat.sees(f"listens on 127.0.0.1:{port}", "listen.py")
+        await seat.sees(f"listens on 127.0.0.1:{port}")
         await seat.pilot.press("k")
         await seat.sees(f"End call {call}")
         await seat.pilot.press("k")
