@@ -88,16 +88,16 @@ class Instance:
         self.until(lambda: not is_occupied(self.home.state))
 
     def close(self) -> None:
-        """End everything."""
+        """End everything: first those who would start another supervisor for what they wait for."""
+        for process in self._started:
+            process.kill()
+            process.communicate()
         if connect(self.home) is not None:
             # A child of this process may not: this process is the agent whose hooks the tests start.
             with asking(self.home, start=False) as supervisor:
                 supervisor.ask("shutdown", end_runs=True)
                 supervisor.until_closed()
         self.kill_supervisor(signal.SIGTERM)
-        for process in self._started:
-            process.kill()
-            process.communicate()
 
 
 @pytest.fixture
