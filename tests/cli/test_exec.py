@@ -131,6 +131,11 @@ def test_a_megabyte_on_both_streams_comes_whole(shell: Shell) -> None:
     assert (len(ran.stdout), len(ran.stderr)) == (1_000_000, 1_000_001)
 
 
+def test_output_that_could_be_taken_for_a_refusal_comes_whole_and_once(shell: Shell) -> None:
+    ran = shell.run(shell.approved("head -c 3000000 /dev/zero | tr '\\0' '{'; echo"))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"{" * 3_000_000 + b"\n", b"")
+
+
 def test_it_dies_of_the_signal_that_the_command_died_of(shell: Shell) -> None:
     assert shell.run(shell.approved("kill -KILL $$")).returncode == -signal.SIGKILL
 

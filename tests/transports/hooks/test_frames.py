@@ -16,3 +16,19 @@ def test_a_piece_that_is_too_long_is_refused_before_it_is_held() -> None:
     assert Frames().feed(frame(STDIN, b"x" * LARGEST)) == [(STDIN, b"x" * LARGEST)]
     with pytest.raises(ValueError, match="longer than"):
         Frames().feed(STDIN + (LARGEST + 1).to_bytes(4, "big"))
+
+
+def test_a_line_in_place_of_a_piece_is_a_refusal_and_a_brace_within_one_is_not() -> None:
+    frames = Frames(refusable=True)
+    assert frames.feed(frame(STDIN, b"{" * 2000)[:1000]) == []
+    assert frames.feed(b"{" * 1005 + b'{"error": ') == [(STDIN, b"{" * 2000)]
+    assert frames.refusal == b'{"error": '
+    assert frames.feed(b'"no"}\n') == []
+    assert frames.refusal == b'{"error": "no"}\n'
+
+
+def test_where_nobody_may_refuse_a_line_is_a_piece_that_is_too_long() -> None:
+    frames = Frames()
+    with pytest.raises(ValueError, match="longer than"):
+        frames.feed(b'{"error": "no"}\n')
+    assert not frames.refusal

@@ -24,14 +24,21 @@ def frame(kind: bytes, data: bytes = b"") -> bytes:
 class Frames:
     """Takes bytes as they come and gives back whole pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, refusable: bool = False) -> None:
+        """`refusable`: whether a line of JSON may come in place of a piece, which is then the last that comes."""
         self._held = bytearray()
+        self._refusable = refusable
+
+    @property
+    def refusal(self) -> bytes:
+        """The line in place of a piece, as far as it has come; nothing while pieces come."""
+        return bytes(self._held) if self._refusable and self._held.startswith(b"{") else b""
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
         """The pieces that are whole now. Raises `ValueError` for one that is too long."""
         self._held += data
         found = []
-        while len(self._held) >= HEAD:
+        while len(self._held) >= HEAD and not self.refusal:
             length = int.from_bytes(self._held[1:HEAD], "big")
             if length > LARGEST:
                 raise ValueError(f"a piece of {length:,} bytes is longer than {LARGEST:,}")

@@ -133,7 +133,7 @@ class Standing:
             self._send(connection, piece)
         if self._input.ended:
             self._send(connection, frame(EOF))
-        frames, refusal = Frames(), b""
+        frames = Frames(refusable=True)
         while True:
             watched = [connection.fileno(), self._woken, *self._input.reads]
             ready, writable, _ = select.select(watched, self._input.writes, [])
@@ -148,14 +148,11 @@ class Standing:
             data = connection.recv(READ * 4)
             if not data:
                 return None
-            if refusal or (not any(self._had.values()) and data.startswith(b"{")):
-                refusal += data
-                if refusal.endswith(b"\n"):
-                    raise _refused(refusal)
-                continue
             ending = self._take(connection, frames.feed(data))
             if ending is not None:
                 return ending
+            if frames.refusal.endswith(b"\n"):
+                raise _refused(frames.refusal)
 
     def _take(self, connection: "Connection", pieces: Sequence[tuple[bytes, bytes]]) -> dict[str, Any] | None:
         for kind, data in pieces:
