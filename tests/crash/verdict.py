@@ -104,8 +104,8 @@ class Verdict:
         return None
 
     def _was_cut(self, record: CallRecord, ran: Work, expected: bytes, found: bytes) -> bool:
-        """Whether what a process left behind wrote had nobody any more who could keep it."""
-        return ran.kind == "behind" and found in {ran.answered(), expected} and self._lost_its_keeper(record)
+        """Whether a process left behind was ended, or what it wrote had nobody any more who could keep it."""
+        return ran.kind == "behind" and found in {ran.answered(), expected} and self._was_ended(record, ran)
 
     def _compare_with_what_ran(self, ran: Counter[int]) -> None:
         for number in ran.keys() | self._exited.keys():

@@ -95,6 +95,14 @@ async def test_background_output_goes_on_being_saved(engine: Engine):
     assert engine.executor.read_output(key, "out", 0, 0).ended
 
 
+async def test_no_room_is_kept_for_an_ending_that_is_written_already(engine: Engine):
+    key = await engine.run("sleep 0.2 & exit 3")
+    assert await engine.ended(key) == Exited(code=3)
+    await engine.settled(key)
+    names = {file.name for file in (engine.runs / f"{key.call_id}.{key.attempt}").iterdir()}
+    assert {"exit", "done"} <= names and "exit.tmp" not in names
+
+
 async def test_an_ended_background_process_stays_on_the_list_as_ended(engine: Engine):
     key = await engine.start("(until test -e go; do sleep 0.02; done) & sleep 600 & echo hi")
     await engine.background(key, lambda told: sum(process.alive for process in told.processes) >= 2)

@@ -22,6 +22,7 @@ class Records:
         self._group = group
         self._process: dict[str, Any] | None = None
         self._reserved = -1
+        self._has_ending = False
 
     def identify(self, leader: Leader) -> None:
         """Note who the leader is."""
@@ -37,9 +38,11 @@ class Records:
         }
 
     def spawned(self, leader: Leader) -> None:
-        """Tell who runs, and set room aside for the ending. Raises `OSError` on a disk that takes nothing."""
+        """Tell who runs, and set room aside for an ending to come. Raises `OSError` on a disk that takes nothing."""
         self.identify(leader)
         layout.write_json(self._path(layout.PID), self._process)
+        if self._has_ending:
+            return
         self._reserved = os.open(self._path(layout.EXIT) + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.pwrite(self._reserved, b" " * layout.RESERVED, 0)
 
@@ -110,7 +113,11 @@ class Records:
         data = json.dumps(facts, separators=(",", ":")).encode()
         if self._reserved < 0:
             layout.write_whole(path, data)
-            return
+        else:
+            self._write_into_reserve(path, data, facts)
+        self._has_ending = True
+
+    def _write_into_reserve(self, path: str, data: bytes, facts: dict[str, Any]) -> None:
         try:
             os.pwrite(self._reserved, data, 0)
         except OSError:

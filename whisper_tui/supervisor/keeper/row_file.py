@@ -31,3 +31,4 @@ class RowFile:
         """Let go of the file."""
         if self._file >= 0:
             os.close(self._file)
+            self._file = -1
