@@ -104,13 +104,13 @@ async def test_on_a_low_disk_only_the_tail_of_what_follows_is_kept(engine: Engin
     assert read[-1].next_offset == read[-1].size == 4 * MIB
 
 
-def feed(file: StreamFile, data: bytes, *, splice: bool = True) -> None:
+def feed(file: StreamFile, data: bytes) -> None:
     """Through a pipe, as a command would."""
     reader, writer = os.pipe()
     try:
         for start in range(0, len(data), 4096):
             os.write(writer, data[start : start + 4096])
-            file.take(reader, splice=splice)
+            file.take(reader)
     finally:
         os.close(reader)
         os.close(writer)

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from whisper_tui.supervisor.keeper import channels, layout
-from whisper_tui.supervisor.keeper.output import CAN_SPLICE, StreamFile
+from whisper_tui.supervisor.keeper.output import StreamFile
 from whisper_tui.supervisor.keeper.sizes import Sizes
 from whisper_tui.supervisor.keeper.timeline import Timeline
 
@@ -67,7 +67,7 @@ class Capture:
         source = self._sources[fd]
         for _ in range(IN_A_ROW):
             try:
-                count = source.file.take(fd, splice=CAN_SPLICE and not source.is_terminal)
+                count = source.file.take(fd)
             except BlockingIOError:
                 return False
             except OSError as error:

@@ -17,8 +17,6 @@ RETRY_S = 0.5
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOENT})
 """What a disk says that takes no more, or on which the directory was removed."""
-_SPLICE_FLAGS = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
-CAN_SPLICE = hasattr(os, "splice")
 
 
 class StreamFile:
@@ -57,12 +55,8 @@ class StreamFile:
         """Whether the files do not even show how many bytes there were."""
         return self._unnoted or bool(self._memory)
 
-    def take(self, source: int, *, splice: bool) -> int:
+    def take(self, source: int) -> int:
         """Move at most one chunk from a pipe or terminal. Returns 0 at its end; raises what reading it raises."""
-        if splice and self._file >= 0 and self._memory is None:
-            moved = self._splice(source)
-            if moved is not None:
-                return moved
         data = os.read(source, layout.CHUNK)
         if data:
             self._store(data)
@@ -97,19 +91,6 @@ class StreamFile:
         for fd in (self._file, self._ring_file, self._state_file):
             if fd >= 0:
                 os.close(fd)
-
-    def _splice(self, source: int) -> int | None:
-        """Bytes moved inside the kernel. None: the disk takes none."""
-        try:
-            file, position, room = self._place()
-            moved = os.splice(source, file, room, offset_dst=position, flags=_SPLICE_FLAGS)
-        except OSError as error:
-            if error.errno not in _FULL:
-                raise
-            self._memory = bytearray()
-            return None
-        self._advance(moved)
-        return moved
 
     def _place(self) -> tuple[int, int, int]:
         """The file to write to, the position in it and how many bytes fit there."""
