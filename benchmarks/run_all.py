@@ -41,6 +41,7 @@ def written(text: str, name: str, content: str) -> str:
 def run(script: Path) -> str | None:
     """What a benchmark prints, as Markdown. None: it failed, and has said why on standard error."""
     print(f"{script.stem} …", file=sys.stderr, flush=True)
+    os.sync()  # What the one before has left to the disk is not for this one to wait for.
     try:
         done = subprocess.run(
             [sys.executable, script], stdout=subprocess.PIPE, text=True, timeout=SLOWEST_S, check=True
