@@ -41,6 +41,14 @@ async def test_words_in_passing_lie_over_no_button_and_no_command(size: tuple[in
             seat.app.clear_notifications()
 
 
+async def test_in_one_column_words_in_passing_leave_no_letter_of_the_header_beside_them() -> None:
+    async with cockpit(workday(), size=(80, 24)) as seat:
+        seat.screen.notify("Call 7 is approved.", timeout=600)
+        await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
+        (toast,) = seat.screen.query(Toast)
+        assert (toast.region.y, toast.region.right) == (0, 80)
+
+
 async def test_output_is_searched_with_the_mouse() -> None:
     async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
         await seat.click("#do-search")
