@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -157,15 +157,21 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    engine = Engine(tmp_path)
+@asynccontextmanager
+async def working(engine: Engine) -> AsyncIterator[Engine]:
+    """An engine while it is open; nothing of what it has started is left afterwards."""
     await engine.open()
     try:
         yield engine
     finally:
         await end_everything(engine)
         await engine.close()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with working(Engine(tmp_path)) as engine:
+        yield engine
 
 
 async def end_everything(engine: Engine) -> None:

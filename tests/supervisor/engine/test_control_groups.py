@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.engine.conftest import Engine, alive, end_everything, until
+from tests.supervisor.engine.conftest import Engine, alive, until, working
 from whisper_tui.model.command import Argv
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.model.run import ControlGroup, Limits
@@ -54,13 +54,8 @@ def base() -> Iterator[Path]:
 
 @pytest.fixture
 async def engine(tmp_path: Path, base: Path) -> AsyncIterator[Engine]:
-    engine = Engine(tmp_path, ControlGroups(base, counted(base)))
-    await engine.open()
-    try:
+    async with working(Engine(tmp_path, ControlGroups(base, counted(base)))) as engine:
         yield engine
-    finally:
-        await end_everything(engine)
-        await engine.close()
 
 
 def needs(*controllers: str) -> pytest.MarkDecorator:
