@@ -20,16 +20,15 @@ test: $(DEVELOPS) ## the tests, on all processors up to eight
 	@$(BIN)/pytest -n auto --maxprocesses 8
 
 test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs into .clients, once
-	@$(BIN)/python tests/clients/install.py
+	@$(BIN)/python tests/clients/install.py || true # the tests of a client that is not there fail, and name it
 	@$(BIN)/pytest -n 2 --dist loadgroup tests/clients
 
-check: $(DEVELOPS) ## format, lint, types, layers, and all tests, those with the real agent clients too
+check: $(DEVELOPS) ## format, lint, types, layers, and all tests but those with the real agent clients
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory test-clients
 
 crashtest: $(DEVELOPS) ## kill everything at random, KILLS times (default 300), and see whether anything was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)

@@ -5,18 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.install import ROOT, NotInstalled, install, is_complete, versions
+from tests.clients.install import CLIENTS, ROOT, NotInstalled, install, is_complete, missing, versions
 
 PAGES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
 """The pages about the clients."""
 
 GOOD = """
-mkdir -p node_modules/.bin
+part="$(basename "$PWD")"
 for pair in {pairs}; do
-  printf '#!/bin/sh\\necho %s\\n' "${{pair#*=}}" > "node_modules/.bin/${{pair%%=*}}"
-  chmod +x "node_modules/.bin/${{pair%%=*}}"
+  if [ "${{pair%%=*}}" = "$part" ]; then
+    mkdir -p node_modules/.bin
+    printf '#!/bin/sh\necho %s\n' "${{pair#*=}}" > "node_modules/.bin/$part"
+    chmod +x "node_modules/.bin/$part"
+  fi
 done
-echo called >> ../calls
+echo "$part" >> ../calls
 """
 
 
@@ -36,18 +39,23 @@ def npm_that_installs(directory: Path, **other: str) -> dict[str, str]:
 
 
 def test_what_is_complete_is_not_installed_again(tmp_path):
-    environ = npm_that_installs(tmp_path / "bin")
-    assert not is_complete(tmp_path / "place")
-    assert install(tmp_path / "place", environ)
-    assert is_complete(tmp_path / "place")
-    assert not install(tmp_path / "place", environ)
-    assert (tmp_path / "place" / "calls").read_text() == "called\ncalled\n"
+    place, environ = tmp_path / "place", npm_that_installs(tmp_path / "bin")
+    assert missing(place) == list(CLIENTS)
+    assert install(place, environ) == {}
+    assert missing(place) == []
+    assert install(place, environ) == {}
+    assert sorted((place / "calls").read_text().split()) == sorted(("node", *CLIENTS))
 
 
-def test_an_installation_of_other_versions_is_not_complete(tmp_path):
-    install(tmp_path / "place", npm_that_installs(tmp_path / "bin"))
-    (tmp_path / "place" / "complete").write_text("something else\n")
-    assert not is_complete(tmp_path / "place")
+def test_an_installation_of_another_version_is_replaced_and_the_others_are_left_alone(tmp_path):
+    place, environ = tmp_path / "place", npm_that_installs(tmp_path / "bin")
+    install(place, environ)
+    (place / "codex.complete").write_text("something else\n")
+    assert missing(place) == ["codex"]
+    (place / "calls").unlink()
+    install(place, environ)
+    assert (place / "calls").read_text() == "codex\n"
+    assert is_complete("codex", place)
 
 
 def test_without_npm_it_says_what_to_install(tmp_path):
@@ -55,21 +63,42 @@ def test_without_npm_it_says_what_to_install(tmp_path):
         install(tmp_path / "place", {"PATH": str(tmp_path)})
 
 
-def test_what_npm_says_is_told_in_a_sentence_with_the_place_of_the_rest(tmp_path):
+def test_without_the_node_that_all_run_on_nothing_is_installed(tmp_path):
     environ = npm_that(tmp_path / "bin", "echo 'npm error code E404' >&2; echo 'npm error no such thing.' >&2; exit 1")
     with pytest.raises(NotInstalled) as caught:
         install(tmp_path / "place", environ)
     log = tmp_path / "place" / "node.log"
-    sentence = "The node for the tests could not be installed: no such thing."
-    assert str(caught.value) == f"{sentence} All that npm said is in {log}."
+    assert str(caught.value) == f"node could not be installed: no such thing. All that npm said is in {log}."
     assert "E404" in log.read_text()
 
 
-def test_a_program_of_another_version_is_an_error_and_the_installation_stays_incomplete(tmp_path):
+def test_a_client_that_cannot_be_had_is_named_and_keeps_no_other_away(tmp_path):
+    pairs = " ".join(f"{program}={version}" for program, version in versions().items())
+    refuses = 'case "$PWD" in */gemini) echo "npm error no such thing." >&2; exit 1;; esac'
+    environ = npm_that(tmp_path / "bin", refuses + GOOD.format(pairs=pairs))
+    problems = install(tmp_path / "place", environ)
+    log = tmp_path / "place" / "gemini.log"
+    assert {client: str(problem) for client, problem in problems.items()} == {
+        "gemini": f"gemini could not be installed: no such thing. All that npm said is in {log}."
+    }
+    assert missing(tmp_path / "place") == ["gemini"]
+
+
+def test_a_client_that_takes_too_long_is_named_and_keeps_no_other_away(tmp_path):
+    pairs = " ".join(f"{program}={version}" for program, version in versions().items())
+    hangs = 'case "$PWD" in */opencode) exec sleep 600;; esac'
+    environ = npm_that(tmp_path / "bin", hangs + GOOD.format(pairs=pairs))
+    problems = install(tmp_path / "place", environ, within_s=5.0)
+    assert "npm was not done in time" in str(problems["opencode"])
+    assert missing(tmp_path / "place") == ["opencode"]
+
+
+def test_a_program_of_another_version_is_an_error_and_the_client_stays_incomplete(tmp_path):
     environ = npm_that_installs(tmp_path / "bin", codex="0.1.0")
-    with pytest.raises(NotInstalled, match=r"codex was installed in .* does not say that it is version .*0\.1\.0"):
-        install(tmp_path / "place", environ)
-    assert not is_complete(tmp_path / "place")
+    problems = install(tmp_path / "place", environ)
+    assert "does not say that it is version" in str(problems["codex"])
+    assert "0.1.0" in str(problems["codex"])
+    assert not is_complete("codex", tmp_path / "place")
 
 
 @pytest.mark.parametrize("program", PAGES)

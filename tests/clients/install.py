@@ -1,6 +1,7 @@
 """Installs the agent clients that these tests drive, from npm, at fixed versions, into `.clients`, once.
 
-Run as a program it installs them and says so. It needs npm, of any Node.js; the clients get a Node.js of their own.
+Run as a program it installs them and names those that it could not install. It needs npm, of any Node.js; the clients
+get a Node.js of their own. Each client is installed by itself, so that one that cannot be had keeps no other away.
 """
 
 import fcntl
@@ -12,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,78 +24,96 @@ PLACE = ROOT / ".clients"
 PACKAGES = Path(__file__).resolve().parent / "npm"
 """For each part, what npm installs and the exact versions of what that needs."""
 
-PARTS = ("node", "clients")
-"""In the order of installation: npm installs the clients with the Node.js of the first part."""
+NODE = "node"
+"""The part with whose Node.js npm installs the clients, and on which they run."""
 
-PROGRAMS = {
-    "node": "node",
+CLIENTS = {
     "claude": "@anthropic-ai/claude-code",
     "codex": "@openai/codex",
     "gemini": "@google/gemini-cli",
     "opencode": "opencode-ai",
 }
-"""The programs, and the packages that they are in."""
+"""The clients, and the packages that they are in. Each is a part of its own, and a program of that name."""
 
-NPM_S = 240
-"""Seconds that npm has for one part."""
+PARTS = {NODE: "node"} | CLIENTS
+
+NPM_S = 900.0
+"""Seconds that npm has for everything; the clients are fetched side by side."""
 
 ANSWER_S = 60
 """Seconds that a program has to say its version."""
 
 
 class NotInstalled(Exception):
-    """The clients could not be installed; the message says why and what to do."""
+    """A part could not be installed; the message says why and what to do."""
 
 
 def directories(place: Path = PLACE) -> tuple[Path, ...]:
     """Where the installed programs are, in the order for PATH."""
-    return tuple(place / part / "node_modules" / ".bin" for part in reversed(PARTS))
+    return tuple(place / part / "node_modules" / ".bin" for part in (*CLIENTS, NODE))
 
 
-def is_complete(place: Path = PLACE) -> bool:
-    """Whether everything is there, in the versions that are asked for."""
+def is_complete(part: str, place: Path = PLACE) -> bool:
+    """Whether a part is there, in the version that is asked for."""
     try:
-        return _mark(place).read_text() == _asked()
+        return _mark(part, place).read_text() == _asked(part)
     except OSError:
         return False
 
 
-def install(place: Path = PLACE, environ: Mapping[str, str] = os.environ) -> bool:
-    """Install what is not there yet. Returns whether there was anything to do. Raises `NotInstalled`.
+def missing(place: Path = PLACE) -> list[str]:
+    """The clients that cannot be tested."""
+    return [client for client in CLIENTS if not (is_complete(client, place) and is_complete(NODE, place))]
+
+
+def install(
+    place: Path = PLACE, environ: Mapping[str, str] = os.environ, *, within_s: float = NPM_S
+) -> dict[str, NotInstalled]:
+    """Install what is not there yet. Returns the clients that could not be installed. Raises `NotInstalled` for all.
 
     However many ask at once, one installs and the others wait for it.
     """
-    if is_complete(place):
-        return False
+    if not missing(place):
+        return {}
     npm = shutil.which("npm", path=environ.get("PATH"))
     if npm is None:
         raise NotInstalled("npm was not found. Install Node.js of any version, which brings npm, and try again.")
     place.mkdir(parents=True, exist_ok=True)
     with _turn(place):
-        if is_complete(place):
-            return False
-        _mark(place).unlink(missing_ok=True)
+        deadline = time.monotonic() + within_s
         path = os.pathsep.join((*map(str, directories(place)), environ.get("PATH", "")))
-        for part in PARTS:
-            _install_part(npm, part, place, {**environ, "PATH": path})
-        _check_versions(place, path)
-        _mark(place).write_text(_asked())
-    return True
+
+        def attempt(part: str) -> NotInstalled | None:
+            try:
+                _install_part(npm, part, place, {**environ, "PATH": path}, deadline)
+            except NotInstalled as problem:
+                return problem
+            return None
+
+        if (problem := attempt(NODE)) is not None:
+            raise problem
+        wanted = missing(place)
+        with ThreadPoolExecutor(len(CLIENTS)) as workers:
+            problems = dict(zip(wanted, workers.map(attempt, wanted), strict=True))
+    return {client: problem for client, problem in problems.items() if problem is not None}
 
 
 def versions() -> dict[str, str]:
     """The version of each program that is asked for."""
-    asked: dict[str, str] = {}
-    for part in PARTS:
-        asked |= json.loads((PACKAGES / part / "package.json").read_text())["dependencies"]
-    return {program: asked[package] for program, package in PROGRAMS.items()}
+    return {
+        part: json.loads((PACKAGES / part / "package.json").read_text())["dependencies"][package]
+        for part, package in PARTS.items()
+    }
 
 
-def _install_part(npm: str, part: str, place: Path, environ: Mapping[str, str]) -> None:
-    """Let npm install what the lock file says. Raises `NotInstalled`.
+def _install_part(npm: str, part: str, place: Path, environ: Mapping[str, str], deadline: float) -> None:
+    """Let npm install what the lock file says, and mark it as complete. Raises `NotInstalled`.
 
     `npm ci` is no good here: it refuses a lock file without the builds for other systems, which not every mirror has.
     """
+    if is_complete(part, place):
+        return
+    _mark(part, place).unlink(missing_ok=True)
     directory = place / part
     directory.mkdir(exist_ok=True)
     for name in ("package.json", "package-lock.json"):
@@ -107,28 +128,30 @@ def _install_part(npm: str, part: str, place: Path, environ: Mapping[str, str]) 
                 stdin=subprocess.DEVNULL,
                 stdout=written,
                 stderr=subprocess.STDOUT,
-                timeout=NPM_S,
+                timeout=max(0.0, deadline - time.monotonic()),
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            why = f"npm was not done after {NPM_S} seconds"
-            raise NotInstalled(f"The {part} for the tests could not be installed: {why}. It wrote {log}.") from None
+            why = "npm was not done in time"
+            raise NotInstalled(f"{part} could not be installed: {why}. It wrote {log}.") from None
     if done.returncode != 0:
         errors = re.findall(r"^npm (?:error|ERR!) (?!code )(.+)$", log.read_text(errors="replace"), re.MULTILINE)
         why = errors[0].rstrip(".") if errors else f"npm ended with exit code {done.returncode}"
-        raise NotInstalled(f"The {part} for the tests could not be installed: {why}. All that npm said is in {log}.")
+        raise NotInstalled(f"{part} could not be installed: {why}. All that npm said is in {log}.")
+    _check_version(part, place, environ["PATH"])
+    _mark(part, place).write_text(_asked(part))
 
 
-def _check_versions(place: Path, path: str) -> None:
-    """Ask every program for its version, in an empty home. Raises `NotInstalled`."""
+def _check_version(program: str, place: Path, path: str) -> None:
+    """Ask a program for its version, in an empty home. Raises `NotInstalled`."""
+    version = versions()[program]
     with tempfile.TemporaryDirectory() as home:
-        for program, version in versions().items():
-            said = _version(program, {"HOME": home, "PATH": path, "LANG": "C.UTF-8"})
-            if version not in said:
-                raise NotInstalled(
-                    f"{program} was installed in {place}, but does not say that it is version {version}. "
-                    f"It said: {said.strip() or 'nothing'}. Remove {place} and try again."
-                )
+        said = _version(program, {"HOME": home, "PATH": path, "LANG": "C.UTF-8"})
+    if version not in said:
+        raise NotInstalled(
+            f"{program} was installed in {place}, but does not say that it is version {version}. "
+            f"It said: {said.strip() or 'nothing'}. Remove {place} and try again."
+        )
 
 
 def _version(program: str, environ: Mapping[str, str]) -> str:
@@ -144,14 +167,14 @@ def _version(program: str, environ: Mapping[str, str]) -> str:
     return done.stdout or done.stderr
 
 
-def _asked() -> str:
+def _asked(part: str) -> str:
     """A fingerprint of everything that is asked for."""
-    files = [PACKAGES / part / name for part in PARTS for name in ("package.json", "package-lock.json")]
+    files = [PACKAGES / part / name for name in ("package.json", "package-lock.json")]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest() + "\n"
 
 
-def _mark(place: Path) -> Path:
-    return place / "complete"
+def _mark(part: str, place: Path) -> Path:
+    return place / f"{part}.complete"
 
 
 @contextmanager
@@ -162,15 +185,19 @@ def _turn(place: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Install, and say what is there."""
-    if not is_complete():
+    """Install, and name what could not be installed."""
+    if missing():
         sys.stderr.write(f"Installing the agent clients into {PLACE}: this needs a minute or two, once.\n")
     try:
-        install()
+        problems = install()
     except (NotInstalled, OSError) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{error}\nSo no client is installed.\n")
         return 1
-    return 0
+    for problem in problems.values():
+        sys.stderr.write(f"{problem}\n")
+    if problems:
+        sys.stderr.write(f"Not installed: {', '.join(problems)}.\n")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
