@@ -229,3 +229,43 @@ async def test_an_order_that_cannot_be_given_is_told(bench: Bench) -> None:
     record = await asyncio.wait_for(bench.supervisor.outcome(call_id), 5)
     assert isinstance(record.state, Ended) and isinstance(record.state.ending, FailedToStart)
     assert "no space" in record.state.ending.message
+
+
+async def test_a_command_of_one_unset_variable_is_asked_like_any_other(bench: Bench) -> None:
+    call_id = await bench.submit(await bench.session(), text="$NOT_SET")
+    record = await bench.record(call_id)
+    assert record.state.kind == "waiting"
+
+
+async def test_an_error_while_judging_refuses_the_call_and_loses_neither_it_nor_the_supervisor(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("list index out of range")
+
+    session_id = await bench.session()
+    monkeypatch.setattr("whisper_tui.supervisor.judge.evaluate", fail)
+    call_id = await bench.submit(session_id, "true")
+    record = await bench.record(call_id)
+    assert isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)
+    assert record.state.ending.reason.startswith("whisper_tui itself failed while it judged this command (IndexError)")
+    assert "list index out of range" in caplog.text
+    monkeypatch.undo()
+    await bench.restart()
+    assert (await bench.record(call_id)).state == record.state
+    assert (await bench.record(await bench.submit(await bench.session(), "true"))).state.kind == "waiting"
+
+
+async def test_an_error_in_the_look_before_the_start_keeps_an_approved_call_from_starting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_id = await bench.submit(await bench.session(), "true")
+
+    def fail(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("whisper_tui.supervisor.judge.resolve", fail)
+    await bench.approve(call_id)
+    record = await bench.state(call_id, "ended")
+    assert isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)
+    assert bench.executor.orders == {}

@@ -88,3 +88,25 @@ def test_words_that_no_shell_reads_stay_as_they_are(tmp_path: Path) -> None:
     (meaning,) = resolve(spec, ENVIRONMENT).commands
     assert isinstance(meaning, Meaning)
     assert meaning.words == ("ls", "*", "$HOME")
+
+
+@pytest.mark.parametrize("text", ["$NOT_SET", "$NOT_SET > out", "true; $NOT_SET", "$NOT_SET $NEITHER_SET"])
+def test_a_command_of_nothing_but_empty_variables_has_no_words_and_no_program(resolved, text: str) -> None:
+    meaning = resolved(text).commands[-1]
+    assert (meaning.words, meaning.program) == ((), None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "printf -v c x; $c",
+        "mapfile c; $c",
+        "getopts a c; $c",
+        "let c=1; $c",
+        "((c = 1)); $c",
+        ": ${c:=ls}; $c",
+        "[[ a =~ . ]]; $BASH_REMATCH",
+    ],
+)
+def test_a_variable_that_a_builtin_or_an_expansion_may_set_is_not_known_before(resolved, text: str) -> None:
+    assert words(resolved(text))[-1] == (None,)

@@ -32,7 +32,8 @@ def what_changed(before: Resolved, now: Resolved) -> str:
     pairs = zip(before.commands, now.commands, strict=False)
     for old, new in pairs:
         if old.program != new.program:
-            return f"{old.words[0]} was {old.program or 'not found'} and is {new.program or 'not found'}"
+            name = (old.words[0] if old.words else None) or "one of its programs"
+            return f"{name} was {old.program or 'not found'} and is {new.program or 'not found'}"
     for path in changed_files(before, now):
         return f"{path} {'was replaced or changed' if path in now.files else 'is gone'}"
     return "what its words stand for is different"
@@ -46,7 +47,7 @@ def changed_files(before: Resolved, now: Resolved) -> Iterator[str]:
 
 def _script(words: tuple[str | None, ...], cwd: str) -> str | None:
     """The file that an interpreter is given to run."""
-    name = os.path.basename(words[0] or "")  # noqa: PTH119
+    name = os.path.basename((words[0] if words else None) or "")  # noqa: PTH119
     if name not in _SHELLS and not is_interpreter(name):
         return None
     code = {"-c"} if name in _SHELLS else _CODE_FOLLOWS

@@ -15,6 +15,7 @@ from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.files_behind import changed_files, what_changed
+from whisper_tui.supervisor.judging import refused_on_error
 from whisper_tui.supervisor.remembered import Remembered
 from whisper_tui.supervisor.resolve import resolve
 
@@ -40,6 +41,10 @@ class Judge:
 
         `used` is the remembered approval that has let this very call through: its own use does not count against it.
         """
+        verdict, resolved = refused_on_error(lambda: self._verdict(call, spec, used))
+        return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
+
+    def _verdict(self, call: ToolCall, spec: CommandSpec, used: str | None) -> tuple[Verdict, Resolved]:
         session = self._board.sessions.get(call.session_id)
         resolved = resolve(spec, self._environments.of(call.session_id))
         question = Question(
@@ -56,10 +61,8 @@ class Judge:
         memory = self._memory(call.session_id, spec, used)
         rules = self._rules(question.session_root)
         if isinstance(spec.command, Function):
-            verdict = evaluate_function(question, spec.command, rules, memory)
-        else:
-            verdict = evaluate(question, rules, memory)
-        return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
+            return evaluate_function(question, spec.command, rules, memory), resolved
+        return evaluate(question, rules, memory), resolved
 
     def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:
         """The remembered approvals that may be about a command, with the used one as it was before that."""

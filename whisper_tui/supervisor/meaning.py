@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from whisper_tui.model.command import CommandSpec
@@ -21,6 +22,14 @@ MOST_FILES = 100
 
 MOST_ENTRIES = 5000
 """Directory entries that are looked at for one call."""
+
+_ASSIGNING = frozenset({"read", "export", "declare", "typeset", "local", "readonly", "unset", "let", "mapfile"}) | {
+    "readarray", "getopts", "coproc", "for", "select", "eval", "source", ".", "trap"
+}  # fmt: skip
+"""Commands that may set any variable of the text, so that none of them is known before."""
+
+_ASSIGNS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(|\[\[")
+"""Where an expansion, arithmetic or a match sets a variable."""
 
 
 class Explainer:
@@ -60,7 +69,7 @@ class Explainer:
         words, notes = list(command.argv), list[str]()
         if source is not None and not command.via and None in words:
             words = self._expanded(source, assigned, moves, notes)
-        first = words[0]
+        first = words[0] if words else None  # `$FOO` alone with nothing in it: bash runs nothing at all
         program = None
         if first is not None and not (in_shell and first in BUILTINS and not command.via):
             program = self._program(first)
@@ -165,12 +174,16 @@ def _literal(text: str) -> str:
 def _assigned(seen: View) -> frozenset[str]:
     """Variables that the text itself sets, so that their value is not known before."""
     names = {assignment.partition("=")[0] for command in seen.commands for assignment in command.assignments}
-    sets = any(
-        command.name in {"read", "export", "declare", "local", "for", "eval", "source", "."}
-        for command in seen.commands
-    )
+    sets = any(_may_set(command) for command in seen.commands) or _ASSIGNS_INSIDE.search(seen.text) is not None
+    sets = sets or any(script.evaluations for script in seen.scripts[:1])
     loops = {name for script in seen.scripts[:1] for name in script.loop_variables}
     return frozenset(names | loops | (seen.scripts[0].variables if sets and seen.scripts else set()))
+
+
+def _may_set(command: Inner) -> bool:
+    if command.name in {"printf", "wait"}:
+        return any(word is None or word.startswith(("-v", "-p")) for word in command.argv[1:])
+    return command.name in _ASSIGNING
 
 
 def _words_by_span(seen: View) -> dict[tuple[int, int], Sequence[Word]]:
