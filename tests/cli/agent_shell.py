@@ -70,8 +70,8 @@ class Shell:
         self.approve(self.waiting())
         return rewritten(finished(asking)).split()
 
-    def approve(self, call_id: str, command: str | None = None) -> None:
-        asyncio.run(self._decide(call_id, lambda spec: Approve(edited=command and _with(spec, command))))
+    def approve(self, call_id: str, command: str | None = None, *, cwd: str | None = None) -> None:
+        asyncio.run(self._decide(call_id, lambda spec: Approve(edited=_edited(spec, command, cwd))))
 
     def deny(self, call_id: str, reason: str) -> None:
         asyncio.run(self._decide(call_id, lambda _: Deny(reason=reason)))
@@ -92,8 +92,9 @@ class Shell:
         )
 
 
-def _with(spec: CommandSpec, text: str) -> CommandSpec:
-    return spec.model_copy(update={"command": ShellCommand(text=text)})
+def _edited(spec: CommandSpec, text: str | None, cwd: str | None) -> CommandSpec | None:
+    change: dict[str, object] = {"command": ShellCommand(text=text)} if text is not None else {}
+    return spec.model_copy(update=change | ({"cwd": cwd} if cwd is not None else {})) if change or cwd else None
 
 
 def finished(process: "subprocess.Popen[bytes]") -> Any:

@@ -89,6 +89,16 @@ def test_a_command_does_not_run_in_another_directory_than_was_approved(shell: Sh
     assert not list(tmp_path.glob("**/ran"))
 
 
+@pytest.mark.parametrize("client", ["claude", "gemini"])
+def test_a_command_that_a_human_sent_to_another_directory_runs_there(shell: Shell, tmp_path: Path, client: str) -> None:
+    asking = shell.ask("pwd", client=client)
+    shell.approve(shell.waiting(), cwd=str(tmp_path))
+    said = finished(asking)["hookSpecificOutput"]
+    ran = shell.run((said.get("updatedInput") or said["tool_input"])["command"].split())
+    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{tmp_path}\n".encode(), b"", 0)
+    assert client == "gemini" or f"(in {tmp_path})" in said["additionalContext"]
+
+
 def test_standard_input_reaches_the_command(shell: Shell) -> None:
     data = bytes(range(256)) * 2000
     assert shell.run(shell.approved("cat"), input=data).stdout == data

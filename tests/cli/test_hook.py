@@ -76,6 +76,33 @@ def test_two_hooks_of_one_call_are_one_call(shell: Shell) -> None:
     assert len(shell.instance.rows("history")) == 1
 
 
+def test_an_id_that_names_another_command_is_another_call(shell: Shell) -> None:
+    """Local model servers number the calls of each answer from 0."""
+    first = shell.ask("echo first", tool_use_id="call_0")
+    shell.approve(shell.waiting())
+    held = rewritten(finished(first))
+    second = shell.ask("touch second", tool_use_id="call_0")
+    call_id = shell.waiting()
+    assert (call_id, shell.row(call_id)["command"]) == ("2", "touch second")
+    shell.deny(call_id, "not this one")
+    assert "not this one" in reason(finished(second))
+    assert shell.run(held.split()).stdout == b"first\n"
+
+
+def test_an_id_that_comes_back_with_the_same_command_is_asked_again_once_that_has_run(shell: Shell) -> None:
+    first = shell.ask("echo again", tool_use_id="call_0")
+    shell.approve(shell.waiting())
+    assert shell.run(rewritten(finished(first)).split()).stdout == b"again\n"
+    second = shell.ask("echo again", tool_use_id="call_0")
+    assert shell.waiting() == "2"
+    shell.deny("2", "once is enough")
+    assert "once is enough" in reason(finished(second))
+    third = shell.ask("echo again", tool_use_id="call_0")
+    assert shell.waiting() == "3"
+    shell.approve("3")
+    assert shell.run(rewritten(finished(third)).split()).stdout == b"again\n"
+
+
 def test_a_canary_is_denied_with_nobody_asked(shell: Shell) -> None:
     assert "the gate is live" in reason(finished(shell.ask("touch whisper-tui-canary-0123456789")))
     assert shell.instance.rows("history") == []
@@ -135,6 +162,14 @@ def test_an_agent_that_runs_what_is_approved_itself_is_given_the_command(shell: 
     shell.approve(shell.waiting())
     assert rewritten(finished(asking)) == "echo mine"
     assert shell.row("1")["ending"] == "handed_over"
+
+
+def test_an_agent_that_runs_it_itself_is_sent_to_the_directory_that_a_human_chose(shell: Shell) -> None:
+    below = shell.instance.workspace / "it's below"
+    below.mkdir()
+    asking = shell.ask("pwd # where", "--agent-runs")
+    shell.approve(shell.waiting(), cwd=str(below))
+    assert shell.run(["bash", "-c", rewritten(finished(asking))]).stdout == f"{below}\n".encode()
 
 
 def test_a_hook_that_names_another_agent_than_its_own_is_refused(shell: Shell) -> None:

@@ -83,6 +83,9 @@ class CallRequest(Value):
     """Whether an open call with the same twin takes the place of this one, so that nobody is asked again."""
     rejoin: bool = False
     """Whether a call with the same twin takes the place of this one if its agent stopped waiting for the answer."""
+    question: str | None = None
+    """The client's own id of the call, with what it asks. A call with the same one that has not started yet takes the
+    place of this one, so that two hooks of one call ask once. None: only `key` and `twin` count."""
     asker: str = ""
     """Which helper of the agent asks. Empty: the agent itself."""
     ticket: str | None = None
@@ -105,6 +108,7 @@ class ToolCall(Value):
     twin: str | None = None
     join_twin: bool = False
     rejoin: bool = False
+    question: str | None = None
     asker: str = ""
     ticket: str | None = None
     by_agent: bool = False

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.ending import Withdrawn
-from whisper_tui.model.event import AgentGaveUp, AgentReturned, Event, Finished, Submitted
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.event import AgentGaveUp, AgentReturned, Claimed, Event, Finished, Started, Submitted
+from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.supervisor.ledger import Ledger
 
 REJOIN_S = 900.0
@@ -25,15 +25,23 @@ class Twins:
         """The calls without an ending."""
         self._left: Index = {}
         """The calls whose agent does not wait for the answer, ended ones included."""
+        self._unstarted: dict[tuple[str, str], str] = {}
+        """By session and question: the call that asks it and has not started."""
         for record in map(ledger.call, ledger.board.twinned):
             if not isinstance(record.state, Ended):
                 _add(self._open, record.call)
+            if isinstance(record.state, Unjudged | Waiting | Held):
+                self._ask(record.call)
             if record.agent_gave_up is not None and not _is_withdrawn(record):
                 _add(self._left, record.call)
         ledger.listen(self._notice)
 
     def of(self, request: CallRequest) -> str | None:
         """The call that a request joins. None: it is one of its own."""
+        if request.question is not None:
+            same = self._unstarted.get((request.session_id, request.question))
+            if same is not None:
+                return same
         if request.twin is None:
             return None
         place = request.session_id, request.twin
@@ -53,6 +61,9 @@ class Twins:
         match event:
             case Submitted(call=call):
                 _add(self._open, call)
+                self._ask(call)
+            case Claimed() | Started():
+                self._answer(self._ledger.call(event.call_id).call)
             case AgentGaveUp():
                 _add(self._left, self._ledger.call(event.call_id).call)
             case AgentReturned():
@@ -60,8 +71,19 @@ class Twins:
             case Finished():
                 call = self._ledger.call(event.call_id).call
                 _drop(self._open, call)
+                self._answer(call)
                 if isinstance(event.ending, Withdrawn):
                     _drop(self._left, call)
+
+    def _ask(self, call: ToolCall) -> None:
+        if call.question is not None:
+            self._unstarted[call.session_id, call.question] = call.id
+
+    def _answer(self, call: ToolCall) -> None:
+        """A call that started, or never will, answers its question no more: asked again, it is another call."""
+        place = call.session_id, call.question or ""
+        if self._unstarted.get(place) == call.id:
+            del self._unstarted[place]
 
 
 def _add(index: Index, call: ToolCall) -> None:

@@ -118,7 +118,7 @@ WHAT_WAS_APPROVED = (
     Defence(
         "the directory of a ticket",
         "whisper_tui/transports/hooks/run_door.py",
-        "        if approved != here:\n",
+        "        if asked != here:\n",
         "        if False:\n",
         ("tests/cli/test_exec.py::test_a_command_does_not_run_in_another_directory_than_was_approved",),
     ),

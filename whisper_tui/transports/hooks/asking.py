@@ -68,6 +68,13 @@ def checked(hello: Content) -> tuple[HookHello, Client]:
     return said, client
 
 
+def _for_its_own_shell(asked: Asked, record: CallRecord) -> str:
+    """What an agent is given that runs it itself: its shell has to be sent to a directory that a human chose."""
+    command, cwd = record.spec.command, record.spec.cwd
+    text = command.text if isinstance(command, Shell) else asked.command
+    return text if cwd == record.call.spec.cwd else f"cd -- {shlex.quote(cwd)} && {{\n{text}\n}}"
+
+
 def _first(error: ValidationError) -> str:
     """What is wrong, without repeating what was said."""
     problem = error.errors(include_url=False, include_input=False)[0]
@@ -115,15 +122,18 @@ class Asking:
     async def _checked_request(self, asked: Asked) -> CallRequest:
         session = await self._session(asked)
         spec = CommandSpec(command=Shell(text=asked.command), cwd=asked.cwd)
+        same = digest("\n".join((asked.tool, asked.cwd, asked.asker, asked.command)))
         return CallRequest(
             session_id=session.id,
             tool=asked.tool,
             arguments=asked.tool_input,
             spec=spec,
             description=asked.description,
-            key=f"hook {asked.call_id or self._hello.nonce}",
-            twin=digest("\n".join((asked.tool, asked.cwd, asked.asker, asked.command))),
+            key=f"hook {self._hello.nonce}",
+            twin=same,
             rejoin=True,
+            # Local model servers number the calls of each answer from 0: an id alone does not name a call.
+            question=f"{asked.call_id} {same}" if asked.call_id else None,
             asker=asked.asker,
             ticket=secrets.token_hex(8),
             by_agent=self._hello.agent_runs,
@@ -154,8 +164,7 @@ class Asking:
             case Held():
                 return self._client.allow(asked, self._launch(record.id, ticket), note)
             case Ended(ending=HandedOver()):
-                command = record.spec.command
-                return self._client.allow(asked, command.text if isinstance(command, Shell) else asked.command, note)
+                return self._client.allow(asked, _for_its_own_shell(asked, record), note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
                 return self._client.deny(failure_of(ending).message)
             case Unjudged() | Waiting():

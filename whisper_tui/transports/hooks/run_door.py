@@ -99,17 +99,18 @@ class RunDoor:
         await joined.serve()
 
     async def _check(self, record: CallRecord, session: Session, said: RunHello, writer: asyncio.StreamWriter) -> None:
-        """Raises `Refused` for a ticket shown in another session, or from another directory than was approved."""
+        """Raises `Refused` for a ticket shown in another session, or from another directory than it was given in."""
         if session.pid is not None:
             socket = writer.get_extra_info("socket")
             if not await asyncio.to_thread(self._descends, socket, session.pid):
                 raise NotAllowed(
                     f"the ticket of call {record.id} was given to another session", hint="Run the command again"
                 )
-        approved, here = os.path.realpath(record.spec.cwd), os.path.realpath(said.cwd)
-        if approved != here:
+        # The agent's shell is where the agent asked from; a human may have sent the command itself elsewhere.
+        asked, here = os.path.realpath(record.call.spec.cwd), os.path.realpath(said.cwd)
+        if asked != here:
             raise Refused(
-                f"the command was approved for {approved} and was started in {here}, so it did not run",
+                f"the command was approved for {asked} and was started in {here}, so it did not run",
                 hint="Run it again with the directory as part of the command: cd DIRECTORY && COMMAND",
             )
 
