@@ -12,7 +12,7 @@ from tests.supervisor.conftest import Bench
 from tests.transports.doorway import Doorway
 from whisper_tui.model.errors import InvalidRequest, OtherVersion
 from whisper_tui.tools import standard_registry
-from whisper_tui.transports.call_door import CallDoor
+from whisper_tui.transports.call_door import INLINE, CallDoor
 
 Hello = dict[str, Any]
 
@@ -98,6 +98,22 @@ async def test_what_makes_no_sense_is_refused_in_words_that_every_program_knows(
     with pytest.raises(InvalidRequest, match=said):
         await door(asyncio.StreamReader(), None, hello(bench, **changes))
     assert all(session.closed_at for session in bench.supervisor.board.sessions.values())
+
+
+async def test_long_output_is_left_to_the_caller_or_cut_for_one_that_cannot_read_it(doorway, bench, desk):
+    for number, version in enumerate((2, 1), start=1):
+        said = hello(bench, version=version, nonce=f"0123456789abcde{version}")
+        async with doorway.lines(said) as lines:
+            assert lines.greeting["call"] == str(number)
+            await desk.waiting(str(number))
+            await bench.approve(str(number))
+            await desk.run(str(number), lambda key: bench.executor.write(key, b"x" * (INLINE + 1)))
+            answer = await lines.receive()
+        stdout = answer["result"]["stdout"]
+        if version == 2:
+            assert answer["left_out"][stdout] == "out" and len(stdout) < 100
+        else:
+            assert "bytes are left out here" in stdout and len(stdout) <= INLINE and not answer["left_out"]
 
 
 async def test_a_program_of_another_version_is_told_what_to_do(bench):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 
 from whisper_tui.cli.caller import Caller
 from whisper_tui.cli.exit_codes import DONE, REFUSED
@@ -31,10 +32,12 @@ def _call(options: Options) -> int:
         raise InvalidRequest(
             f"the arguments are not JSON: {error}", hint="""For example '{"command": "ls", "args": ["-l"]}'"""
         ) from error
-    told = Caller(places_of(options), options.session, options.tool, arguments).answer()
+    caller = Caller(places_of(options), options.session, options.tool, arguments)
+    told = caller.answer()
     if told["told"]:
         sys.stderr.write(f"whisper-tui: {visible(told['told'], keep_lines=True)}\n")
-    print_json(told["result"])
+    left_out = told.get("left_out", {}).items()
+    print_json(told["result"], long={mark: partial(caller.output, stream) for mark, stream in left_out})
     if told["failed"]:
         sys.stderr.write(f"whisper-tui: {visible(told['text'].rstrip(), keep_lines=True)}\n")
     return REFUSED if told["failed"] else DONE

@@ -7,19 +7,22 @@ import time
 from whisper_tui.cli.reaching import home_at, reach
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable
 from whisper_tui.model.sendable import sendable
-from whisper_tui.wire.asking import ConnectionLost, Talk
+from whisper_tui.wire.asking import Asking, ConnectionLost, Talk
 from whisper_tui.wire.versions import HAND_OVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
-VERSION = 1
+VERSION = 2
 """Of the hello."""
 
 AGAIN_S = 0.3
 """Seconds until a lost supervisor is looked for."""
+
+PIECE = 1024 * 1024
+"""Bytes of output that are read at once."""
 
 LOSSES = 5
 """How often it may be lost one after the other."""
@@ -63,6 +66,27 @@ class Caller:
                 talk.close()
             time.sleep(AGAIN_S)
 
+    def output(self, stream: str) -> "Iterator[str]":
+        """A stream of the ended call as text, a piece at a time: no answer holds it whole."""
+        from codecs import getincrementaldecoder
+
+        decoder = getincrementaldecoder("utf-8")(errors="replace")
+        with Asking(reach(self._places)) as supervisor:
+            end = supervisor.ask("record", call_id=self._call_id)["state"]["output"][stream]
+            offset = 0
+            while offset < end:
+                asked = {"call_id": self._call_id, "stream": stream, "offset": offset}
+                chunk = supervisor.ask("read_output", **asked, limit=min(PIECE, end - offset))
+                start, data = chunk["start"], _bytes_of(chunk["data"])[: max(end - chunk["start"], 0)]
+                reached = start if data else end
+                if reached > offset:
+                    dropped = f"{reached - offset:,} bytes were dropped here when the output was captured"
+                    yield f"\n[whisper_tui: {dropped}]\n"
+                    decoder.reset()
+                yield decoder.decode(data)
+                offset = reached + len(data)
+        yield decoder.decode(b"", final=True)
+
     def _ask(self, talk: Talk) -> "dict[str, Any]":
         try:
             talk.say(self._hello)
@@ -92,3 +116,10 @@ class Caller:
             raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
         if losses >= LOSSES:
             raise Unavailable(f"the supervisor goes away again and again before {call} ends", hint=hint)
+
+
+def _bytes_of(told: str) -> bytes:
+    """Bytes as the model writes them in JSON."""
+    from base64 import urlsafe_b64decode
+
+    return urlsafe_b64decode(told)

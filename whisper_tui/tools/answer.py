@@ -1,7 +1,9 @@
 """What an agent is given for a call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from whisper_tui.model.run import Stream
 
 
 @dataclass(frozen=True)
@@ -16,3 +18,5 @@ class Answer:
     """What the agent must know beyond the result; see `told`."""
     failed: bool = False
     """Whether the result tells of a failure."""
+    left_out: dict[str, Stream] = field(default_factory=dict)
+    """Marks in the result that stand for a whole stream, which whoever asked reads for itself."""

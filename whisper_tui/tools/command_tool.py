@@ -2,11 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any
 
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, HandedOver, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import check_arguments
@@ -50,13 +52,22 @@ class CommandTool(SupervisedTool):
         ending = record.state.ending
         if isinstance(ending, Denied | Withdrawn | HandedOver | Lost):
             raise failure_of(ending)
-        said, room = told(record), self._context.room()
+        said, room, most = told(record), self._context.room(), self._context.inline
+        if most is not None and record.state.output.out + record.state.output.err > most:
+            return self._without_output(record, ending, said)
 
         async def made(limit: int | None) -> dict[str, Any]:
             return self.result(record, ending, *await captured_texts(self._context.supervision, record, limit))
 
         result = await fitted(room.less(said) if room else None, made, self.text)
         return Answer(result=result, text=self.text(result), told=said)
+
+    def _without_output(self, record: CallRecord, ending: Ran, said: str | None) -> Answer:
+        """An answer that costs the same however much was printed."""
+        marks: dict[Stream, str] = {"out": f"<stdout {token_hex(16)}>", "err": f"<stderr {token_hex(16)}>"}
+        result = self.result(record, ending, marks["out"], marks["err"])
+        left_out = {mark: stream for stream, mark in marks.items()}
+        return Answer(result=result, text=self.text(result), told=said, left_out=left_out)
 
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
         """Wait for the ending, for as long as a human takes, and answer."""

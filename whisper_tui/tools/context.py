@@ -25,6 +25,9 @@ class ToolContext:
     session: Session
     room: Callable[[], Room | None] = whole
     """Tells how much of an answer is shown to whoever asks. None: all, however long; else its middle is left out."""
+    inline: int | None = None
+    """Bytes of output that a result may hold; of more, marks stand in its place, and whoever asked reads it for itself.
+    None: any number."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch, as the supervisor counts them."""
     shell: str = field(default_factory=lambda: shell_of(os.environ))

@@ -13,11 +13,15 @@ from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.value import Value
 from whisper_tui.tools import Answer, ArgumentError, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
+from whisper_tui.tools.room import Room
 from whisper_tui.transports.gone import unless_gone
 from whisper_tui.transports.versions import check_version
 
-VERSION = 1
-"""Of the hello."""
+VERSION = 2
+"""Of the hello. Who says 1 does not read long output for itself, and is given its beginning and its end."""
+
+INLINE = 1024 * 1024
+"""Bytes of output that an answer holds. As JSON they may be six times as long, and they are in memory several times."""
 
 
 class CallHello(Value):
@@ -61,14 +65,20 @@ class CallDoor:
             if not supervisor_stops:
                 await self._supervision.close_session(session.id, "the command ended")
         if answer is not None:
-            _say(writer, {"result": answer.result, "text": answer.text, "told": answer.told, "failed": answer.failed})
+            facts = {"result": answer.result, "text": answer.text, "told": answer.told, "failed": answer.failed}
+            _say(writer, {**facts, "left_out": answer.left_out})
             await writer.drain()
+
+    def _context(self, said: CallHello, session: Session) -> ToolContext:
+        if said.version == VERSION:
+            return ToolContext(self._supervision, session, inline=INLINE)
+        return ToolContext(self._supervision, session, room=lambda: Room(INLINE))
 
     async def _answer(
         self, said: CallHello, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Answer | None:
         """None: nobody waits for it any more. Raises `WhisperError` where there is no result."""
-        registry = self._registry(ToolContext(self._supervision, session))
+        registry = self._registry(self._context(said, session))
         tool = registry.get_tool_by_name(said.tool)
         if not isinstance(tool, SupervisedTool) or not await tool.is_asked(said.arguments):
             result = await registry.call(said.tool, said.arguments)
@@ -94,7 +104,8 @@ class CallDoor:
 
 def _checked(hello: dict[str, Any]) -> CallHello:
     """Raises `InvalidRequest` and `OtherVersion`."""
-    check_version(hello, "call", VERSION)
+    if hello.get("version") != 1:
+        check_version(hello, "call", VERSION)
     try:
         return CallHello.model_validate(hello)
     except ValidationError as error:
