@@ -18,6 +18,9 @@ PAGES = sorted((Path(__file__).parent.parent / "docs" / "agents").glob("*.md"))
 PARSE = {"json": json.loads, "toml": tomllib.loads}
 LAUNCHER = "/path/to/whisper-tui"
 """The launcher that the pages name."""
+STATE = "/path/to/state"
+DIRECTORIES = ("--directories", "/path/to/config", STATE, f"{STATE}/run")
+"""The directories that they name: those of a user who has moved nothing."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -38,7 +41,7 @@ def snippets(page: Path) -> list[Any]:
 
 def written(client: str, home: Path) -> dict[str, str]:
     """What the installer would write into an empty home, by the name of the file."""
-    wish = Wish(Launch((LAUNCHER,)), {"HOME": str(home), "PATH": "/nowhere"})
+    wish = Wish(Launch((LAUNCHER,), DIRECTORIES), {"HOME": str(home), "PATH": "/nowhere"})
     planned = changes(CLIENTS[client].fulfil(wish).files)
     return {f"~/{change.path.relative_to(home)}": change.after or "" for change in planned}
 

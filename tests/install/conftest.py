@@ -33,7 +33,8 @@ class Machine:
         self.project.mkdir(parents=True)
         self.bin.mkdir()
         self.environ = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/bin:/bin"}
-        self.launch = Launch((str(self.program("whisper-tui", HERE / "fake_launcher.py")),))
+        launcher = self.program("whisper-tui", HERE / "fake_launcher.py")
+        self.launch = Launch((str(launcher),), ("--home", "/w"))
         self.program("codex", HERE / "fake_codex.py")
         for name, version in VERSIONS.items():
             self.client(name, version)

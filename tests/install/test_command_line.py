@@ -102,11 +102,14 @@ def test_a_broken_file_is_a_sentence_and_an_exit_code(machine: Machine) -> None:
     assert path.read_text() == "{\n\n!"
 
 
-def test_the_instance_that_was_chosen_is_written_and_the_usual_one_needs_no_words(machine: Machine) -> None:
-    whisper(machine, "install", "claude", "--yes", "--no-mcp", "--home", str(machine.home / "mine"))
-    assert f"--home {machine.home}/mine --deadline" in (machine.home / ".claude/settings.json").read_text()
-    whisper(machine, "install", "claude", "--yes", "--no-mcp")
-    assert "--home" not in (machine.home / ".claude/settings.json").read_text()
+def test_the_instance_is_written_also_if_it_is_the_usual_one(machine: Machine) -> None:
+    whisper(machine, "install", "claude", "--yes", "--home", str(machine.home / "mine"))
+    assert f"--home {machine.home}/mine --deadline" in machine.text(".claude/settings.json")
+    whisper(machine, "install", "claude", "--yes")
+    config, state = machine.home / ".config/whisper_tui", machine.home / ".local/state/whisper_tui"
+    assert f"hook claude --directories {config} {state} {state}/run --deadline" in machine.text(".claude/settings.json")
+    args = machine.said(".claude.json")["mcpServers"]["whisper"]["args"]
+    assert args[:5] == ["mcp", "--directories", str(config), str(state), f"{state}/run"]
 
 
 def test_the_doctor_tells_people_and_programs_and_ends_accordingly(machine: Machine) -> None:

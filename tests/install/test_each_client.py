@@ -22,7 +22,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
         "hooks": [
             {
                 "type": "command",
-                "command": f"{machine.bin}/whisper-tui hook claude --deadline 86100 || exit 2",
+                "command": f"{machine.bin}/whisper-tui hook claude --home /w --deadline 86100 || exit 2",
                 "timeout": 86400,
                 "onFailure": "block",
                 "statusMessage": "waiting in whisper_tui",
@@ -35,7 +35,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     assert state["mcpServers"]["whisper"] == {
         "type": "stdio",
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--wait", "86100"],
+        "args": ["mcp", "--home", "/w", "--wait", "86100"],
         "timeout": 86_400_000,
         "alwaysLoad": True,
     }
@@ -45,7 +45,7 @@ def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_sha
     machine.install("claude", project=True)
     assert set(machine.files()) == {".claude.json", "work/project/.claude/settings.local.json"}
     servers = machine.said(".claude.json")["projects"][str(machine.project)]["mcpServers"]
-    assert servers["whisper"]["args"] == ["mcp", "--wait", "86100"]
+    assert servers["whisper"]["args"] == ["mcp", "--home", "/w", "--wait", "86100"]
 
 
 def test_claude_code_looks_for_the_servers_of_a_project_under_the_root_of_its_repository(machine: Machine) -> None:
@@ -70,7 +70,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
     assert configuration["mcp_servers"]["whisper"] == {
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--wait", "86100"],
+        "args": ["mcp", "--home", "/w", "--wait", "86100"],
         "required": True,
         "startup_timeout_sec": 30,
         "tool_timeout_sec": 86_400,
@@ -183,7 +183,10 @@ def test_opencode_gets_a_plugin_and_is_not_asked_twice(machine: Machine) -> None
     assert f'"bash": {{\n      "*": "ask",\n      "{machine.bin}/whisper-tui exec *": "allow"\n    }},' in text
     assert '"whisper_*": "allow",\n  },' in text
     plugin = machine.text(".config/opencode/plugin/whisper_tui.js")
-    assert f'const HOOK = ["{machine.bin}/whisper-tui", "hook", "opencode", "--deadline", "86100"]\n' in plugin
+    assert (
+        f'const HOOK = ["{machine.bin}/whisper-tui", "hook", "opencode", "--home", "/w", "--deadline", "86100"]\n'
+        in plugin
+    )
 
 
 def test_opencode_whose_shell_is_denied_stays_so(machine: Machine) -> None:

@@ -42,20 +42,21 @@ def run_early(words: "Sequence[str]") -> int | None:
 
 def hook(client: str, places: "Sequence[str]", deadline: float | None, *, agent_runs: bool) -> int | None:
     """Answer an agent's hook. None: there is no such client."""
-    from whisper_tui.cli.reaching import reach
+    from whisper_tui.cli.reaching import of_agents, reach
     from whisper_tui.transports.hooks.program import USUAL_DEADLINES_S, run_hook
+    from whisper_tui.wire.quick import usual_directories
 
     if client not in USUAL_DEADLINES_S:
         return None
-    if not places and (home := os.environ.get("WHISPER_TUI_HOME")):
-        places = ["--home", os.path.abspath(home)]  # noqa: PTH100  pathlib takes longer than Python to load
+    environ = of_agents(os.environ)
+    usual = usual_directories(environ)
     return run_hook(
         client,
-        lambda: reach(places),
+        lambda: reach(places, environ),
         deadline_s=USUAL_DEADLINES_S[client] if deadline is None else deadline,
         agent_runs=agent_runs,
         launcher=launcher(),
-        places=places,
+        places=() if usual is not None and list(places) == ["--directories", *usual] else places,
     )
 
 
@@ -68,15 +69,16 @@ def launcher() -> list[str]:
 
 
 def _exec(ticket: str, places: "Sequence[str]") -> int:
-    from whisper_tui.cli.reaching import reach, reach_again
+    from whisper_tui.cli.reaching import of_agents, reach, reach_again
     from whisper_tui.transports.hooks.run_program import run_ticket
 
+    environ = of_agents(os.environ)
     tried: list[bool] = []
 
     def connection() -> "Connection | None":
         first = not tried
         tried.append(True)
-        return reach(places) if first else reach_again(places)
+        return reach(places, environ) if first else reach_again(places, environ)
 
     return run_ticket(ticket, connection)
 

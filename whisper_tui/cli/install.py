@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.parsing import Options, Verbs, home_of
-from whisper_tui.config import find_home
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.wire.rendezvous import choice_of
 
@@ -91,14 +90,15 @@ def project_of(options: Options) -> Path | None:
 
 
 def launch_of(options: Options) -> "Launch":
-    """How a client starts this very installation, for the instance that the options choose."""
+    """How a client starts this very installation, for the instance that the options choose, the usual one too.
+
+    It is always named: what a client starts must not have to find it, for projects can change how that comes out.
+    """
     from whisper_tui.install.launch import PROGRAM, Launch
 
-    home = home_of(options)
-    usual = find_home(None, {name: value for name, value in os.environ.items() if name == "HOME"})
     beside = Path(sys.executable).with_name(PROGRAM)
     program = (str(beside),) if os.access(beside, os.X_OK) else (sys.executable, "-m", "whisper_tui")
-    return Launch(program, () if home == usual else tuple(choice_of(home)))
+    return Launch(program, tuple(choice_of(home_of(options))))
 
 
 def _carry_out(options: Options, wish: "Wish") -> int:

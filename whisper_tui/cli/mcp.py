@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 from whisper_tui.cli.exit_codes import DONE
-from whisper_tui.cli.parsing import Options, Verbs, home_of
+from whisper_tui.cli.parsing import Options, Verbs, home_for_agents, home_of
 from whisper_tui.wire.rendezvous import connect, reach
 
 PORT = 8718
@@ -50,7 +50,7 @@ def _relay(options: Options) -> int:
         return _http(options)
     from whisper_tui.transports.relay import run_relay, workspace
 
-    home = home_of(options)
+    home = home_for_agents(options)
     root = workspace(options.root, os.environ)
     return run_relay(partial(reach, home), partial(connect, home), root=root, name=options.session, wait_s=options.wait)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from whisper_tui import __version__
 from whisper_tui.cli.exit_codes import EPILOG
-from whisper_tui.cli.reaching import home_at
+from whisper_tui.cli.reaching import home_at, of_agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def add_places(parser: argparse.ArgumentParser, default: object) -> None:
         "--home",
         metavar="DIR",
         default=default,
-        help="keep configuration, state and socket below DIR (also: WHISPER_TUI_HOME)",
+        help="keep configuration, state and socket below DIR (also, where no agent starts it: WHISPER_TUI_HOME)",
     )
     parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
 
@@ -88,3 +88,8 @@ def places_of(options: Options) -> list[str]:
 def home_of(options: Options) -> "Home":
     """The directories that the options and the environment choose. Raises `BadConfiguration`."""
     return home_at(places_of(options))
+
+
+def home_for_agents(options: Options) -> "Home":
+    """The directories for what an agent starts: its environment does not choose. Raises `BadConfiguration`."""
+    return home_at(places_of(options), of_agents(os.environ))

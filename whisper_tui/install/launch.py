@@ -28,7 +28,7 @@ class Launch(NamedTuple):
     program: tuple[str, ...]
     """The launcher by its absolute path, or an interpreter and `-m whisper_tui`."""
     home: tuple[str, ...] = ()
-    """The options that choose an instance; none for the usual one."""
+    """The options that choose an instance."""
 
     def hook(self, client: str, *, agent_runs: bool = False) -> tuple[str, ...]:
         """What a client starts before each of its commands."""

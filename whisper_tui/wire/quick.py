@@ -49,6 +49,16 @@ def quick_runtime(chosen: "Sequence[str]", environ: "Mapping[str, str]") -> str 
         return None
     if state.startswith("/"):
         return os.path.join(state, "whisper_tui", "run")  # noqa: PTH118
-    usual = os.path.join(environ["HOME"], ".local/state/whisper_tui")  # noqa: PTH118
-    elsewhere = os.path.join(usual, "elsewhere")  # noqa: PTH118
-    return None if os.path.lexists(elsewhere) else os.path.join(usual, "run")  # noqa: PTH118
+    usual = usual_directories(environ)
+    return None if usual is None else usual[2]
+
+
+def usual_directories(environ: "Mapping[str, str]") -> tuple[str, str, str] | None:
+    """The directories that are found where only the home directory is known. None: `find_home` has to say."""
+    home = environ.get("HOME")
+    if sys.platform == "darwin" or not home:
+        return None
+    state = os.path.join(home, ".local/state/whisper_tui")  # noqa: PTH118
+    if os.path.lexists(os.path.join(state, "elsewhere")):  # noqa: PTH118
+        return None
+    return os.path.join(home, ".config/whisper_tui"), state, os.path.join(state, "run")  # noqa: PTH118

@@ -69,6 +69,7 @@ def _hook_checks(name: str, title: str, scene: Scene, hooks: list[FoundHook], *,
     for hook in hooks:
         checks.append(good("hook", f"The hook is in {hook.path}"))
         checks += hook.problems
+        checks += _place(name, hook)
         checks += _timing(name, hook)
         checks += _launcher(name, hook.words, scene, hook.path)
         problem = hook.prove()
@@ -78,6 +79,14 @@ def _hook_checks(name: str, title: str, scene: Scene, hooks: list[FoundHook], *,
             else bad("gate", f"The hook in {hook.path} did not stop a canary: {problem}", _PROVE_AGAIN)
         )
     return checks
+
+
+def _place(name: str, hook: FoundHook) -> list[Check]:
+    """Whether the hook is told whose question it asks; what an environment says can be the project's."""
+    if "--directories" in hook.words or "--home" in hook.words:
+        return []
+    sentence = f"The hook in {hook.path} is not told the directories of its whisper_tui and has to find them"
+    return [bad("place", sentence, f"Run whisper-tui install {name}")]
 
 
 def _timing(name: str, hook: FoundHook) -> list[Check]:

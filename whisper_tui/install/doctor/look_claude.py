@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.install import claude
+from whisper_tui.install.doctor import variables
 from whisper_tui.install.doctor.canary import prove_hook
 from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, among, seconds, words_of
 from whisper_tui.install.doctor.programs import numbers
@@ -43,6 +44,8 @@ def look(scene: Scene, version: str | None) -> Looked:
             looked.shut.append(path)
         if isinstance(plain, dict) and plain.get("disableAllHooks"):
             looked.checks.append(bad("hooks", f"{path} disables all hooks", "Take disableAllHooks out"))
+        if path != claude.settings_of(user):
+            looked.checks.extend(variables.checks(path, variables.set_in(plain), claude.TITLE))
     if looked.read(MANAGED, JSON).get("allowManagedHooksOnly"):
         looked.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
     allowed = any(among(plain, ("permissions", "allow"), claude.ALLOWED) for plain in settings.values())

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.install import gemini
+from whisper_tui.install.doctor import variables
 from whisper_tui.install.doctor.canary import prove_hook
 from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, among, seconds, words_of
 from whisper_tui.install.doctor.report import bad, note
@@ -35,6 +36,8 @@ def look(scene: Scene, version: str | None) -> Looked:
             looked.shut.append(path)
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             looked.servers.append(_server(path, entry))
+    for path, names in variables.dotenv_files(scene.project):
+        looked.checks.extend(variables.checks(path, names, gemini.TITLE))
     rewriting = [hook for hook in looked.hooks if "--agent-runs" not in hook.words]
     if rewriting and not gemini.policy_of(user).exists():
         looked.checks.append(note("policy", "Gemini CLI asks once more about commands that were approved", _AGAIN))
