@@ -7,7 +7,7 @@ from whisper_tui.model.command import Argv, Function
 from whisper_tui.model.decision import Approve, PrefixScope
 from whisper_tui.model.masked import masked_command, masked_environment, masked_grant, masked_record
 from whisper_tui.model.masking import MASK, MOST_EXAMINED, masked, masked_json, masked_words, secret_spans
-from whisper_tui.model.verdict import Meaning, Resolved, Risk
+from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
 
 TOKEN = "ghp_" + "a1B2" * 9
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"
@@ -114,7 +114,15 @@ def test_the_secret_of_a_command_is_replaced_wherever_the_same_call_repeats_it()
     record = record.model_copy(
         update={
             "call": spoken,
-            "resolved": Resolved(commands=(Meaning(words=("run", "--password", "hunter22", None)),)),
+            "resolved": Resolved(
+                commands=(
+                    Meaning(
+                        words=("run", "--password", "hunter22", None),
+                        assignments={"PGPASSWORD": "short", "OTHER": "x hunter22", "OPEN": None},
+                        redirects=(Redirect(operator=">", target="hunter22.log", access="write"),),
+                    ),
+                )
+            ),
             "decision": Approve(
                 edited=a_shell("run2 --password hunter33"), remember=PrefixScope(words=("TOKEN=abc", "x"))
             ),
@@ -123,6 +131,7 @@ def test_the_secret_of_a_command_is_replaced_wherever_the_same_call_repeats_it()
     )
     text = masked_record(record).model_dump_json()
     assert "hunter22" not in text and "hunter33" not in text and "TOKEN=abc" not in text
+    assert "short" not in text
     assert "Log in with " in text and "run2 --password" in text
 
 

@@ -110,3 +110,48 @@ def test_a_command_of_nothing_but_empty_variables_has_no_words_and_no_program(re
 )
 def test_a_variable_that_a_builtin_or_an_expansion_may_set_is_not_known_before(resolved, text: str) -> None:
     assert words(resolved(text))[-1] == (None,)
+
+
+def redirects(resolved: Resolved) -> list[list[tuple[str, str | None, str]]]:
+    return [[(each.operator, each.target, each.access) for each in meaning.redirects] for meaning in resolved.commands]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("echo 'rate = 20' > tax.conf", [[(">", "tax.conf", "write")]]),
+        ("cat > app.py <<'END'\nx\nEND", [[(">", "app.py", "write"), ("<<", "END", "none")]]),
+        ("make >> ~/log 2>&1", [[(">>", "/home/me/log", "write"), ("2>&", "1", "none")]]),
+        ("ls > $(id)", [[(">", None, "write")], []]),
+        ("> app.py", [[(">", "app.py", "write")]]),
+        ("for i in 1 2; do ls; done > $DIR", [[], [(">", "out", "write")]]),
+        ("bash -c 'ls > x'", [[], [(">", "x", "write")]]),
+    ],
+)
+def test_redirections_are_part_of_what_runs(resolved, text: str, expected: list) -> None:
+    assert redirects(resolved(text)) == expected
+
+
+def test_variables_that_are_set_are_part_of_what_runs(resolved) -> None:
+    found = resolved("A=1; B=$HOME C=$(id) ls").commands
+    assert (found[0].words, found[0].assignments) == ((), {"A": "1"})
+    assert found[1].assignments == {"B": "/home/me", "C": None}
+
+
+def test_every_risky_command_of_a_long_text_is_kept_and_the_harmless_ones_left_out_are_counted(resolved) -> None:
+    text = "\n".join([*(f"echo {number}" for number in range(96)), "rm -rf dist", "echo end"])
+    found = resolved(text)
+    (risky,) = (meaning for meaning in found.commands if meaning.risks)
+    assert risky.words == ("rm", "-rf", "dist") and "destructive" in risky.risks
+    assert len(found.commands) + found.more == 98 and found.unread is None
+    assert "more than 200 commands" in (resolved("\n".join(["ls"] * 300)).unread or "")
+
+
+def test_a_program_that_is_not_installed_is_missing_and_a_builtin_or_a_function_is_not(resolved) -> None:
+    assert [meaning.missing for meaning in resolved("no-such-program; cd /").commands] == [True, False]
+    assert not any(meaning.missing for meaning in resolved("greet() { echo; }; greet; cd sub; ./later").commands)
+    assert not any(meaning.missing for meaning in resolved("ssh host no-such-program").commands[1:])
+
+
+def test_a_command_of_which_no_word_is_left_is_shown_as_that(resolved) -> None:
+    assert words(resolved("$MISSING")) == [()]

@@ -4,14 +4,16 @@ import pytest
 
 from tests.model.build import left_behind
 from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
+from whisper_tui.cli.watch_words import lines
 from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import AgentGaveUp, Decided, Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk, Verdict
 from whisper_tui.tui.command_text import command_paragraphs, command_title
 from whisper_tui.tui.describe import describe, heading
+from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.spans import Paragraph, Span, fitted, said, width_of, wrap
 from whisper_tui.tui.words import age, duration, ending_sentence, ending_word, limit, size
 
@@ -105,6 +107,49 @@ def test_what_will_really_run_is_shown_command_by_command() -> None:
         "with OUT=empty",
     ):
         assert words in text
+
+
+def really_runs(text: str, resolved: Resolved) -> str:
+    record = asked(CommandSpec(command=Shell(text=text), cwd="/"))
+    return text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
+
+
+def test_what_a_command_writes_and_sets_is_shown() -> None:
+    meaning = Meaning(
+        words=("echo", "rate = 20"),
+        assignments={"LC_ALL": "C", "KEY": None},
+        redirects=(
+            Redirect(operator=">", target="tax.conf", access="write"),
+            Redirect(operator="2>&", target="1", access="none"),
+            Redirect(operator=">>", target=None, access="write"),
+        ),
+    )
+    text = really_runs("x", Resolved(program="/bin/sh", cwd="/", commands=(meaning,)))
+    assert "LC_ALL=C KEY=⟨only known when it runs⟩ echo 'rate = 20' > tax.conf 2>&1 >> ⟨only known" in text
+    assert "writes tax.conf · appends to a file that is only known when it runs" in text
+
+
+def test_of_many_commands_the_risky_ones_come_first_and_the_number_is_that_of_all() -> None:
+    harmless = tuple(Meaning(words=("echo", str(number))) for number in range(29))
+    risky = Meaning(words=("rm", "-rf", "dist"), risks=("destructive",))
+    text = really_runs("x", Resolved(program="/bin/sh", cwd="/", commands=(*harmless, risky), more=168))
+    assert "198 commands, as far as is known, risky ones first" in text
+    assert text.index("▲▲ rm -rf dist") < text.index("│ echo 0") and "+168 more, none of them" in text
+    command = Shell(text="x")
+    spoken = list(lines(meaning_paragraphs(command, Resolved(commands=(*harmless, risky), more=168))))
+    assert [line.strip() for line in spoken[1:3]] == ["rm -rf dist", "echo 0"]
+
+
+def test_what_nobody_has_read_of_a_call_is_said_to_be_unread() -> None:
+    text = really_runs("x", Resolved(program="/bin/sh", cwd="/", unread="it is longer than 10,000 characters"))
+    assert "at least 0 commands" not in text and "Not all of it was read: it is longer than 10,000 char" in text
+
+
+def test_a_wrapper_and_its_command_count_as_one_and_a_missing_program_is_named() -> None:
+    wrapper = Meaning(words=("sudo", "ls"), wraps=True, missing=True)
+    inner = Meaning(words=("ls",), program="/usr/bin/ls", through=("sudo",))
+    text = really_runs("sudo ls", Resolved(program="/bin/sh", cwd="/", commands=(wrapper, inner)))
+    assert "Really runs  1 command," in text and "sudo was not found" in text
 
 
 def test_what_will_really_run_is_left_out_where_it_says_no_more() -> None:

@@ -28,7 +28,7 @@ def styles(seat: Cockpit, text: str) -> list[object]:
 
 async def test_output_appears_as_it_is_written() -> None:
     async with cockpit(running()) as seat:
-        await seat.sees("Nothing yet.")
+        await seat.sees("(no output yet)")
         for number in range(3):
             seat.play.stage.write("1", b"line %d\n" % number)
             seat.play.stage.write("1", b"problem %d\n" % number, "err")
@@ -139,7 +139,7 @@ async def test_output_that_cannot_be_read_says_so_in_its_pane(monkeypatch: pytes
 async def test_ended_streams_are_complete_and_empty_ones_say_so() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("3")
-        await seat.sees("complete", "Nothing was written.")
+        await seat.sees("complete", "(no output)")
 
 
 async def test_a_call_that_never_ran_has_no_panes_and_all_the_room() -> None:

@@ -114,7 +114,16 @@ class _Hidden:
         words = tuple(
             None if word is None else self._text(shown) for word, shown in zip(meaning.words, known, strict=True)
         )
-        return meaning.model_copy(update={"words": words, "expanded": tuple(map(self._text, meaning.expanded))})
+        assignments = {
+            name: MASK if value and is_secret_name(name) else value and self._text(value)
+            for name, value in meaning.assignments.items()
+        }
+        redirects = tuple(
+            each.model_copy(update={"target": each.target and self._text(each.target)}) for each in meaning.redirects
+        )
+        expanded = tuple(map(self._text, meaning.expanded))
+        changes = {"words": words, "assignments": assignments, "redirects": redirects, "expanded": expanded}
+        return meaning.model_copy(update=changes)
 
     def _risk(self, risk: Risk) -> Risk:
         span = self._moved(risk.span) if risk.span and self._keeps_places else None

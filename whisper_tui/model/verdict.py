@@ -33,11 +33,32 @@ class Verdict(Value):
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""
 
 
+class Redirect(Value):
+    """One redirection of a command: what it opens in the place of one of its streams."""
+
+    operator: str
+    """As it is written, with the number of the descriptor where there is one: `>`, `2>>`."""
+    target: str | None
+    """The file, the descriptor, or the end mark of a here-document. None: only known when it runs."""
+    access: Literal["none", "read", "null", "write", "net"]
+    """What is opened: nothing, a file, the null device, or a connection."""
+
+
 class Meaning(Value):
     """One command that would run, as far as it is known before it does."""
 
     words: tuple[str | None, ...]
-    """Its words after expansion. None: only known when it runs."""
+    """Its words after expansion. None: only known when it runs. Empty: it only redirects or sets variables."""
+    assignments: dict[str, str | None] = Field(default_factory=dict)
+    """Variables that are set for it, or by it where it has no words. None: the value is only known when it runs."""
+    redirects: tuple[Redirect, ...] = ()
+    """Its redirections, in their order."""
+    risks: tuple[str, ...] = ()
+    """Ids of the risks of this command, each once."""
+    missing: bool = False
+    """Whether its program was looked for and not found."""
+    wraps: bool = False
+    """Whether it is only there to run the command after it."""
     program: str | None = None
     """Absolute path of its program. None: not found, built into the shell, or not known."""
     through: tuple[str, ...] = ()
@@ -67,5 +88,9 @@ class Resolved(Value):
     """Values of the variables that the text uses, as far as they are known and no secret."""
     commands: tuple[Meaning, ...] = ()
     """What will really run, each command with its words expanded as far as that is known."""
+    more: int = 0
+    """Commands that are left out of `commands`. None of them has a risk."""
+    unread: str | None = None
+    """Why there may be commands that nobody has read. None: the call was read to its end."""
     files: dict[str, str] = Field(default_factory=dict)
     """What is behind the paths of its programs and scripts, so that another file in the place of one shows."""

@@ -118,7 +118,7 @@ def _looks_too_far(question: Question, seen: View) -> bool:
 def _may_come_from_workspace(question: Question, seen: View) -> bool:
     """Whether the agent could have put a program there itself, so that its name says nothing."""
     root, known = question.session_root.rstrip("/") + "/", question.resolved.commands
-    if known and len(known) < len(seen.commands):
+    if known and sum(1 for meaning in known if meaning.words) < len(seen.commands):
         return True
     programs = [meaning.program for meaning in known if meaning.program is not None]
     return any(program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES) for program in programs)

@@ -22,7 +22,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
     problem = _problem(spec, word, program, cwd)
     if problem is not None or cwd is None or program is None:
         return Resolved(program=program, cwd=cwd, problem=problem)
-    variables, commands = explain(spec, cwd, environment, {word: program})
+    variables, commands, more = explain(spec, cwd, environment, {word: program})
     return Resolved(
         program=program,
         cwd=cwd,
@@ -30,6 +30,8 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
         shell=os.path.basename(os.path.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
         variables=variables,
         commands=commands,
+        more=more,
+        unread=view(spec.command).problem,
         files=files_behind(program, commands, cwd),
     )
 

@@ -92,8 +92,9 @@ class Simple:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where it stands in the whole text; end exclusive."""
-        return (self.words[0].start, self.words[-1].end) if self.words else (0, 0)
+        """Where it stands in the whole text; end exclusive. Without words, where its variables and targets stand."""
+        parts = self.words or (*self.assignments, *(each.target for each in self.redirections))
+        return (min(part.start for part in parts), max(part.end for part in parts)) if parts else (0, 0)
 
 
 @dataclass(slots=True)

@@ -294,4 +294,4 @@ class RowsPane(Scrolled):
             return Span(f"The output cannot be read: {self._problem}", "bad")
         if self.view is None or self.view.size:
             return None
-        return Span("Nothing was written." if self.view.ended else "Nothing yet.", "muted")
+        return Span("(no output)" if self.view.ended else "(no output yet)", "muted")
