@@ -151,8 +151,15 @@ def test_a_hook_for_another_tool_is_no_gate(machine: Machine, client: str) -> No
     shell = "run_shell_command" if client == "gemini" else "Bash"
     path = machine.home / FILES[client]
     text = path.read_text()
-    path.write_text(text.replace(f'"matcher": "{shell}"', '"matcher": "Edit"').replace(f"^{shell}$", "^Edit$"))
-    assert "other tools" in said(machine.doctor(client), "hook", State.BAD)
+    path.write_text(text.replace('"Bash|Monitor|PowerShell"', '"Edit"').replace(f"^{shell}$", "^Edit$"))
+    told = said(machine.doctor(client), "hook", State.BAD)
+    assert "other tools" in told or "does not let the hook see the tools Bash, Monitor, PowerShell" in told
+
+
+def test_a_hook_that_is_for_bash_alone_is_no_gate_for_monitor(machine: Machine) -> None:
+    machine.install("claude")
+    change(machine, FILES["claude"], "Bash|Monitor|PowerShell", "Bash")
+    assert "see the tools Monitor, PowerShell" in said(machine.doctor("claude"), "hook", State.BAD)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     theirs, ours = settings["hooks"]["PreToolUse"]
     assert theirs["matcher"] == "Edit|Write"
     assert ours == {
-        "matcher": "Bash",
+        "matcher": "Bash|Monitor|PowerShell",
         "hooks": [
             {
                 "type": "command",

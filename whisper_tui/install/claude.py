@@ -11,6 +11,10 @@ NAME = "claude"
 TITLE = "Claude Code"
 EVENT = ("hooks", "PreToolUse")
 SHELL_TOOL = "Bash"
+SHELL_TOOLS = (SHELL_TOOL, "Monitor", "PowerShell")
+"""All its tools that run commands. A hook that is for Bash alone is asked about Monitor too, as if it were Bash, but
+only a refusal counts then: Claude Code would run the command as the model wrote it, outside of whisper_tui."""
+MATCHER = "|".join(SHELL_TOOLS)
 ALLOWED = f"mcp__{SERVER}"
 """The rule that lets Claude Code call our tools without asking a second time."""
 
@@ -54,7 +58,7 @@ def hook_entry(wish: Wish) -> Handler:
         "onFailure": "block",
         "statusMessage": "waiting in whisper_tui",
     }
-    return Handler(EVENT, {"matcher": SHELL_TOOL, "hooks": [handler]}, is_ours)
+    return Handler(EVENT, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
 
 
 def server_entry(wish: Wish) -> Member:

@@ -91,7 +91,49 @@ def test_a_helper_of_the_agent_and_the_model_are_told_apart() -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_tool_that_runs_no_command_is_let_pass(client: str) -> None:
-    assert CLIENTS[client].read({**INPUTS[client], "tool_name": "Edit"}) is None
+    assert CLIENTS[client].read({**INPUTS[client], "tool_name": "Edit", "tool_input": {"file_path": "/x"}}) is None
+    assert CLIENTS[client].read({**INPUTS[client], "tool_name": "mcp__docs__search"}) is None
+
+
+def test_a_patch_and_an_event_after_the_command_are_let_pass() -> None:
+    assert CLIENTS["codex"].read({**INPUTS["codex"], "tool_name": "apply_patch"}) is None
+    assert CLIENTS["claude"].read({**INPUTS["claude"], "hook_event_name": "PostToolUse"}) is None
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_tool_that_is_not_known_and_has_a_command_does_not_pass(client: str) -> None:
+    with pytest.raises(InvalidRequest, match="'Terminal' is not known"):
+        CLIENTS[client].read({**INPUTS[client], "tool_name": "Terminal"})
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "crush"])
+def test_an_event_that_is_not_known_does_not_pass(client: str) -> None:
+    name = "event" if client == "crush" else "hook_event_name"
+    with pytest.raises(InvalidRequest, match="'BeforeShell' is not known"):
+        CLIENTS[client].read({**INPUTS[client], name: "BeforeShell"})
+
+
+def test_a_monitor_of_a_command_is_asked_about_and_keeps_its_own_settings() -> None:
+    watches = {"command": "tail -f log", "description": "Watch it", "timeout_ms": 5000, "persistent": True}
+    found = CLIENTS["claude"].read({**INPUTS["claude"], "tool_name": "Monitor", "tool_input": watches})
+    assert found is not None
+    assert (found.tool, found.command) == ("Monitor", "tail -f log")
+    answer = said(CLIENTS["claude"].allow(found, "whisper-tui exec 1-a", ""))["hookSpecificOutput"]
+    assert answer["updatedInput"] == {**watches, "command": "whisper-tui exec 1-a"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "tool_input", "why"),
+    [
+        ("Monitor", {"ws": {"url": "wss://example.org"}, "description": "Watch it"}, "runs no command"),
+        ("PowerShell", {"command": "Get-Date"}, "commands of PowerShell"),
+    ],
+)
+def test_what_cannot_be_judged_as_a_command_of_a_shell_is_refused(
+    tool: str, tool_input: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=why):
+        CLIENTS["claude"].read({**INPUTS["claude"], "tool_name": tool, "tool_input": tool_input})
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -66,8 +66,8 @@ def look(scene: Scene, version: str | None) -> Looked:
 
 def _hook(scene: Scene, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
     problems = []
-    if not _matches(group.get("matcher")):
-        problems.append(bad("hook", f"{path} lets the hook see other tools than {claude.SHELL_TOOL}", _AGAIN))
+    if missed := [tool for tool in claude.SHELL_TOOLS if not _matches(group.get("matcher"), tool)]:
+        problems.append(bad("hook", f"{path} does not let the hook see the tools {', '.join(missed)}", _AGAIN))
     if handler.get("async") or handler.get("if"):
         problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _AGAIN))
     if handler.get("onFailure") != "block":
@@ -90,12 +90,12 @@ def _server(path: Path, entry: dict[str, Any], *, asks: bool) -> FoundServer:
     )
 
 
-def _matches(matcher: Any) -> bool:
-    """Whether a group is for the shell tool: by name, by a choice of names, or by everything."""
+def _matches(matcher: Any, tool: str) -> bool:
+    """Whether a group is for a tool: by name, by a choice of names, or by everything."""
     if matcher in (None, "", "*"):
         return True
     try:
-        return isinstance(matcher, str) and re.fullmatch(matcher, claude.SHELL_TOOL) is not None
+        return isinstance(matcher, str) and re.fullmatch(matcher, tool) is not None
     except re.error:
         return False
 

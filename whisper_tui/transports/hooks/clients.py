@@ -48,6 +48,34 @@ class HookAnswer:
 PASSES = HookAnswer()
 """Nothing is said about this: the agent goes on as if there were no hook."""
 
+OTHER_EVENTS = frozenset(
+    [
+        "PostToolUse",
+        "PostToolUseFailure",
+        "PermissionRequest",
+        "Notification",
+        "UserPromptSubmit",
+        "Stop",
+        "SubagentStart",
+        "SubagentStop",
+        "SessionStart",
+        "SessionEnd",
+        "PreCompact",
+        "PostCompact",
+        "AfterTool",
+        "BeforeAgent",
+        "AfterAgent",
+        "BeforeModel",
+        "AfterModel",
+        "BeforeToolSelection",
+        "PreCompress",
+    ]
+)
+"""Events before which no command runs. Of an event that is not known, that is not known."""
+
+NOT_SHELLS = frozenset({"apply_patch"})
+"""Tools whose `command` is no command."""
+
 
 class Client(ABC):
     """One agent program."""
@@ -60,13 +88,19 @@ class Client(ABC):
     """The variable that holds its workspace."""
 
     def read(self, content: Content) -> Asked | None:
-        """What a hook's input asks. None: it is about nothing that runs a command. Raises `InvalidRequest`."""
-        if "hook_event_name" in content and _text(content, "hook_event_name") != self.event:
+        """What a hook's input asks. None: it is about nothing that runs a command. Raises `InvalidRequest`.
+
+        To say nothing lets the agent go on. So what is not understood raises, which the agent takes for a refusal.
+        """
+        event = _text(content, "hook_event_name") if "hook_event_name" in content else self.event
+        if event in OTHER_EVENTS and event != self.event:
             return None
-        tool = _text(content, "tool_name")
+        if event != self.event:
+            raise InvalidRequest(f"the hook's event {event!r} is not known, so nothing may pass it", hint=_UPDATE)
+        tool, tool_input = _text(content, "tool_name"), content.get("tool_input")
         if tool not in self.tools:
+            self._check_runs_nothing(tool, tool_input)
             return None
-        tool_input = content.get("tool_input")
         if not isinstance(tool_input, dict):
             raise InvalidRequest("the hook's input has no tool_input")
         return Asked(
@@ -82,6 +116,12 @@ class Client(ABC):
         )
 
     event: ClassVar[str] = "PreToolUse"
+
+    def _check_runs_nothing(self, tool: str, tool_input: object) -> None:
+        """Raises `InvalidRequest` for a tool of the agent's own that is not known and has a command."""
+        is_own = not tool.startswith(("mcp_", "mcp__")) and tool not in NOT_SHELLS
+        if is_own and isinstance(tool_input, dict) and isinstance(tool_input.get("command"), str):
+            raise InvalidRequest(f"the tool {tool!r} is not known and may run a command", hint=_UPDATE)
 
     def directory(self, content: Content, _tool_input: Content) -> str:
         """The directory in which the command would run. Raises `InvalidRequest`."""
@@ -126,8 +166,20 @@ class ClaudeCode(_ClaudeLike):
     """Claude Code."""
 
     name = "claude-code"
-    tools = frozenset({"Bash"})
+    tools = frozenset({"Bash", "Monitor", "PowerShell"})
     root_variable = "CLAUDE_PROJECT_DIR"
+
+    def read(self, content: Content) -> Asked | None:
+        """Its Monitor watches what a command writes, or a WebSocket; its PowerShell is a language of its own."""
+        tool, tool_input = content.get("tool_name"), content.get("tool_input")
+        if tool == "Monitor" and isinstance(tool_input, dict) and not isinstance(tool_input.get("command"), str):
+            raise InvalidRequest(
+                "this Monitor runs no command (it would open a WebSocket), so nobody can approve it here",
+                hint="Watch it with a command instead",
+            )
+        if tool == "PowerShell":
+            raise InvalidRequest("commands of PowerShell cannot be judged and run by whisper_tui", hint="Use Bash")
+        return super().read(content)
 
 
 class Codex(_ClaudeLike):
@@ -224,6 +276,9 @@ def parsed(text: str) -> Content:
     if not isinstance(content, dict):
         raise InvalidRequest("the hook's input is not a JSON object", hint="Is this the right client?")
     return content
+
+
+_UPDATE = "Update whisper_tui, or take its hook away from this event"
 
 
 def _printed(content: Content) -> HookAnswer:

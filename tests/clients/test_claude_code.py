@@ -1,0 +1,47 @@
+"""What Claude Code alone has: tools besides Bash that run commands."""
+
+import pytest
+
+from tests.clients.conversation import Played, play
+from tests.clients.model.script import Call
+from tests.clients.programs import PROGRAMS, Program
+from tests.clients.scenes import Approved, Edited, NotDecided, Scene
+from tests.clients.stage import Stage
+from whisper_tui.model.ending import Exited
+
+pytestmark = pytest.mark.parametrize(
+    "program", [each for each in PROGRAMS if each.name == "claude"], indirect=True, ids=["claude"]
+)
+
+LOADED = Scene("select:Monitor", NotDecided())
+"""Claude Code tells its model of this tool only when it is looked for."""
+WATCHED = Scene("echo as asked; touch original-ran", Edited("echo as edited; touch edited-ran"))
+SEEN = Scene("until [ -e edited-ran ]; do sleep 0.1; done; echo seen | tee seen-ran", Approved())
+
+
+def ask_for(program: Program, scene: Scene) -> Call:
+    if scene is LOADED:
+        return Call("ToolSearch", {"query": scene.command})
+    if scene is WATCHED:
+        return Call("Monitor", {"command": scene.command, "description": "Watch it", "timeout_ms": 60_000})
+    return program.shell(scene.command)
+
+
+def set_up(stage: Stage) -> None:
+    stage.whisper_tui("install", stage.program.name, "--yes", "--no-mcp")
+
+
+@pytest.fixture(scope="session")
+def watching(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A conversation in which the model watches a command that the human changes."""
+    directory = tmp_path_factory.mktemp("claude-monitor")
+    return play(program, (LOADED, WATCHED, SEEN), directory, ask_for=ask_for, set_up=set_up)
+
+
+def test_what_a_monitor_runs_is_what_the_human_made_of_it(watching):
+    assert watching.record(WATCHED).call.tool == "Monitor", watching.written
+    assert watching.record(WATCHED).edited
+    assert (watching.workspace / "edited-ran").exists()
+    assert not (watching.workspace / "original-ran").exists()
+    assert watching.record(WATCHED).state.ending == Exited(code=0)
+    assert "as edited" in (watching.record(WATCHED).spec.command.text)
