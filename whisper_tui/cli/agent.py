@@ -42,7 +42,9 @@ def _agent(options: Options) -> int:
         raise InvalidRequest(f"--steps must be at least 1, not {options.steps}")
     import asyncio
 
-    asyncio.run(_work(options))
+    from whisper_tui.cli.streams import while_somebody_reads
+
+    asyncio.run(while_somebody_reads(_work(options)))
     return 0
 
 

@@ -28,7 +28,10 @@ def add(verbs: Verbs) -> None:
 def _logs(options: Options) -> int:
     import asyncio
 
-    asyncio.run(_print(home_of(options), options))
+    from whisper_tui.cli.streams import STDERR, STDOUT, while_somebody_reads
+
+    read = STDERR if options.stream == "err" else STDOUT
+    asyncio.run(while_somebody_reads(_print(home_of(options), options), read))
     return 0
 
 

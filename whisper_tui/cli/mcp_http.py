@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import secrets
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from h11 import LocalProtocolError
 from starlette.types import Receive, Scope, Send
 
 from whisper_tui.cli.early import launcher
+from whisper_tui.cli.streams import on_signals
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.model.sendable import sendable
@@ -90,8 +90,7 @@ async def _serve(home: Home, listening: socket.socket, token: str, opened: Calla
         server.should_exit = True
 
     stopping: list[asyncio.Task[None]] = []
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, lambda: stopping.append(asyncio.create_task(stop())))
+    on_signals(lambda: stopping.append(asyncio.create_task(stop())))
     sys.stdout.write(f"MCP: http://{HOST}:{port}/mcp\nhook of Claude Code: http://{HOST}:{port}/hook/claude\n")
     sys.stdout.write(
         "Both want the header Authorization: Bearer TOKEN; whisper-tui mcp --http --show-token prints it.\n"

@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 import secrets
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -14,6 +13,7 @@ from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
+from whisper_tui.cli.streams import on_signals
 from whisper_tui.cli.web_page import headers, page
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.home import Home
@@ -185,20 +185,19 @@ async def serve_cockpit(home: Home, port: int) -> None:
                 f"port {port} cannot be listened on: {error.strerror}", hint="Name another one"
             ) from error
         site.port = runner.addresses[0][1]
+        told = _told_to_end()
         sys.stdout.write(
             f"The cockpit is at {site.address}\n"
             "Whoever has this address can approve commands. Ctrl-C ends it; commands go on.\n"
         )
         sys.stdout.flush()
-        await _until_told()
+        await told.wait()
     finally:
         await runner.cleanup()
 
 
-async def _until_told() -> None:
-    """Wait for a signal that ends programs."""
+def _told_to_end() -> asyncio.Event:
+    """Set by a signal that ends programs."""
     told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()
+    on_signals(told.set)
+    return told

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,30 +37,53 @@ def run_demo() -> int:
     Nothing of it stays, neither a process nor a file, also when a signal ends it.
     """
     watched = sys.stdin.isatty() and sys.stdout.isatty()
-    ended_by: list[int] = []
+    told = _Told()
     with temporary_workspace(step_s=STEP_S if watched else HASTY_STEP_S) as workspace:
         try:
-            return asyncio.run(_play(workspace, ended_by, watched=watched))
+            code = asyncio.run(_play(workspace, told, watched=watched))
         except asyncio.CancelledError:
-            return ENDED + ended_by[0]
+            code = DONE
+    return code if told.number is None else ENDED + told.number
 
 
-async def _play(workspace: Workspace, ended_by: list[int], *, watched: bool) -> int:
-    playing = asyncio.current_task()
+class _Told:
+    """What a signal ends: once, and nothing while the demo already clears up behind itself."""
 
-    def end(number: int) -> None:
-        ended_by.append(number)
-        if playing is not None and len(ended_by) == 1:
-            playing.cancel()
+    def __init__(self) -> None:
+        self.number: int | None = None
+        """The signal that came first."""
+        self.end: Callable[[], object] = _nothing
 
+    def arrived(self, number: int) -> None:
+        """A signal that wants an end."""
+        if self.number is None:
+            self.number = number
+            self.end()
+
+
+def _nothing() -> None:
+    """There is nothing to end."""
+
+
+async def _play(workspace: Workspace, told: _Told, *, watched: bool) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, end, number)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup's wish
+            asyncio.get_running_loop().add_signal_handler(number, told.arrived, number)
     async with _supervisor(workspace) as supervisor:
-        code = await (_watch if watched else _print)(supervisor, workspace)
-    return ENDED + ended_by[0] if ended_by else code
+        playing = asyncio.create_task((_watch if watched else _print)(supervisor, workspace, told))
+        told.end = playing.cancel
+        if told.number is not None:
+            playing.cancel()
+        try:
+            return await playing
+        finally:
+            told.end = _nothing
+            if not playing.done():  # Ctrl+C cancels the task that waits for it.
+                playing.cancel()
+                await asyncio.wait([playing])
 
 
-async def _print(supervisor: Supervisor, workspace: Workspace) -> int:
+async def _print(supervisor: Supervisor, workspace: Workspace, _: _Told) -> int:
     good = await run_without_terminal(supervisor, workspace, _say)
     return DONE if good else REFUSED
 
@@ -70,16 +93,18 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-async def _watch(supervisor: Supervisor, workspace: Workspace) -> int:
+async def _watch(supervisor: Supervisor, workspace: Workspace, told: _Told) -> int:
     from whisper_tui.tui.app import CockpitApp
 
     agents = asyncio.create_task(play_agent(supervisor, workspace), name="the demo's agents")
     app = CockpitApp(
         supervisor, user=decider()["who"], farewell=FAREWELL, rule_book=InstanceRules(_home(workspace.instance))
     )
+    told.end = app.exit
     try:
         await app.run_async()
     finally:
+        told.end = _nothing
         agents.cancel()
         await asyncio.wait([agents])
     if not agents.cancelled() and (problem := agents.exception()) is not None:

@@ -4,14 +4,18 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
+from rich.console import RenderableType
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Event, InputEvent, Key, MouseMove
 from textual.screen import Screen
 from textual.widget import Widget
@@ -26,13 +30,14 @@ from whisper_tui.tui.follow import Reconnect
 from whisper_tui.tui.grace import NO_GRACE, Grace
 from whisper_tui.tui.handing_over import HandingOver, TakeOver
 from whisper_tui.tui.keymap import DEFAULT, Keymap, in_force
-from whisper_tui.tui.messages import Connected, ConnectionLost
+from whisper_tui.tui.messages import Connected, ConnectionLost, Opened
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.rule_book import RuleBook
 from whisper_tui.tui.screens.cockpit import CockpitScreen
 from whisper_tui.tui.screens.command_screen import CommandScreen
 from whisper_tui.tui.screens.keyed import KeyedScreen
 from whisper_tui.tui.screens.themes import ThemeScreen
+from whisper_tui.tui.terminal_driver import TerminalDriver
 from whisper_tui.tui.themes import PLACES, counterpart, load_themes
 from whisper_tui.tui.widgets.button_bar import EVERYTHING
 from whisper_tui.tui.widgets.terminal_pane import TerminalPane
@@ -88,6 +93,8 @@ class CockpitApp(App[None]):
     COMMANDS: ClassVar = {CockpitCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True),
+        # Without priority: where text is typed, this key takes back what was typed.
+        Binding("ctrl+z", "suspend_process", "Stop", show=False),
         Binding("ctrl+p", "command_palette", "More", show=False, priority=True, tooltip=EVERYTHING),
     ]
 
@@ -120,6 +127,9 @@ class CockpitApp(App[None]):
             )
         self._themes = themes.good
         self._aims: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
+        self._there = False
+        self._leaves: Callable[[], None] | None = None
+        """What is left to do for an end that came too early."""
         self._problems = [*keys.problems, *themes.problems]
         for found in themes.good.values():
             self.register_theme(found.theme)
@@ -142,6 +152,11 @@ class CockpitApp(App[None]):
         self._handing_over = HandingOver(self._cockpit, take_over)
         self._cockpit.does |= self._handing_over.commands()
 
+    def get_driver_class(self) -> type[Driver]:
+        """What drives the terminal: ours in place of Textual's, and Textual's own for a browser."""
+        usual = super().get_driver_class()
+        return TerminalDriver if usual is LinuxDriver else usual
+
     def get_default_screen(self) -> Screen[None]:
         """The one screen."""
         return self._cockpit
@@ -153,6 +168,20 @@ class CockpitApp(App[None]):
         self._handing_over.connected()
         if not self.is_headless:
             tune_interpreter()
+
+    @on(Opened)
+    def _opened(self) -> None:
+        self._there = True
+        if self._leaves is not None:
+            self._leaves()
+
+    def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
+        """Leave; while the screen is being built, as soon as it is there to be taken down."""
+        leave = partial(super().exit, result, return_code, message)
+        if self._there:
+            leave()
+        else:
+            self._leaves = leave
 
     @on(Connected)
     def _connected_again(self) -> None:

@@ -16,6 +16,10 @@ class BoardChanged(Message):
         return isinstance(message, BoardChanged)
 
 
+class Opened(Message):
+    """The cockpit is built."""
+
+
 @dataclass
 class ConnectionLost(Message):
     """The events have stopped."""

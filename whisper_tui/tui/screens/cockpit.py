@@ -31,6 +31,7 @@ from whisper_tui.tui.messages import (
     ConnectionLost,
     FilterChanged,
     FilterLeft,
+    Opened,
 )
 from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.retrying import Retrying
@@ -133,6 +134,7 @@ class CockpitScreen(KeyedScreen):
         self.set_interval(1.0, self._tick)
         self.caller.begin()
         self.refresh_status()
+        self.post_message(Opened())
 
     def on_screen_suspend(self) -> None:
         """Something lies over the calls."""

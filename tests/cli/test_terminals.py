@@ -1,0 +1,216 @@
+"""Whatever happens to a terminal, no program on it goes on for ever, burns a processor, or leaves it in raw mode."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cli.agent_shell import Shell, shell
+from tests.cli.conftest import PROGRAM, Instance
+from tests.cli.terminal import Terminal, as_a_job, with_a_program_between
+from tests.outside import outside_only
+from tests.transports.scripted_model import ScriptedModel, text
+from whisper_tui.wire.asking import asking
+
+__all__ = ["shell"]
+
+PROGRAMS: dict[str, tuple[list[str], bytes]] = {
+    "cockpit": ([], b"\x1b[?1004h"),
+    "demo": (["demo"], b"build.sh"),
+    "watch": (["watch"], b"Type help"),
+    "logs": (["logs", "1", "--follow"], b"first"),
+    "serve": (["serve", "--port", "0"], b"Whoever has this address"),
+    "mcp over HTTP": (["mcp", "--http", "--port", "0"], b"--show-token prints it"),
+}
+"""Programs with a terminal, and what each of them shows once it is there."""
+
+FULL_SCREEN = ("cockpit", "demo")
+SERVERS = ("serve", "mcp over HTTP")
+
+
+@pytest.fixture
+def running(instance: Instance) -> Iterator[Callable[..., Terminal]]:
+    """Starts a program on a terminal, and waits until it is there."""
+    opened: list[Terminal] = []
+
+    def start(name: str, *, controlling: bool = True, between: Callable[[list[str]], list[str]] = list) -> Terminal:
+        words, ready = PROGRAMS[name]
+        if name == "logs":
+            instance.run("list")
+            instance.call("run_shell_command", command="echo first; sleep 600")
+            instance.run("approve", "1")
+        environment = {**os.environ, "TMPDIR": str(instance.root), "HOME": str(instance.root)}
+        environment.pop("COLORTERM", None)
+        given = between([*PROGRAM, *words, "--home", str(instance.root)])
+        made = Terminal(given, environment, instance.workspace, controlling=controlling)
+        opened.append(made)
+        made.shows(ready)
+        return made
+
+    yield start
+    for terminal in opened:
+        terminal.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_ends_when_its_terminal_is_closed(running: Callable[..., Terminal], name: str) -> None:
+    terminal = running(name)
+    terminal.hang_up()
+    terminal.ends()
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SERVERS])
+def test_it_ends_when_its_terminal_is_gone_and_no_signal_says_so(running: Callable[..., Terminal], name: str) -> None:
+    terminal = running(name, controlling=False)
+    terminal.hang_up()
+    terminal.ends()
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_goes_on_without_its_terminal_and_rests(running: Callable[..., Terminal], name: str) -> None:
+    terminal = running(name, controlling=False)
+    terminal.hang_up()
+    terminal.rests()
+
+
+@outside_only
+def test_exec_ends_with_its_command_when_the_terminal_is_gone_and_rests_until_then(
+    shell: Shell, instance: Instance
+) -> None:
+    words = shell.approved("echo first; sleep 600")
+    with Terminal(words, dict(os.environ), instance.workspace, controlling=False) as terminal:
+        terminal.shows(b"first")
+        terminal.hang_up()
+        terminal.rests()
+        with asking(instance.home) as supervisor:
+            by = {"surface": "library", "who": "tester"}
+            supervisor.ask("signal", call_id="1", number=9, target="tree", by=by)
+        terminal.ends()
+
+
+@outside_only
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_exec_ends_its_command_with_the_signal_and_the_terminal_is_as_before(
+    shell: Shell, instance: Instance, number: signal.Signals
+) -> None:
+    words = shell.approved("echo first; sleep 600")
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        terminal.shows(b"first")
+        terminal.process.send_signal(number)
+        assert terminal.ends() in {-number, 128 + number}
+        assert terminal.is_as_before
+
+
+@pytest.mark.parametrize("event", ["window", "silence", "ctrl+c", "TERM", "HUP"])
+async def test_an_agent_that_stays_ends_with_its_terminal(instance: Instance, event: str) -> None:
+    model = ScriptedModel(text("Nothing here."))
+    words = [*PROGRAM, "agent", "what is here?", "--stay", "--model", "m", "--home", str(instance.root)]
+    async with model.open():
+        environment = {**os.environ, "OPENROUTER_API_KEY": "key"}
+        with Terminal(
+            [*words, "--base-url", model.url], environment, instance.workspace, controlling=event != "silence"
+        ) as terminal:
+            await asyncio.to_thread(terminal.shows, b"it waits for what you say")
+            if event in {"window", "silence"}:
+                terminal.hang_up()
+            elif event == "ctrl+c":
+                terminal.types(b"\x03")
+            else:
+                terminal.process.send_signal(signal.Signals[f"SIG{event}"])
+            await asyncio.to_thread(terminal.ends)
+            if event not in {"window", "silence"}:
+                assert terminal.is_as_before
+                assert b"Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("name", FULL_SCREEN)
+def test_it_ends_with_the_window_also_below_another_program(running: Callable[..., Terminal], name: str) -> None:
+    terminal = running(name, between=with_a_program_between)
+    (program, *_) = terminal.family()
+    terminal.hang_up()
+    with suppress(psutil.NoSuchProcess):
+        program.wait(40)
+    terminal.ends()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_signal_ends_it_and_the_terminal_is_as_before(
+    running: Callable[..., Terminal], name: str, number: signal.Signals
+) -> None:
+    terminal = running(name)
+    terminal.process.send_signal(number)
+    code = terminal.ends()
+    assert terminal.is_as_before
+    assert b"Traceback" not in terminal.text and b"defect" not in terminal.text
+    assert code in ({0} if name in SERVERS else {-number, 128 + number})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ctrl_c_ends_it(running: Callable[..., Terminal], name: str) -> None:
+    terminal = running(name)
+    terminal.types(b"\x03")
+    terminal.ends()
+    assert terminal.is_as_before
+    assert b"Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ctrl_z_gives_the_terminal_back_until_the_program_is_continued(
+    running: Callable[..., Terminal], name: str
+) -> None:
+    terminal = running(name, between=as_a_job)
+    (program, *_) = terminal.family()
+    for _ in range(2):
+        terminal.types(b"\x1a")
+        _until(lambda: program.status() == psutil.STATUS_STOPPED)
+        assert terminal.is_as_before
+        program.send_signal(signal.SIGCONT)
+        _until(lambda: program.status() != psutil.STATUS_STOPPED)
+        if name in FULL_SCREEN:
+            _until(lambda: not terminal.is_as_before)
+    terminal.rests(1.0)
+    program.send_signal(signal.SIGTERM)
+    terminal.ends()
+    assert terminal.is_as_before
+
+
+@pytest.mark.parametrize("name", FULL_SCREEN)
+def test_it_ends_though_its_terminal_stands_still(running: Callable[..., Terminal], name: str) -> None:
+    terminal = running(name)
+    terminal.reading.clear()
+    # Every switch of the theme draws everything: soon the terminal takes no more.
+    for _ in range(25):
+        terminal.types(b"t")
+        time.sleep(0.02)
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.ends()
+    assert terminal.is_as_before
+
+
+def test_the_cockpit_draws_on_its_terminal_though_standard_error_goes_elsewhere(
+    instance: Instance, tmp_path: Path
+) -> None:
+    script = "import os, sys; os.dup2(os.open(sys.argv[1], os.O_RDWR), 2); os.execv(sys.argv[2], sys.argv[2:])"
+    log = tmp_path / "log"
+    log.touch()
+    words = [sys.executable, "-c", script, str(log), *PROGRAM, "--home", str(instance.root)]
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        terminal.shows(b"\x1b[?1004h")
+        terminal.types(b"\x03")
+        assert terminal.ends() == 0
+    assert b"\x1b[?1004h" not in log.read_bytes()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
