@@ -7,23 +7,24 @@ import pytest
 from tests.policy.corpus_runner import cases, outcome
 from whisper_tui.policy.corpus import judge_case
 
-_NO_REPOSITORY = "git only counts as looking where the configuration of its repository is known"
+_SHOWS_SECRETS = "the environment holds the secrets of whoever started the agent"
 _NO_SUBSTITUTION = "a substitution is asked, whatever the rules allow"
 
 MISSES = {
     "danger-0689-2b54af": "disputed: `git push -f --force-with-lease` overwrites although the lease is stale",
     "decision-0016-06e6f4": _NO_SUBSTITUTION,
     "decision-0032-0117b3": _NO_SUBSTITUTION,
+    "safe-0010-17a354": "`grep -R` follows links, wherever they lead",
     "safe-0041-0fa83c": "program names end in .EXE on another system",
-    "safe-0045-042d1c": _NO_REPOSITORY,
-    "safe-0046-3f6f68": _NO_REPOSITORY,
     "safe-0060-c24c97": "what is started in the background stays after its answer",
     "safe-0061-78eb61": "lines joined by a backslash are not plain",
-    "safe-0231-2a41e9": _NO_REPOSITORY,
+    "safe-0353-666105": _SHOWS_SECRETS,
+    "safe-0356-d5e4f0": _SHOWS_SECRETS,
     "safe-0429-27068e": "text for zsh is not judged by the grammar of bash",
-    "safe-0491-b10952": _NO_REPOSITORY,
-    "safe-0493-3e280b": _NO_REPOSITORY,
-    "safe-0497-ddd8f0": _NO_REPOSITORY,
+    "safe-0527-044494": "`fd --list-details` runs ls",
+    "safe-0536-fcff42": "npm sends what the project's .npmrc says to the server that it names",
+    "safe-0619-d1a13a": "uv reads the settings of the project",
+    "safe-0631-5f6899": "what aws gets is often a secret, or is written to a file",
 }
 """Cases that are answered differently, each stricter than expected, and why."""
 

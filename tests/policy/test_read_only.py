@@ -195,3 +195,149 @@ def test_a_workspace_that_holds_a_home_is_read_with_a_question(root: str) -> Non
     for text, expected in (("rg x", "ask"), ("cat x", "ask"), ("ls", "allow")):
         question = a_question(CommandSpec(command=Shell(text=text), cwd=root), resolved=found, session_root=root)
         assert evaluate(question, LOOKING, ()).kind == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test -n -- -a -v 'a[$''(touch x)]'",
+        "[ -v 'a[$''(touch x)]' ]",
+        "test -v a",
+        "bash --rcfile ./evil.sh -ic 'ls'",
+        "bash --init-file ./evil.sh -ic 'ls'",
+        "bash -ic ls",
+        "bash -O extglob -c ls",
+        "bash --posix -c ls",
+        "rustup --version",
+        "cargo --version",
+        "rustc --version",
+        "terraform --version",
+        "go version",
+        "go env",
+        "brew cat ./x.rb",
+        "glab mr list",
+        "npm ls",
+        "npm --version",
+        "npm config list",
+        "svn log",
+        "asdf current",
+        "pyenv version",
+        "tput init",
+        "tput reset",
+        "git config core.fsmonitor 'touch x' --get",
+        "git config --global core.pager 'touch x' --get",
+        "git config --global core.pager 'touch x' --list",
+        "git config --list",
+        "git config --get user.signingkey",
+        "git tag --format --list v1",
+        "git branch --format --list evil",
+        "git branch evil",
+        "git tag v1",
+        "git log --format=%G?",
+        "git log --show-signature",
+        "git submodule status",
+        "git diff --submodule=diff",
+        "git status --ignore-submodules=none",
+        "nm @opts",
+        "strings @opts",
+        "size @opts",
+        "readelf -a @opts",
+        "objdump -d @opts",
+        "objdump -S x",
+        "openssl x509 -in org.openssl.engine:/srv/evil.so:x -noout",
+        "openssl crl -in file:/etc/x -noout",
+        "openssl x509 -engine ./x.so -in a",
+        "arch ./evil.sh",
+        "arch sh evil.sh",
+        "aws iot get-job-output out",
+        "aws iot-data get-thing-shadow --thing-name x out",
+        "aws ec2 describe-instances --filters file:///etc/x",
+        "aws eks get-token --cluster-name x",
+        "tar tfv host:x",
+        "sdiff a b",
+        "diff -r a b",
+        "grep -R x .",
+        "rg -L x",
+        "rg --follow x",
+        "fd -l x",
+        "sort --files0-from=list",
+        "wc --files0-from=list",
+        "du --files0-from=list",
+        "sha256sum -c list",
+        "file -s /dev/sda",
+        "dmesg -H",
+        'jq -n \'import "config" as $d {search:"~/.docker"}; $d\'',
+    ],
+)
+def test_what_runs_writes_or_reaches_further_than_its_words_say_is_asked(text: str) -> None:
+    assert kind(text) == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env",
+        "env -0",
+        "printenv",
+        "printenv FAKE_API_KEY",
+        "env | sort",
+        "ps auxe",
+        "ps e",
+        "ps axeww",
+        "ps -axeww",
+        "ps -ef nonsense",
+        "ps -o pid,environ",
+        "docker inspect x",
+        "docker top x axe",
+        "heroku config",
+        "az acr credential show --name x",
+        "az storage account keys list",
+        "terraform output -json",
+        "helm get values x",
+        "systemctl show x",
+    ],
+)
+def test_what_shows_the_environment_of_programs_or_secrets_of_a_cloud_is_asked(text: str) -> None:
+    assert kind(text) == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test -f x && ls",
+        "test 3 -gt -2",
+        "bash -lc ls",
+        "ps aux",
+        "ps -ef",
+        "ps -eo pid,comm --sort=-rss",
+        "ps -p 1 -o args",
+        "git config --get remote.origin.url",
+        "git branch -a",
+        "git branch --list 'x*'",
+        "git branch --contains HEAD",
+        "git tag -l",
+        "strings x",
+        "openssl x509 -in cert.pem -noout -text",
+        "arch",
+        "python3 --version",
+        "tput cols",
+        "diff -u a b",
+        "diff -r --no-dereference a b",
+        "tar tzf x.tgz",
+        "aws ec2 describe-instances --region eu-west-1 --output json",
+        "aws s3 ls s3://bucket",
+        "pip list",
+        "az vm list -o table",
+    ],
+)
+def test_what_remains_on_the_list(text: str) -> None:
+    assert kind(text) == "allow"
+
+
+def test_the_shells_code_in_a_word_is_seen_although_quotes_break_it_up_in_the_text() -> None:
+    risks = evaluate(
+        a_question(CommandSpec(command=Shell(text="test -n x -a -v 'a[$''(touch x)]'"), cwd=CWD), session_root=CWD),
+        LOOKING,
+        (),
+    ).risks
+    assert "substitution" in {risk.id for risk in risks}

@@ -1,10 +1,15 @@
 """A repository whose settings could run something is never looked at without a question."""
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from whisper_tui.supervisor.git_configuration import configuration_is_neutral, is_neutral
+from whisper_tui.supervisor.git_configuration import NEUTRAL, configuration_is_neutral, is_neutral
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 ORDINARY = """
 [core]
@@ -45,6 +50,7 @@ def test_an_ordinary_configuration_runs_nothing() -> None:
         '[remote "origin"]\n\turl = ext::x',
         '[submodule "x"]\n\tupdate = !x',
         "[core] fsmonitor = x",
+        "[log]\n\tshowSignature = true",
         "[core]\n\tfilemode = tr\\\nue",
         "[core]\n\tnonsense here",
         "filemode = true",
@@ -78,3 +84,41 @@ def test_a_directory_that_git_would_take_for_a_repository_is_not_neutral(tmp_pat
     for name in ("HEAD", "objects", "refs"):
         (tmp_path / name).mkdir()
     assert not is_neutral(str(tmp_path))
+
+
+def git(directory: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run git with nothing of the machine's own configuration but what is given."""
+    plain = {"PATH": os.environ["PATH"], "HOME": str(directory), "GIT_CONFIG_NOSYSTEM": "1"}
+    return subprocess.run(
+        ["git", *words], cwd=directory, env=plain | environment, capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """A repository with one commit and one line changed since."""
+    person = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "file.txt").write_text("before\n")
+    git(tmp_path, "add", "file.txt")
+    assert git(tmp_path, "commit", "-qm", "first", **person).returncode == 0
+    (tmp_path / "file.txt").write_text("after\n")
+    return tmp_path
+
+
+@needs_git
+@pytest.mark.parametrize("words", [("diff",), ("diff", "--stat"), ("show",), ("log", "-p"), ("status", "--short")])
+def test_git_works_as_usual_in_the_neutral_environment(changed: Path, words: tuple[str, ...]) -> None:
+    plain, neutral = git(changed, *words), git(changed, *words, **NEUTRAL)
+    assert neutral.returncode == 0
+    assert neutral.stdout == plain.stdout != ""
+
+
+@needs_git
+def test_an_external_diff_of_the_user_is_not_started_for_a_git_that_only_looks(changed: Path) -> None:
+    mark = changed / "mark"
+    (changed / ".gitconfig").write_text(f'[diff]\n\texternal = "touch {mark};:"\n')
+    git(changed, "diff", **NEUTRAL)
+    assert not mark.exists()
+    git(changed, "diff")
+    assert mark.exists()

@@ -75,6 +75,8 @@ class Allowing:
         """The rules that allow what a wrapper runs, if the wrapper is one of those that are looked through."""
         if command.argv[0] not in ALLOW_LOOKS_THROUGH | {"bash"}:
             return None
+        if command.argv[0] == "bash" and (len(command.argv) != 3 or command.argv[1] not in {"-c", "-lc"}):
+            return None  # every other option can name a file that bash reads first
         peeled = peel(command.argv, Input(comes=True))
         if peeled is None or peeled.opaque is not None:
             return None

@@ -41,7 +41,7 @@ def judge_case(
         case "decision":
             return _decision(command, rules_from_case(rules or {}))
         case "safe":
-            return _decision(command, Rules(read_only=True)) == "allow"
+            return _decision(command, Rules(read_only=True), in_repository=True) == "allow"
         case "danger":
             if "rule" in (options or {}).get("tags", ()):
                 return is_banned(_words(command))
@@ -66,13 +66,13 @@ def _split(command: str) -> list[list[str | None]] | str:
     return [list(simple.argv) for simple in script[0].commands if simple.words]
 
 
-def _decision(command: str, rules: Rules) -> str:
+def _decision(command: str, rules: Rules, *, in_repository: bool = False) -> str:
     question = Question(
         session_id="case",
         session_root=ROOT,
         spec=CommandSpec(command=Shell(text=command), cwd=ROOT),
         description="",
-        resolved=Resolved(program="/bin/bash", cwd=ROOT),
+        resolved=Resolved(program="/bin/bash", cwd=ROOT, git_is_neutral=in_repository),
     )
     verdict = evaluate(question, rules, ())
     return "deny" if verdict.kind == "refuse" else verdict.kind

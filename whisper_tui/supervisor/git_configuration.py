@@ -9,7 +9,7 @@ _HARMLESS = re.compile(
     r"remote\.[^=]*\.(?:fetch|url|pushurl|mirror|tagopt|prune)|branch\.[^=]*\.(?:remote|merge|rebase|description|pushremote)|"
     r"user\.(?:name|email)|init\.defaultbranch|pull\.rebase|push\.(?:default|autosetupremote)|fetch\.prune|"
     r"submodule\.[^=]*\.(?:url|active|branch|update)|gc\.auto|color\.\w+|extensions\.objectformat|"
-    r"lfs\.repositoryformatversion|advice\.\w+|log\.\w+|merge\.(?:conflictstyle|ff)|rerere\.\w+"
+    r"lfs\.repositoryformatversion|advice\.\w+|log\.(?:date|decorate|abbrevcommit|follow|showroot|mailmap)|merge\.(?:conflictstyle|ff)|rerere\.\w+"
 )
 """Settings that only say what something is called or how it is shown. `url` may not be a command, see below."""
 
@@ -17,21 +17,31 @@ _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?\Z")
 _LONGEST = 100_000
 
+_SETTINGS = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "core.pager": "cat",
+    "submodule.recurse": "false",
+}
+
 NEUTRAL = {
-    "GIT_CONFIG_COUNT": "4",
-    "GIT_CONFIG_KEY_0": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_0": "false",
-    "GIT_CONFIG_KEY_1": "core.hooksPath",
-    "GIT_CONFIG_VALUE_1": "/dev/null",
-    "GIT_CONFIG_KEY_2": "core.pager",
-    "GIT_CONFIG_VALUE_2": "cat",
-    "GIT_CONFIG_KEY_3": "diff.external",
-    "GIT_CONFIG_VALUE_3": "",
+    "GIT_CONFIG_GLOBAL": "/dev/null",  # a user's external diff cannot be turned off by a setting, only left out
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
+    **{f"GIT_CONFIG_KEY_{at}": name for at, name in enumerate(_SETTINGS)},
+    **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_SETTINGS.values())},
     "GIT_PAGER": "cat",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "AWS_PAGER": "cat",
+    "BAT_PAGER": "cat",
+    "BAT_PAGING": "never",
 }
-"""Added for a git that only looks and that nobody was asked about: nothing of the user's is started by it either."""
+"""Added for a command that only looks and that nobody was asked about: neither git nor a pager starts anything else."""
 
 
 def is_neutral(cwd: str) -> bool:

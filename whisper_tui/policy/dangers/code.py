@@ -3,8 +3,8 @@
 import re
 
 from whisper_tui.policy.dangers.finding import Danger, Words, before_end_of_options, letters, long_option, operands
-from whisper_tui.policy.dangers.scripts import awk_acts
 from whisper_tui.policy.environment import changes_what_runs
+from whisper_tui.policy.scripts.awk import awk_acts
 
 CODE_OPTIONS = {
     "python": ("c", ()),

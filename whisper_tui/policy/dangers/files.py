@@ -11,7 +11,7 @@ from whisper_tui.policy.dangers.finding import (
     operands,
     short_or_long,
 )
-from whisper_tui.policy.dangers.scripts import sed_acts
+from whisper_tui.policy.scripts.sed import sed_acts
 
 SYSTEM_PLACES = re.compile(
     r"/+(?:(?:bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users|System|Library)/*)?(?:\*|\.)?\Z"

@@ -23,13 +23,14 @@ _CODE = re.compile(r"\$\(|`")
 
 def runs_while_expanding(text: str, scripts: Iterable[Script], commands: Iterable[Inner]) -> bool:
     """Whether something runs, or is opened, before the commands themselves: in a substitution or in a value."""
-    scripts = tuple(scripts)
+    scripts, commands = tuple(scripts), tuple(commands)
     if any(script.substitutions for script in scripts):
         return True
     if "@P}" in text and any(script.evaluations for script in scripts):
         return True
-    if not _CODE.search(text):
-        return False
+    values = (word for command in commands for word in command.argv if word is not None)
+    if not _CODE.search(text) and not any(_CODE.search(word) for word in values):
+        return False  # quotes can break up in the text what is one word to the builtin
     return any(script.evaluations for script in scripts) or any(evaluates(command) for command in commands)
 
 

@@ -23,6 +23,8 @@ class Form(NamedTuple):
     """Whether `-20` means a number."""
     needs: str = ""
     """Letters of short options of which one must be given. Empty: none."""
+    first: bool = False
+    """Whether all options stand before the first operand, so that whatever follows it is no option."""
 
 
 class Given(NamedTuple):
@@ -52,6 +54,7 @@ def form(short: str = "", long: str = "", notes: str = "") -> Form:
         most=int(settings["most"]) if "most" in settings else None,
         numbers="numbers" in notes,
         needs=settings.get("needs", ""),
+        first="first" in notes.split(),
     )
 
 
@@ -80,6 +83,9 @@ def take_apart(words: Sequence[str], allowed: Form) -> Given | None:
             operands += words[at + 1 :]
             break
         if not word.startswith("-") or word == "-":
+            if allowed.first:
+                operands += words[at:]
+                break
             operands.append(word)
             at += 1
             continue

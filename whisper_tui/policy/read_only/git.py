@@ -12,8 +12,8 @@ _FORMAT = (
     "unified= minimal patience histogram diff-algorithm= word-diff? word-diff-regex= color-words? no-prefix "
     "ignore-space-change ignore-all-space ignore-blank-lines ignore-space-at-eol ignore-cr-at-eol inter-hunk-context= "
     "function-context exit-code quiet no-ext-diff no-textconv no-patch full-index find-renames? find-copies? "
-    "diff-filter= pickaxe-all pickaxe-regex relative? no-relative text submodule? src-prefix= dst-prefix= "
-    "color-moved? no-renames check cc no-notes notes? show-signature encoding= line-prefix= ita-invisible-in-index"
+    "diff-filter= pickaxe-all pickaxe-regex relative? no-relative text src-prefix= dst-prefix= "
+    "color-moved? no-renames check cc no-notes notes? encoding= line-prefix= ita-invisible-in-index"
 )
 _COMMITS = (
     "max-count= skip= since= after= until= before= author= committer= grep= all-match invert-grep regexp-ignore-case "
@@ -25,7 +25,7 @@ _COMMITS = (
 )
 
 _TABLE: dict[str, Form] = {
-    "status": form("sbvz", "short branch porcelain? long verbose untracked-files? ignored? ignore-submodules? null column? "
+    "status": form("sbvz", "short branch porcelain? long verbose untracked-files? ignored? ignore-submodules null column? "
                    "no-column ahead-behind no-ahead-behind renames no-renames find-renames? show-stash -uno -uall -unormal"),
     "log": form("n:sizgcmwbWS:G:L:O:U:M:C:EFPi", f"{_FORMAT} {_COMMITS}", "numbers"),
     "show": form("szwbWS:G:O:U:M:C:m", f"{_FORMAT} {_COMMITS}"),
@@ -35,18 +35,18 @@ _TABLE: dict[str, Form] = {
     "rev-parse": form("q", "abbrev-ref? abbrev? short? verify quiet show-toplevel show-prefix show-cdup git-dir git-common-dir "
                       "is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository absolute-git-dir all "
                       "branches? tags? remotes? symbolic symbolic-full-name show-object-format? show-superproject-working-tree"),
-    "ls-files": form("cdmosiukvztfx:X:", "cached deleted modified others stage ignored unmerged killed exclude= exclude-from= "
-                     "exclude-standard error-unmatch full-name abbrev? eol deduplicate recurse-submodules directory "
+    "ls-files": form("cdmosiukvztfx:", "cached deleted modified others stage ignored unmerged killed exclude= "
+                     "exclude-standard error-unmatch full-name abbrev? eol deduplicate directory "
                      "no-empty-directory format="),
     "ls-tree": form("drtlz", "long name-only name-status full-name full-tree abbrev? object-only format="),
     "describe": form("", "all tags contains abbrev? candidates= exact-match debug long match= exclude= always first-parent dirty? broken?"),
-    "blame": form("bcefglnpstwCML:S:", "root show-stats porcelain line-porcelain incremental date= score-debug show-name show-number "
+    "blame": form("bcefglnpstwCML:", "root show-stats porcelain line-porcelain incremental date= score-debug show-name show-number "
                   "show-email abbrev= since= ignore-rev= color-lines color-by-age"),
     "annotate": form("lL:"),
-    "grep": form("aiIwvhHEGPFnlLczpqrWoe:f:m:A:B:C:", "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp "
+    "grep": form("aiIwvhHEGPFnlLczpqrWoe:m:A:B:C:", "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp "
                  "perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match count color? "
                  "no-color break heading show-function context= after-context= before-context= function-context and or not "
-                 "all-match quiet cached untracked no-index no-exclude-standard exclude-standard recurse-submodules max-depth= "
+                 "all-match quiet cached untracked no-index no-exclude-standard exclude-standard max-depth= "
                  "only-matching max-count= threads= null no-recursive recursive", "numbers"),
     "branch": form("alrvqi", "list all remotes verbose show-current contains? no-contains? merged? no-merged? sort= points-at= format= "
                    "column? no-column color? no-color abbrev= no-abbrev ignore-case", "most=0"),
@@ -54,7 +54,6 @@ _TABLE: dict[str, Form] = {
     "remote": form("v", "verbose", "most=0"),
     "count-objects": form("vH", "verbose human-readable"),
     "cat-file": form("tpse", "batch-check? follow-symlinks"),
-    "rev-parse-all": form(),
     "merge-base": form("a", "all octopus independent is-ancestor fork-point"),
     "name-rev": form("", "tags refs= exclude= all name-only no-undefined always"),
     "for-each-ref": form("", "count= sort= format= points-at= merged? no-merged? contains? no-contains? ignore-case color? exclude="),
@@ -67,14 +66,10 @@ _TABLE: dict[str, Form] = {
     "diff-files": form("pszu0123", _FORMAT),
     "whatchanged": form("n:", f"{_FORMAT} {_COMMITS}", "numbers"),
     "cherry": form("v", "abbrev="),
-    "var": form("l"),
     "version": form("", "build-options"),
-    "verify-commit": form("v", "verbose raw"),
     "fsck": form("", "no-dangling connectivity-only no-progress"),
     "range-diff": form("s", "no-color color? creation-factor= no-dual-color"),
 }  # fmt: skip
-
-_PLAIN_REVISION = re.compile(r"[^-].*\Z", re.DOTALL)
 
 
 @cache
@@ -85,22 +80,17 @@ def _two_words() -> dict[tuple[str, str], Form]:
         ("worktree", "list"): form("vz", "verbose porcelain"),
         ("remote", "get-url"): form("", "push all"),
         ("remote", "show"): form("n", "", "needs=n"),
-        ("config", "list"): form("", "local global system show-origin show-scope name-only null includes"),
-        ("config", "get"): form("", "local global system show-origin show-scope all default="),
         ("reflog", "show"): form("n:", f"{_FORMAT} {_COMMITS}", "numbers"),
-        ("submodule", "status"): form("q", "cached recursive quiet"),
-        ("bisect", "log"): form(),
         ("notes", "list"): form(),
         ("notes", "show"): form(),
-        ("lfs", "ls-files"): form("als", "all long size name-only"),
-        ("lfs", "status"): form(),
-        ("lfs", "env"): form(),
         ("sparse-checkout", "list"): form(),
         ("bundle", "verify"): form("q", "quiet"),
     }
 
 
-_CONFIG = form("lz", "list get get-all get-regexp local global system show-origin show-scope name-only null type=")
+_LOCAL_SETTING = re.compile(r"(?:remote|branch)\.[^\n]+\.[A-Za-z]+|core\.bare|core\.ignorecase|core\.filemode")
+"""Settings of a repository, which are the same without the configuration of the user, and usually hold no secret."""
+
 _REFLOG = form("n:", f"{_FORMAT} {_COMMITS}", "numbers")
 
 
@@ -117,8 +107,9 @@ def only_looks(words: Sequence[str]) -> bool:
     if behind and (pair := _two_words().get((subcommand, behind[0]))) is not None:
         return take_apart(behind[1:], pair) is not None
     if subcommand == "config":
-        given = take_apart(behind, _CONFIG)
-        return given is not None and any(name.startswith(("--get", "--list", "-l")) for name, _ in given.options)
+        # To git config, options end at the first operand: behind it, `--get` would be a pattern, and the rest is set.
+        name = behind[-1] if behind else ""
+        return behind[:-1] in (["--get"], ["--local", "--get"]) and _LOCAL_SETTING.fullmatch(name) is not None
     if subcommand == "reflog":
         return (
             not (behind and behind[0] in {"expire", "delete", "exists", "drop", "write"})
@@ -127,10 +118,23 @@ def only_looks(words: Sequence[str]) -> bool:
     allowed = _TABLE.get(subcommand)
     if allowed is None:
         return False
-    if subcommand in {"branch", "tag"} and any(word in {"--list", "-l"} for word in behind):
-        allowed = allowed._replace(most=None)
-    if subcommand == "branch" and any(
-        word.startswith(("--contains", "--merged", "--no-merged", "--no-contains")) for word in behind
-    ):
-        allowed = allowed._replace(most=1)
+    if subcommand in {"branch", "tag"}:
+        return _lists(behind, allowed)
+    if any("%G" in word for word in behind):
+        return False  # a format that checks signatures, by running gpg
     return take_apart(behind, allowed) is not None
+
+
+_LISTING = frozenset("-l --list --contains --no-contains --merged --no-merged --points-at".split())
+
+
+def _lists(words: Sequence[str], allowed: Form) -> bool:
+    """Branches or tags are only shown where an option says so; an operand would make one otherwise.
+
+    Whether a word is an option is known only once the values of the others are taken from it: `--format --list x`
+    makes a tag called x.
+    """
+    given = take_apart(words, allowed._replace(most=None))
+    if given is None:
+        return False
+    return not given.operands or any(name in _LISTING for name, _ in given.options)

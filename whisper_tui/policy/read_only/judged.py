@@ -68,8 +68,10 @@ def only_looks(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
     words = argv[1:]
     if name == "git":
         return git_is_neutral and git.only_looks(words)
-    if len(words) == 1 and words[0] in {"--version", "--help"} and (name in VERSIONS or _is_listed(name)):
+    if len(words) == 1 and words[0] in {"--version", "--help"} and _tells_about_itself(name):
         return True
+    if name in _READS_ARGUMENTS_FROM_FILES and any(word.startswith("@") for word in words):
+        return False
     if name in {"java", "javac"} and list(words) == ["-version"]:
         return True
     if (special := SPECIAL.get(name)) is not None:
@@ -87,8 +89,13 @@ def _program(word: str) -> str | None:
     return name if directory + "/" in SYSTEM_DIRECTORIES else None
 
 
-def _is_listed(name: str) -> bool:
-    return name in _forms() or name in _subcommands() or name in SPECIAL
+_READS_ARGUMENTS_FROM_FILES = frozenset({"strings", "nm", "objdump", "readelf", "size"})
+"""Programs to which `@file` stands for the words in that file."""
+
+
+def _tells_about_itself(name: str) -> bool:
+    """Whether a program answers `--version` before it reads anything of the project."""
+    return name in VERSIONS or name in _forms() or name in SPECIAL
 
 
 def _matches(words: Sequence[str], entry: _Subcommand) -> bool:

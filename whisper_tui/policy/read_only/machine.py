@@ -3,7 +3,8 @@
 MACHINE = """
 pwd | LP | logical physical
 cd | LPe
-true false : whoami logname arch groups users lsmod sleep times expr printf vainfo
+true false : whoami logname groups users lsmod sleep times expr printf
+arch | | | most=0
 tty | s | silent quiet
 nproc | | all ignore=
 hostname | afidIsAy | alias fqdn long ip-address all-ip-addresses all-fqdns short domain | most=0
@@ -21,18 +22,14 @@ whereis | bmsluBMS
 type | afptP
 help | dms
 locale | amckv | all-locales charmaps category-name keyword-name
-printenv | 0 | null
-env | 0 | null | most=0
 getconf | av:
 free | bkmghlotwvs:c: | bytes kilo mega giga tera human lohi line total wide seconds= count= si
 vmstat | adfimnstwDS: | active stats disk slabs
 lscpu | abceJpsxyB | all json parse? extended? online
 lsblk | abdDfhiIJlmnOpPrsStTxze:o:I:M: | all bytes discard fs json list output= paths pairs perms topology nodeps tree?
-lspci | bDkmnPqtvx | mm
+lspci | bDkmnPtvx | mm
 lsusb | tvs:d:
-dmesg | HkLTtuxwdeprl:f: | human kernel ctime level= facility= decode color?
-ps | aAdeNTfFHjlMwyZcSxuvnsLmrgkhXC:G:g:p:q:s:t:U:u:O:o: | deselect pid= ppid= sid= tty= user= User= group= Group= forest
-    headers no-headers sort= width= cols= columns= rows= lines= cumulative info context format= quick-pid=
+dmesg | kLTtuxwdeprl:f: | kernel ctime level= facility= decode color?
 pgrep | acfilnovwxF:g:G:P:s:t:u:U:d:r: | count list-name list-full full inverse newest oldest exact delimiter= parent=
     euid= uid= ignore-case
 pidof | csxzo: | single-shot
@@ -48,7 +45,7 @@ journalctl | aqxerfkmNlbu:t:p:n:o:g:S:U:D:c:F: | all full no-full lines= output=
     directory= field= verify dump-catalog list-catalog
 dpkg | lLsSpC | list listfiles status search print-avail audit get-selections print-architecture verify
 dpkg-query | lLsSWpf: | list listfiles status search show showformat=
-rpm | qaiflRcdp | all info list requires provides whatprovides= whatrequires= changelog scripts queryformat= | needs=q
+rpm | qaiflRcd | all info list requires provides whatprovides= whatrequires= changelog scripts queryformat= | needs=q
 mount | l | | most=0
 findmnt | aAbDeiJlnrRs | all df json list raw tree
 nvidia-smi | Lq | query-gpu= format= list-gpus
@@ -57,10 +54,7 @@ ulimit | aHS | | most=0
 umask | Sp | | most=0
 jobs | lnprs | | most=0
 dirs | clpv | | most=0
-tput | T:
-test | | -a -b -c -d -e -f -g -h -k -L -n -N -O -G -p -r -s -S -t -u -w -x -z -eq -ne -lt -le -gt -ge -nt -ot -ef -o
 whatis apropos | rwle
-fc-list | vq | verbose
 lsb_release | aicdrsv | all id codename description release short
 hostnamectl timedatectl localectl loginctl | | | most=0
 """

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
-from whisper_tui.policy.dangers.scripts import awk_acts, sed_acts
 from whisper_tui.policy.read_only.forms import form, take_apart
+from whisper_tui.policy.scripts.awk import awk_acts
+from whisper_tui.policy.scripts.sed import sed_acts
 
 _FIND_TESTS = frozenset(
     "-amin -anewer -atime -cmin -cnewer -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename "
@@ -33,37 +34,104 @@ def find(words: Sequence[str]) -> bool:
 
 
 def fd(words: Sequence[str]) -> bool:
-    """Nothing that runs a command."""
+    """Nothing that runs a command; `--list-details` runs `ls`."""
     allowed = form(
-        "HIuUsigFaltpL1qd:e:E:S:c:j:E:0",
+        "HIuUsigFapL1q0d:e:E:S:c:j:t:",
         "hidden no-ignore no-ignore-vcs no-ignore-parent unrestricted case-sensitive ignore-case glob regex "
-        "fixed-strings absolute-path list-details follow full-path max-depth= min-depth= exact-depth= type= extension= "
+        "fixed-strings absolute-path follow full-path max-depth= min-depth= exact-depth= type= extension= "
         "exclude= size= color= threads= max-results= quiet print0 changed-within= changed-before= owner= prune "
         "strip-cwd-prefix and= path-separator= search-path= base-directory= one-file-system show-errors hyperlink?",
     )
-    words = [word for word in words if not re.fullmatch(r"-t[fdlxespbc]?", word)]
     return take_apart(words, allowed) is not None
+
+
+_SED = form("nErszul:", "quiet silent regexp-extended separate null-data unbuffered debug sandbox")
 
 
 def sed(words: Sequence[str]) -> bool:
     """Scripts of which every command is understood and only changes what is printed."""
-    given = take_apart(
-        words, form("nErszu", "quiet silent regexp-extended separate null-data unbuffered posix debug sandbox")
-    )
+    given = take_apart(words, _SED)
     return given is not None and bool(given.operands) and not sed_acts(given.operands[0])
 
 
+_AWK = form("F:v:", "", "first")
+
+
 def awk(words: Sequence[str]) -> bool:
-    """A program on the command line that neither writes, runs nor loads anything."""
-    given = take_apart(words, form("F:v:", "field-separator= assign= posix traditional re-interval sandbox"))
-    if given is None or not given.operands:
+    """A program on the command line that neither writes, runs nor loads anything.
+
+    Long options are not accepted: what one awk takes for an option and its value, another takes for the program.
+    """
+    given = take_apart(words, _AWK)
+    if given is None or not given.operands or any(value is None for _, value in given.options):
         return False
-    return not awk_acts(given.operands[0])
+    return not awk_acts(given.operands[0]) and not any("/inet" in word for word in words)
 
 
 def echo(words: Sequence[str]) -> bool:
     """It only ever prints."""
     return len(words) >= 0
+
+
+_TEST_WORDS = frozenset(
+    "-a -b -c -d -e -f -g -h -k -L -n -N -O -G -p -r -s -S -t -u -w -x -z -eq -ne -lt -le -gt -ge -nt -ot -ef -o".split()
+)
+
+
+def test(words: Sequence[str]) -> bool:
+    """Tests of files, numbers and text. For bash's own `test`, `--` is a word like any other, and `-v` reads code."""
+    return all(
+        word in _TEST_WORDS or re.fullmatch(r"-\d+", word) or not word.startswith("-") for word in words
+    ) and not any("[" in word and re.search(r"[$`]", word) for word in words)
+
+
+_PS = form(
+    "aAdNfFjlLHTwMZcp:q:s:t:u:U:g:G:C:o:O:k:",
+    "deselect pid= ppid= sid= tty= user= User= group= Group= forest headers no-headers sort= width= cols= columns= rows= "
+    "lines= cumulative info context format= quick-pid=",
+)
+_PS_EVERYTHING = re.compile(r"-(?:e|ef|eF|el|elf|efl|eLf|ejH|efH|eH|eo)w*")
+_PS_OLD = re.compile(r"[aAcfghjlmnrSTuvwxX]+")
+
+
+def ps(words: Sequence[str]) -> bool:
+    """Nothing that shows the environment of processes: `e` without a dash does.
+
+    What ps cannot read as it stands it reads once more as if no word had a dash, so `-e` is only accepted in words and
+    beside options of which it understands each.
+    """
+    everything = [word for word in words if _PS_EVERYTHING.fullmatch(word)]
+    rest = ["-o" if word == "-eo" else word for word in words if word not in everything or word == "-eo"]
+    given = take_apart(rest, _PS)
+    if given is None or any("env" in (value or "").lower() for _, value in given.options):
+        return False
+    if not everything:
+        return all(_PS_OLD.fullmatch(operand) or operand.isdecimal() for operand in given.operands)
+    beside = {"-o", "--sort", "--forest", "--no-headers", "--format", "-w", "--cols", "--width"}
+    return len(everything) == 1 and not given.operands and all(name in beside for name, _ in given.options)
+
+
+def tput(words: Sequence[str]) -> bool:
+    """Some capabilities run a program that the terminal's description names; these do not."""
+    return len(words) == 1 and words[0] in {"cols", "lines", "colors"}
+
+
+def diff(words: Sequence[str]) -> bool:
+    """In whole trees it follows links, unless it is told not to."""
+    given = take_apart(words, _DIFF)
+    names = [name for name, _ in given.options] if given else []
+    return given is not None and ("--no-dereference" in names or not {"-r", "--recursive"} & set(names))
+
+
+_DIFF = form(
+    "abBcdeEiHnNpqrstTuwyC:U:F:I:L:W:x:X:S:",
+    "normal brief report-identical-files context? unified? ed rcs side-by-side width= left-column "
+    "suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab tabsize= recursive "
+    "no-dereference new-file unidirectional-new-file ignore-file-name-case exclude= exclude-from= starting-file= "
+    "ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space ignore-blank-lines "
+    "ignore-matching-lines= text strip-trailing-cr minimal speed-large-files color? palette=",
+    "numbers",
+)
 
 
 def date(words: Sequence[str]) -> bool:
@@ -81,6 +149,8 @@ def sysctl(words: Sequence[str]) -> bool:
 def tar(words: Sequence[str]) -> bool:
     """Listing what an archive holds. One with a colon in its name would be fetched from another machine."""
     if words and not words[0].startswith("-"):
+        if "f" in words[0][:-1]:
+            return False  # in a first word without a dash, what follows the `f` is no value of it
         words = ["-" + words[0], *words[1:]]
     given = take_apart(
         words, form("tvzjJaf:", "list verbose gzip bzip2 xz zstd auto-compress file= exclude= wildcards")
@@ -126,7 +196,10 @@ def openssl(words: Sequence[str]) -> bool:
     if words[:1] not in (["x509"], ["req"], ["crl"]):
         return False
     given = take_apart(words[1:], _OPENSSL)
-    return given is not None and not given.operands
+    if given is None or given.operands:
+        return False
+    # A name with a colon in it is an address, which can name a library to load.
+    return not any(name == "-in" and ":" in (value or "") for name, value in given.options)
 
 
 _AWS_OPTION = re.compile(
@@ -135,25 +208,40 @@ _AWS_OPTION = re.compile(
     r"no-cli-pager|start-time|end-time|period|statistics|namespace|dimensions|stack-name|cluster|services|tasks|"
     r"include-all-instances|no-include-all-instances|limit|recursive|human-readable|summarize|attribute|scope|version)\Z"
 )
-_AWS_VALUES = ("get-object", "get-secret-value", "get-login", "get-authorization-token", "get-session-token",
-               "get-federation-token", "get-parameter", "get-random", "get-password", "get-credentials", "get-role-credentials",
-               "get-signing", "get-data-key", "get-key-pair", "get-instance-access", "get-id", "get-open-id", "get-export",
-               "get-dashboard-embed", "get-sdk", "get-ticket", "get-bucket-notification-x")  # fmt: skip
+_AWS_FLAGS = re.compile(
+    r"--(?:no-paginate|no-cli-pager|(?:no-)?include-all-instances|recursive|human-readable|summarize|owners)\Z"
+)
 
 
 def aws(words: Sequence[str]) -> bool:
-    """Describing, listing and getting what is no secret and goes to no file."""
-    if words[:2] in (["sts", "get-caller-identity"], ["configure", "list"]) and len(words) == 2:
-        return True
+    """Describing and listing. What gets something often gets a secret, or writes it to a file that it is given."""
+    if words[:2] in (["sts", "get-caller-identity"], ["configure", "list"]):
+        return len(words) == 2
     if words[:2] == ["s3", "ls"]:
-        verb = "list-"
-    elif len(words) >= 2 and re.fullmatch(r"[a-z0-9-]+", words[0]):
-        verb = words[1]
+        rest = words[2:]
+        if rest and not rest[0].startswith("-"):
+            rest = rest[1:]
+    elif len(words) >= 2 and re.fullmatch(r"[a-z0-9-]+", words[0]) and words[1].startswith(("describe-", "list-")):
+        rest = words[2:]
     else:
         return False
-    if not verb.startswith(("describe-", "list-", "get-")) or verb.startswith(_AWS_VALUES):
-        return False
-    return all(_AWS_OPTION.match(word.partition("=")[0]) for word in words[2:] if word.startswith("-"))
+    return words[0] not in {"lambda", "ssm", "secretsmanager", "configure"} and _aws_options(rest)
+
+
+def _aws_options(words: Sequence[str]) -> bool:
+    """Known options with one value each; a value with `://` is read from that place."""
+    at = 0
+    while at < len(words):
+        name, attached, value = words[at].partition("=")
+        if not _AWS_OPTION.match(name):
+            return False
+        takes = not attached and not _AWS_FLAGS.match(name)
+        if takes:
+            value = words[at + 1] if at + 1 < len(words) else ""
+        if "://" in value:
+            return False
+        at += 2 if takes else 1
+    return True
 
 
 SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
@@ -169,6 +257,10 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
     "nawk": awk,
     "echo": echo,
     "date": date,
+    "test": test,
+    "ps": ps,
+    "tput": tput,
+    "diff": diff,
     "sysctl": sysctl,
     "tar": tar,
     "ip": ip,
@@ -178,10 +270,10 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
 """By program: whether the words behind it make a harmless call."""
 
 VERSIONS = frozenset(
-    "bash python python2 python3 node java javac ruby perl php lua gcc g++ clang clang++ cc make cmake ninja docker podman "
-    "kubectl helm terraform pip pip3 uv gh aws az gcloud psql mysql sqlite3 redis-cli nginx curl wget ssh openssl tar gzip "
-    "rm cp mv mkdir touch chmod ln dd sed awk find xargs vim nvim emacs nano tmux screen systemctl brew apt apt-get dpkg rpm "
-    "swift ghc kotlin scala R Rscript julia elixir zig nim crystal deno bun ffmpeg convert magick pandoc latex "
-    "xelatex make shellcheck shfmt ruff mypy black rsync git svn jq yq fzf bat fd rg ag tree htop uname".split()
+    "bash python python2 python3 node java javac ruby perl lua gcc g++ clang clang++ cc make cmake ninja docker podman "
+    "kubectl helm pip pip3 uv gh aws psql mysql sqlite3 redis-cli nginx curl wget ssh openssl tar gzip env printenv jq "
+    "rm cp mv mkdir touch chmod ln dd sed awk find xargs vim nvim emacs nano tmux screen systemctl apt apt-get dpkg rpm "
+    "R Rscript julia zig nim deno bun ffmpeg convert magick pandoc latex xelatex shellcheck shfmt ruff mypy rsync git "
+    "svn yq fzf bat fd rg ag tree htop uname".split()
 )
 """Programs that are only asked for their version or their help, and read no project before they answer."""

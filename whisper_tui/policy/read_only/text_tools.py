@@ -11,19 +11,19 @@ tac | brs: | before regex separator=
 head | qvzc:n: | bytes= lines= quiet silent verbose zero-terminated | numbers
 tail | fFqvzrc:n:s: | bytes= follow? lines= max-unchanged-stats= pid= quiet silent retry sleep-interval= verbose
     zero-terminated | numbers
-wc | cmlLw | bytes chars lines max-line-length words files0-from= total=
+wc | cmlLw | bytes chars lines max-line-length words total=
 nl | pb:d:f:h:i:l:n:s:v:w: | body-numbering= section-delimiter= footer-numbering= header-numbering= line-increment=
     join-blank-lines= number-format= no-renumber number-separator= number-width= starting-line-number=
 rev tsort factor bzcat xzcat zstdcat colrm ul
-grep egrep fgrep | EFGPivwxcLloqsHhnTZzabrRIUyA:B:C:D:d:e:f:m: | extended-regexp fixed-strings basic-regexp perl-regexp
+grep egrep fgrep | EFGPivwxcLloqsHhnTZzabrIUyA:B:C:D:d:e:f:m: | extended-regexp fixed-strings basic-regexp perl-regexp
     ignore-case no-ignore-case invert-match word-regexp line-regexp count files-without-match files-with-matches
     only-matching quiet silent no-messages byte-offset with-filename no-filename line-number initial-tab null null-data
-    text recursive dereference-recursive line-buffered binary color? colour? regexp= file= max-count= after-context=
+    text recursive line-buffered binary color? colour? regexp= file= max-count= after-context=
     before-context= context= binary-files= devices= directories= exclude= exclude-from= exclude-dir= include= label=
     | numbers
-rg | abcFhHiIlLnNoPpqsSuUvVwx0.A:B:C:E:e:f:g:j:M:m:r:t:T:d: | after-context= before-context= context= color= colors=
+rg | abcFhHiIlnNoPpqsSuUvVwx0.A:B:C:E:e:f:g:j:M:m:r:t:T:d: | after-context= before-context= context= color= colors=
     column no-column count count-matches case-sensitive ignore-case smart-case files files-with-matches
-    files-without-match fixed-strings follow no-follow glob= iglob= heading no-heading hidden no-hidden json line-number
+    files-without-match fixed-strings no-follow glob= iglob= heading no-heading hidden no-hidden json line-number
     no-line-number line-regexp max-columns= max-count= max-depth= max-filesize= multiline multiline-dotall no-filename
     with-filename no-ignore no-ignore-vcs no-ignore-parent no-messages null null-data only-matching passthru pcre2
     pretty quiet regexp= replace= sort= sortr= stats text threads= trim type= type-not= type-list unrestricted version
@@ -47,31 +47,24 @@ unexpand | at: | all first-only tabs=
 column | txeJLnc:s:o:N:H:R:W:O: | table fillrows keep-empty-lines json columns= separator= output-separator=
     output-width= table-columns= table-hide= table-right= table-wrap= table-order= table-name= table-noheadings
     table-truncate= tree= tree-id= tree-parent=
-diff | abBcdeEiHnNpqrstTuwyC:U:F:I:L:W:x:X:S: | normal brief report-identical-files context? unified? ed rcs side-by-side
-    width= left-column suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab tabsize=
-    recursive no-dereference new-file unidirectional-new-file ignore-file-name-case exclude= exclude-from=
-    starting-file= ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space
-    ignore-blank-lines ignore-matching-lines= text strip-trailing-cr minimal speed-large-files color? palette= | numbers
 cmp | blsi:n: | print-bytes ignore-initial= bytes= verbose quiet silent
-sdiff | abdEilHstWZw: | ignore-case width= suppress-common-lines left-column text minimal
 od | abcdfhilosvxA:j:N:t:w:S: | address-radix= endian= skip-bytes= read-bytes= format= output-duplicates strings?
     traditional width?
 hexdump hd | bcCdovxe:n:s: | one-byte-octal one-byte-char canonical two-bytes-decimal length= skip= no-squeezing
 xxd | abceEipuhvc:g:l:n:o:s: | | most=1
 strings | afowse:n:t: | all print-file-name bytes= radix= encoding= target= data | numbers
-md5sum sha1sum sha224sum sha256sum sha384sum sha512sum | bctwz | binary text tag zero check ignore-missing quiet status
-    strict warn
-b2sum | bctwzl: | binary text tag zero check length= ignore-missing quiet status strict warn
-shasum | abctswpUq0 | algorithm= binary text check
+md5sum sha1sum sha224sum sha256sum sha384sum sha512sum | btz | binary text tag zero
+b2sum | btzl: | binary text tag zero length=
+shasum | bt0a: | algorithm= binary text
 md5 | pqrtxs:
-cksum | a:l: | algorithm= length= untagged tag zero check raw base64 debug
+cksum | a:l: | algorithm= length= untagged tag zero raw base64 debug
 sum | rs | sysv
 base64 base32 | diw: | decode ignore-garbage wrap=
 seq | wf:s: | equal-width format= separator= | numbers
 stat | fLtxc: | dereference file-system format= printf= terse cached=
-file | bikLhNnprs0e:F:P: | brief mime mime-type mime-encoding keep-going dereference no-dereference no-buffer
-    preserve-date raw special-files separator= print0 exclude= extension
-du | 0abcDhHklLmPsSxd:t:B:X: | all apparent-size block-size= bytes total dereference-args max-depth= files0-from=
+file | bikLhNnr0e:F:P: | brief mime mime-type mime-encoding keep-going dereference no-dereference no-buffer raw
+    separator= print0 exclude= extension
+du | 0abcDhHklLmPsSxd:t:B:X: | all apparent-size block-size= bytes total dereference-args max-depth=
     human-readable inodes dereference no-dereference separate-dirs si summarize threshold= time? time-style=
     exclude-from= exclude= one-file-system null
 df | ahHiklmPTB:t:x: | all block-size= human-readable si inodes local no-sync output? portability total type= print-type
@@ -83,8 +76,6 @@ basename | azs: | multiple suffix= zero
 dirname | z | zero
 tree | adlfxiqNQpughsDFCrvtcUXJAnSL:P:I: | gitignore noreport charset= filelimit= si du prune dirsfirst filesfirst sort=
     matchdirs ignore-case inodes device timefmt= noindent nolinks
-jq | acCejMnrRsS | arg= argjson= args jsonargs compact-output color-output exit-status indent= join-output
-    monochrome-output null-input raw-input raw-output slurp sort-keys tab slurpfile= rawfile= ascii-output stream seq
 pygmentize | l:f:
 bat | AnpfHr:l: | plain number show-all language= line-range= highlight-line= style= color= theme= decorations=
     list-languages list-themes
@@ -96,8 +87,8 @@ tokei | fsC | files hidden sort= type= exclude= output=
 zcat gzcat | fq
 zipinfo | 12hlmstvzMTZCx
 unzip | lqvZ | | needs=lvZ
-nm | aAgnprsuvDClP | demangle? dynamic extern-only undefined-only defined-only size-sort numeric-sort print-size
-objdump | adDfhprtTxSgGCwj:M:b:m: | disassemble all-headers file-headers section-headers syms dynamic-syms demangle?
+nm | aAgnprsuvDCP | demangle? dynamic extern-only undefined-only defined-only size-sort numeric-sort print-size
+objdump | adDfhprtTxgGCwj:M:b:m: | disassemble all-headers file-headers section-headers syms dynamic-syms demangle?
     section= no-show-raw-insn
 readelf | aehlStgsdnruVAIcWDx:p:w | all file-header program-headers sections symbols dynamic notes relocs wide
 size | ABdox | format= radix= total
@@ -106,5 +97,5 @@ iconv | f:t:clsV | from-code= to-code= list silent
 numfmt | d:z | from= to= suffix= padding= field= format= grouping header? invalid= round= delimiter= debug
 sort | bcCdfghiMmnRrsuVzk:t: | ignore-leading-blanks dictionary-order ignore-case general-numeric-sort
     ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort random-source= reverse sort= version-sort
-    check? debug files0-from= key= merge stable field-separator= parallel= unique zero-terminated
+    check? debug key= merge stable field-separator= parallel= unique zero-terminated
 """
