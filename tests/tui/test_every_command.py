@@ -25,7 +25,7 @@ WIDE = (400, 40)
 ELSEWHERE = {
     *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),
     *("focus-next", "focus-previous", "group", "clear-filter", "undo", "review"),
-    *("theme", "choose-theme", "hand-over", "do-not-disturb"),
+    *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal"),
 }
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
 and to review when there is something to; the rest is rare. The palette has them all."""
@@ -144,7 +144,7 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
         ways = Ways(seat, screen)
         await ways.by_key(HISTORY)
         await ways.in_the_palette(HISTORY)
-        assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help"}
+        assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help", "history-reveal"}
         await ways.in_the_palette_by_mouse(HISTORY, "Footer .-command-palette")
 
 

@@ -23,6 +23,7 @@ from whisper_tui.model.event import (
     SignalSent,
     Spawned,
 )
+from whisper_tui.model.masked import as_shown
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.tui.command_text import one_line
@@ -30,6 +31,7 @@ from whisper_tui.tui.describe import describe
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.refused_words import refused_sentence
 from whisper_tui.tui.spans import Paragraph, Role
+from whisper_tui.tui.unmasking import listed_command
 from whisper_tui.tui.words import called, clock_time, count, decider, duration, ending_sentence, signal_name
 
 DRAWN = "│┆┊▲“◆◇▶▷●○✔✘↺┌"
@@ -112,7 +114,7 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
 def in_full(record: CallRecord, board: Board, now: float) -> Iterator[str]:
     """Everything about a call."""
     yield f"Call {record.id}."
-    yield from lines(describe(record, board.sessions.get(record.call.session_id), now))
+    yield from lines(describe(as_shown(record), board.sessions.get(record.call.session_id), now))
 
 
 def command_lines(record: CallRecord) -> Iterator[str]:
@@ -134,7 +136,7 @@ def lines(paragraphs: tuple[Paragraph, ...]) -> Iterator[str]:
 
 def first_words(record: CallRecord) -> str:
     """The beginning of a command on one line."""
-    text = "".join(span.text for span in one_line(record.spec.command))
+    text = "".join(span.text for span in one_line(listed_command(record)))
     return f"{text[:120]} …" if len(text) > 120 else text
 
 

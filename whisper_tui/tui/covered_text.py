@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from whisper_tui.model.command import Argv, CommandSpec
 from whisper_tui.model.decision import Coverage
+from whisper_tui.model.masked import masked_spec
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.spans import BLANK, Paragraph, Role, Span, said
 from whisper_tui.tui.words import count
@@ -23,7 +24,7 @@ def covered_paragraphs(
     lines = [_line(f"Of the last {looked}, this would have let {covered:,} through unasked:", role)]
     if asked.id not in coverage.calls and not edited:
         lines.append(_line("Not this one: the same call again would still be asked.", "risk"))
-    times = Counter(_what(records[id_].call.spec) for id_ in coverage.calls if id_ in records)
+    times = Counter(_what(masked_spec(records[id_].call.spec)) for id_ in coverage.calls if id_ in records)
     for (command, cwd), often in times.most_common():
         margin = (Span(f" {often:>4} \N{MULTIPLICATION SIGN} ", "muted"), Span("│ ", "frame"))
         hanging = (Span("        "), Span("┆ ", "frame"))

@@ -6,6 +6,7 @@ from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.risk_words import risk_line
 from whisper_tui.tui.sections import Grouping, Section
 from whisper_tui.tui.spans import Line, Role, Span, fitted, said, width_of
+from whisper_tui.tui.unmasking import listed_command
 from whisper_tui.tui.words import LONGEST_NAME, age, ending_word, went_well
 
 TITLES: dict[Section, str] = {
@@ -59,7 +60,7 @@ def row_line(record: CallRecord, session: Session | None, part: int, width: int,
     right = _right(record, now)
     if whole and isinstance(record.state, Waiting):
         right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
-    left = (_mark(record), Span(" "), *one_line(record.spec.command))
+    left = (_mark(record), Span(" "), *one_line(listed_command(record)))
     return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
 
 

@@ -5,6 +5,7 @@ from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.fields import labelled
 from whisper_tui.tui.spans import Line, Paragraph, Role, Span, fitted, said, width_of
+from whisper_tui.tui.unmasking import listed_command
 from whisper_tui.tui.words import age, ending_word, went_well
 
 COLUMNS = 60
@@ -39,7 +40,7 @@ def recent_paragraphs(recent: tuple[CallRecord, ...], now: float) -> tuple[Parag
 
 
 def _recent(record: CallRecord, now: float) -> Line:
-    command = one_line(record.spec.command)
+    command = one_line(listed_command(record))
     if width_of(command) > COLUMNS:
         command = fitted(command, COLUMNS)
     since = Span(f"  {age(now - record.call.submitted_at)} ago", "muted")

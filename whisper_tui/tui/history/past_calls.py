@@ -9,6 +9,7 @@ from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.describe import standing
 from whisper_tui.tui.history.filters import Filters
 from whisper_tui.tui.spans import Line, Span
+from whisper_tui.tui.unmasking import listed_command
 
 PAGE = 100
 """Calls asked for at once."""
@@ -39,7 +40,7 @@ def past_call(record: CallRecord, now: float) -> PastCall:
         at=record.call.submitted_at,
         session_id=record.call.session_id,
         mark=Span(sign, first.role),
-        words=one_line(record.spec.command),
+        words=one_line(listed_command(record)),
         outcome=Span(word, first.role) if word else others[0],
     )
 

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import Shell
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
+from whisper_tui.model.masked import masked_grant
 from whisper_tui.model.text import beginning
 from whisper_tui.tui.command_text import command_paragraphs, one_line
 from whisper_tui.tui.history.times import day_time
@@ -94,13 +95,15 @@ def _times(number: int) -> str:
 
 
 def _subject(grant: Grant) -> str:
+    grant = masked_grant(grant)
     if isinstance(grant.scope, PrefixScope):
         return f"{' '.join(grant.scope.words)} …"
     return "".join(span.text for span in one_line(grant.spec.command))
 
 
 def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple[Paragraph, ...]:
-    """A remembered approval in full."""
+    """A remembered approval in full, without the secrets in it."""
+    grant = masked_grant(grant)
     name = session.name if session is not None else grant.session_id
     given = f"{day_time(grant.granted_at)}, {age(now - grant.granted_at)} ago, with call {grant.from_call}"
     return (

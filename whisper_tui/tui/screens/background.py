@@ -14,6 +14,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.masking import masked
 from whisper_tui.model.run import BackgroundProcess, ProcessIdentity
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.processes.sample import Behind, look_behind
@@ -120,7 +121,7 @@ class BackgroundScreen(Dialog[BehindWanted]):
         ports = f"  listens on {', '.join(known.ports)}" if known is not None and known.ports else ""
         return Content.assemble(
             (f"{age(now - row.started_at):>4}  ", ""),
-            (in_passing(row.process.command), "bold"),
+            (masked(in_passing(row.process.command)), "bold"),
             f"\n      pid {row.process.identity.pid}{used}{ports}  call {row.record.id} of {name}",
         )
 

@@ -22,6 +22,7 @@ from whisper_tui.tui.deciding import Deciding
 from whisper_tui.tui.follow import Follower, Reconnect
 from whisper_tui.tui.going_on import go_on
 from whisper_tui.tui.grace import NO_GRACE, Grace
+from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.looking_back import LookingBack
 from whisper_tui.tui.messages import (
     BoardChanged,
@@ -42,6 +43,7 @@ from whisper_tui.tui.showing import Showing
 from whisper_tui.tui.signalling import Signalling
 from whisper_tui.tui.talking import Talking
 from whisper_tui.tui.typing_in import TypingIn
+from whisper_tui.tui.unmasking import Unmasking
 from whisper_tui.tui.viewing import Viewing
 from whisper_tui.tui.widgets.banner import Banner
 from whisper_tui.tui.widgets.call_list import CallList
@@ -97,6 +99,7 @@ class CockpitScreen(KeyedScreen):
         self.caller = Caller(self, calling, write)
         """Calls whoever sits here when something waits."""
         self._showing = Showing(self)
+        self._unmasking = Unmasking(self, self.refresh_call)
         groups = (
             self.deciding,
             TypingIn(self),
@@ -112,6 +115,7 @@ class CockpitScreen(KeyedScreen):
             id_: do for group in groups for id_, do in group.commands().items()
         }
         """What each command does, by its id."""
+        self.does["reveal"] = self._reveal
 
     def compose(self) -> ComposeResult:
         """Status, list, call, output, keys."""
@@ -187,13 +191,24 @@ class CockpitScreen(KeyedScreen):
         session = self.board.sessions.get(record.call.session_id) if record is not None else None
         before = self.shown
         recent = self._roster.beside(record) if record is not None else ()
-        self.query_one(CallPanel).show(record, session, self.clock(), recent)
+        if record is None:
+            self.query_one(CallPanel).show(None, None, self.clock())
+        else:
+            drawn, note = self._unmasking.shown(record), self._unmasking.note(record, self._key_of("reveal"))
+            self.query_one(CallPanel).show(record, session, self.clock(), recent, drawn=drawn, note=note)
         self.deciding.guard.shows(record, choice=self.query_one(CallList).choice)
         output = self.query_one(OutputArea)
         output.show(self.supervision, record)
         self._share_height()
         if _kind(before) != _kind(record):
             self.refresh_bindings()
+
+    def _key_of(self, command_id: str) -> str:
+        return in_force(self.app).command(BY_ID[command_id]).key_name
+
+    def _reveal(self) -> None:
+        if (record := self.shown) is not None:
+            self.tell(self._unmasking.reveal(record))
 
     def on_resize(self) -> None:
         """The call and its output share what there is."""

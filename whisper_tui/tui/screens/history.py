@@ -23,12 +23,14 @@ from whisper_tui.tui.history.past_list import PastList
 from whisper_tui.tui.history.past_sessions import know_session
 from whisper_tui.tui.history.replay_area import BUTTONS, ReplayArea
 from whisper_tui.tui.history.times import day_time
+from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.retrying import again, why_not
 from whisper_tui.tui.screens.command_screen import CommandScreen
 from whisper_tui.tui.screens.export import ask_for_export
 from whisper_tui.tui.screens.help import HelpScreen
 from whisper_tui.tui.screens.statistics import StatisticsScreen
 from whisper_tui.tui.spans import Line, Span, said
+from whisper_tui.tui.unmasking import Unmasking
 from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
@@ -37,11 +39,12 @@ from whisper_tui.tui.words import called, count, told
 if TYPE_CHECKING:
     from whisper_tui.tui.screens.cockpit import CockpitScreen
 
+REVEAL = next(command for command in HISTORY if command.id == "history-reveal")
 SKIP_S = 5.0
 """Seconds that one key goes back or on."""
 TYPING_S = 0.25
 """Seconds after the last letter until it is looked for."""
-ON_A_CALL = frozenset({"history-session", "history-again", "history-figures", "history-export"})
+ON_A_CALL = frozenset({"history-session", "history-again", "history-reveal", "history-figures", "history-export"})
 
 
 class SearchBox(Input):
@@ -72,6 +75,7 @@ class HistoryScreen(CommandScreen):
         self._past = self._new_past()
         self._looking = False
         self._problem = ""
+        self._unmasking = Unmasking(self, lambda: self._show_record(self.record, from_top=False))
         self.does = self._what_is_done()
 
     def _what_is_done(self) -> dict[str, Callable[[], object]]:
@@ -90,6 +94,7 @@ class HistoryScreen(CommandScreen):
             "history-finish": lambda: self._replay.to(float("inf")),
             "history-layout": lambda: self.query_one(OutputArea).choose_next(),
             "history-again": self._run_again,
+            "history-reveal": self._reveal,
             "history-figures": self._figures,
             "history-export": self._export,
             "history-help": lambda: self.app.push_screen(HelpScreen(HISTORY)),
@@ -230,7 +235,10 @@ class HistoryScreen(CommandScreen):
             return
         session, now = self._cockpit.board.sessions.get(record.call.session_id), self._cockpit.clock()
         self.query_one("#past-heading", LineView).show((Span(" "), *heading(record, now)))
-        self.query_one("#past-detail", ParagraphsView).show(describe(record, session, now), from_top=from_top)
+        key = in_force(self.app).command(REVEAL).key_name
+        note, shown = self._unmasking.note(record, key), self._unmasking.shown(record)
+        paragraphs = (*note, *describe(shown, session, now))
+        self.query_one("#past-detail", ParagraphsView).show(paragraphs, from_top=from_top)
 
     async def _tick(self) -> None:
         """A second has passed: what is still open may have gone on."""
@@ -261,6 +269,10 @@ class HistoryScreen(CommandScreen):
             self._cockpit.tell(told(error), severity="warning")
         else:
             self._cockpit.tell(f"Call {call_id} asks for it once more; the policy judges it like any other.")
+
+    def _reveal(self) -> None:
+        if self.record is not None:
+            self._cockpit.tell(self._unmasking.reveal(self.record))
 
     def _figures(self) -> None:
         if self.record is not None:

@@ -12,7 +12,7 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.tui.commands import BY_ID
 from whisper_tui.tui.describe import describe, heading
 from whisper_tui.tui.keymap import in_force
-from whisper_tui.tui.spans import Line, Span
+from whisper_tui.tui.spans import Line, Paragraph, Span
 from whisper_tui.tui.widgets.action_bar import ActionBar
 from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
@@ -52,12 +52,22 @@ class CallPanel(Vertical):
         self.query_one(ParagraphsView).page(direction)
 
     def show(
-        self, record: CallRecord | None, session: Session | None, now: float, recent: tuple[CallRecord, ...] = ()
+        self,
+        record: CallRecord | None,
+        session: Session | None,
+        now: float,
+        recent: tuple[CallRecord, ...] = (),
+        *,
+        drawn: CallRecord | None = None,
+        note: tuple[Paragraph, ...] = (),
     ) -> None:
-        """Show a call as it is now, with other calls of its session. None: there is no call."""
+        """Show a call as it is now, with other calls of its session. None: there is no call.
+
+        `drawn` is the call without what nobody is to read here, `note` is said above it.
+        """
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
-        paragraphs = describe(record, session, now, recent) if record is not None else ()
+        paragraphs = (*note, *describe(drawn or record, session, now, recent)) if record is not None else ()
         self._heading = heading(record, now) if record is not None else NOTHING
         self.query_one(ParagraphsView).show(paragraphs, from_top=another)
         self.query_one(ActionBar).show(record)

@@ -1,0 +1,103 @@
+"""Secrets on the screen: a call that waits is shown whole, any other without its secrets, until a person asks.
+
+What is drawn may be masked; whatever decides, runs again or copies takes the call as it is.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from textual.screen import Screen
+from textual.timer import Timer
+
+from whisper_tui.model.command import Argv, Command, Function, Shell
+from whisper_tui.model.masked import as_shown, masked_command
+from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.tui.fields import labelled
+from whisper_tui.tui.spans import Paragraph, Span
+
+REVEALED_S = 10.0
+"""Seconds for which the secrets of one call are shown."""
+LONGEST_LISTED = 1024
+"""Characters of a command that are looked at for its row; a row shows fewer."""
+
+
+def listed_command(record: CallRecord) -> Command:
+    """The command of a call as lists show it."""
+    command = record.spec.command
+    return command if isinstance(record.state, Unjudged | Waiting) else _masked(_beginning(command))
+
+
+def _beginning(command: Command) -> Command:
+    """As much of a command as a row could show, with one character more where it is cut."""
+    if isinstance(command, Shell) and len(command.text) > LONGEST_LISTED:
+        return command.model_copy(update={"text": command.text[:LONGEST_LISTED]})
+    if isinstance(command, Argv) and len(command.args) > LONGEST_LISTED:
+        return command.model_copy(update={"args": command.args[:LONGEST_LISTED]})
+    return command
+
+
+def _masked(command: Command) -> Command:
+    return masked_command(command) if isinstance(command, Function) else _remembered(command)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(command: Argv | Shell) -> Command:
+    return masked_command(command)
+
+
+class Unmasking:
+    """Which call of a screen is shown with its secrets now."""
+
+    def __init__(self, screen: Screen[None], draw: Callable[[], object]) -> None:
+        """`draw` shows the selected call anew."""
+        self._screen = screen
+        self._draw = draw
+        self._call_id: str | None = None
+        self._timer: Timer | None = None
+        self._last: tuple[CallRecord, CallRecord] | None = None
+        """The record that was masked last, and what came of it; it is asked for again and again."""
+        self._hides = False
+
+    def shown(self, record: CallRecord) -> CallRecord:
+        """A call as it is drawn."""
+        return record if record.id == self._call_id else self._masked(record)
+
+    def note(self, record: CallRecord, key: str) -> tuple[Paragraph, ...]:
+        """What is said above a call of which something is hidden, or is not at the moment."""
+        if not self.hides(record):
+            return ()
+        shown = record.id == self._call_id
+        words = "shown" if shown else f"hidden{f'; {key} shows them for {REVEALED_S:.0f} seconds' if key else ''}"
+        return (labelled("Secrets", (Span(words, "risk" if shown else "muted"),)),)
+
+    def hides(self, record: CallRecord) -> bool:
+        """Whether something in a call is masked where it is drawn."""
+        self._masked(record)
+        return self._hides
+
+    def _masked(self, record: CallRecord) -> CallRecord:
+        if self._last is None or self._last[0] is not record:
+            masked = as_shown(record)
+            self._hides = masked is not record and (masked.spec, masked.call) != (record.spec, record.call)
+            self._last = record, masked
+        return self._last[1]
+
+    def reveal(self, record: CallRecord) -> str:
+        """Show the secrets of a call for some seconds, or hide them again. Returns what is said about it."""
+        if record.id == self._call_id:
+            self._hide()
+            return f"The secrets of call {record.id} are hidden."
+        if not self.hides(record):
+            return f"Nothing in call {record.id} is hidden."
+        if self._timer is not None:
+            self._timer.stop()
+        self._call_id = record.id
+        self._timer = self._screen.set_timer(REVEALED_S, self._hide)
+        self._draw()
+        return f"The secrets of call {record.id} are shown for {REVEALED_S:.0f} seconds."
+
+    def _hide(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._call_id = self._timer = None
+        self._draw()
