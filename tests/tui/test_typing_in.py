@@ -1,13 +1,19 @@
 """Typing into a running command."""
 
+import sys
+from pathlib import Path
+
+import pytest
+
 from tests.tui.cockpit import cockpit
+from tests.tui.live import live
 from tests.tui.scenes import ROOT, Play
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.tui.screens.send_input import LineWanted
-from whisper_tui.tui.typing_in import keystrokes, last_line
+from whisper_tui.tui.typing_in import is_secret, keystrokes, last_line
 
 
 def asking(*, accepts_input: bool = True) -> Play:
@@ -64,6 +70,45 @@ async def test_what_is_typed_can_be_hidden() -> None:
         assert "secret" not in seat.text()
         await seat.press("ctrl+d")
         await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"secret\x04"))
+
+
+@pytest.mark.parametrize(
+    ("echo", "question", "hidden"),
+    [
+        ("hides", "Continue?", True),
+        ("shows", "Password:", False),
+        ("raw", "Enter passphrase for key:", True),
+        ("raw", "Your name:", False),
+        (None, "[sudo] password for me:", True),
+        (None, "Spinning:", False),
+    ],
+)
+def test_typed_text_is_hidden_where_the_terminal_hides_it_or_the_question_is_for_a_secret(echo, question, hidden):  # type: ignore[no-untyped-def]
+    assert is_secret(echo, question) is hidden
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the terminal of another process is found through /proc")
+@pytest.mark.parametrize("quiet", [True, False])
+async def test_a_password_is_hidden_as_the_terminal_of_the_command_has_no_echo(tmp_path: Path, quiet: bool) -> None:
+    async with live(tmp_path) as seat:
+        await seat.start(f"read {'-s ' if quiet else ''}-p 'Say friend: ' word; sleep 60", tty=True)
+        await seat.sees("Say friend:", "waits for input")
+        await seat.pilot.press("i")
+        await seat.sees("Type into call", *(["is hidden"] if quiet else ["the journal never does"]))
+        await seat.pilot.press(*"mellon")
+        await seat.sees("••••••" if quiet else "mellon")
+        assert ("mellon" in seat.text()) is not quiet
+
+
+async def test_a_person_who_shows_a_secret_is_not_overruled() -> None:
+    async with cockpit(asking()) as seat:
+        seat.play.stage.write("1", b"\nPassword: ")
+        await seat.press("i")
+        await seat.sees("is hidden")
+        await seat.press("ctrl+t", *"secret")
+        await seat.sees("secret")
+        await seat.pilot.pause(0.6)
+        assert "secret" in seat.text()
 
 
 async def test_a_command_without_input_cannot_be_typed_to() -> None:

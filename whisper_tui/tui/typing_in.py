@@ -1,11 +1,14 @@
 """Typing into a running command."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.output.sgr import PLAIN, read_line
+from whisper_tui.tui.processes.identity import find
+from whisper_tui.tui.processes.waiting import Echo, echo_of
 from whisper_tui.tui.screens.send_input import LineWanted, SendInputScreen
 from whisper_tui.tui.widgets.output_area import OutputArea
 from whisper_tui.tui.words import told
@@ -17,6 +20,7 @@ ENTER = b"\r"
 """What the Enter key of a terminal sends; its line discipline makes a line feed of it."""
 END_OF_INPUT = b"\x04"
 """What Ctrl+D sends: a terminal tells its reader that nothing follows."""
+_ASKS_FOR_SECRET = re.compile(r"pass(?:word|phrase|code)|\b(?:pin|otp|token|secret|api.?key)\b", re.IGNORECASE)
 LOOK_BACK = 4096
 """Bytes of output in which the last line is looked for."""
 
@@ -48,7 +52,12 @@ class TypingIn:
             if line is not None:
                 self._screen.run_worker(self._send(record, line), name="type")
 
-        self._screen.app.push_screen(SendInputScreen(record.id, await self._last_line(record)), given)
+        question = await self._last_line(record)
+
+        def hidden() -> bool:
+            return is_secret(_echo(record), question)
+
+        self._screen.app.push_screen(SendInputScreen(record.id, question, hidden), given)
 
     async def _last_line(self, record: CallRecord) -> str:
         """What the command wrote last: its question, if it asks one."""
@@ -66,6 +75,16 @@ class TypingIn:
             self._screen.tell(told(error), severity="warning")
         else:
             self._screen.tell(f"Call {record.id} was given {'the end of its input' if line.ends else 'a line'}.")
+
+
+def _echo(record: CallRecord) -> Echo | None:
+    leader = record.process.leader if record.process is not None else None
+    return echo_of(leader.pid) if leader is not None and find(leader) is not None else None
+
+
+def is_secret(echo: Echo | None, question: str) -> bool:
+    """Whether what is typed should not be on the screen: the terminal hides it, or leaves open what is asked for."""
+    return echo == "hides" or (echo != "shows" and _ASKS_FOR_SECRET.search(question) is not None)
 
 
 def last_line(output: bytes) -> str:

@@ -1,12 +1,18 @@
-"""Whether a process sits in the kernel reading its input. Linux tells; elsewhere nothing is said."""
+"""Whether a process sits in the kernel reading its input, and whether its terminal shows it. Linux tells this."""
 
+import os
 import platform
+import termios
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 Waits = Literal["reads", "perhaps"]
 """It reads its input and there is none; or it looks like that, but the system does not let us see for sure."""
+
+Echo = Literal["shows", "hides", "raw"]
+"""What a terminal does with typed letters: it shows them; it hides them, as for a password; or it leaves showing them
+to the program, which may do either."""
 
 
 class _Calls(NamedTuple):
@@ -45,6 +51,22 @@ def waits(pid: int, source: str) -> Waits | None:
         return "reads" if first == 1 and _link(pid, 0) == source else None
     if number in numbers.poll:
         return "perhaps" if second == 1 and _link(pid, 0) == source else None
+    return None
+
+
+def echo_of(leader: int) -> Echo | None:
+    """What the terminal of a run does with what is typed. None: it has none, or that cannot be seen from here."""
+    if not (input_of(leader) or "").startswith(("/dev/pts/", "/dev/tty")):
+        return None
+    with suppress(OSError, termios.error):
+        terminal = os.open(f"/proc/{leader}/fd/0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            flags = termios.tcgetattr(terminal)[3]
+        finally:
+            os.close(terminal)
+        if flags & termios.ECHO:
+            return "shows"
+        return "hides" if flags & termios.ICANON else "raw"
     return None
 
 
