@@ -68,6 +68,7 @@ class Field:
     killed: Counter[str] = field(default_factory=Counter)
     killed_at: dict[int, float] = field(default_factory=dict)
     """When, in seconds since the epoch, by pid."""
+    supervisors_killed: list[float] = field(default_factory=list)
     keepers_killed: dict[int, float] = field(default_factory=dict)
     """The same of keepers: what they kept may honestly be lost."""
     under_way: list[int] = field(default_factory=list)
@@ -125,6 +126,8 @@ class Field:
         self.killed_at[pid] = time.time()
         if kind in {"keeper", "waiting keeper"}:
             self.keepers_killed[pid] = self.killed_at[pid]
+        elif kind == "supervisor":
+            self.supervisors_killed.append(self.killed_at[pid])
         self.under_way.append(self.open_calls())
         return True
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from math import inf
 from pathlib import Path
 
 from tests.crash import work
@@ -125,8 +126,18 @@ class Verdict:
         for call_id, (decision, at) in told.decided.items():
             record = self._records.get(call_id)
             found = record.decision if record is not None else None
-            if record is None or found is None or found.kind != decision or (record.decided_at or 0.0) > at:
+            if record is None or (found is not None and found.kind != decision):
+                confirmed = False
+            else:
+                later = found is None or (record.decided_at or 0.0) > at
+                confirmed = not later or (decision == "approve" and self._was_asked_again(record, at))
+            if not confirmed:
                 self.violations.append(f"to {decision} call {call_id} was confirmed; the journal has {found}, or later")
+
+    def _was_asked_again(self, record: CallRecord, confirmed_at: float) -> bool:
+        """Whether a supervisor was killed after an approval was confirmed: what had not started waits again then."""
+        until = record.decided_at or inf
+        return any(confirmed_at - 1.0 <= at <= until for at in self._field.supervisors_killed)
 
     async def _every_call(self) -> AsyncIterator[CallRecord]:
         before: str | None = None

@@ -40,6 +40,12 @@ class Bench:
         await self.supervisor.close()
         await self.open(rules)
 
+    async def kill(self, rules: Rules = NO_RULES) -> None:
+        """What the next supervisor finds where this one had no time to say that it stops."""
+        await self.supervisor.close()
+        (Path(self.home.state) / "journal.end").unlink()
+        await self.open(rules)
+
     async def session(self, name: str = "agent", **hello: object) -> str:
         made = SessionHello.model_validate({"name": name, "root": str(self.workspace), **hello})
         return (await self.supervisor.open_session(made)).id

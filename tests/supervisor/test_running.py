@@ -10,7 +10,8 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Exited, Lost
 from whisper_tui.model.errors import BadStateDirectory, JournalFailed, NotRunning, Refused
 from whisper_tui.model.port import HistoryQuery
-from whisper_tui.model.state import Ended, Running
+from whisper_tui.model.state import Ended, Running, Waiting
+from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.supervisor.executor import RunKey
 from whisper_tui.supervisor.fair_queue import FairQueue
 
@@ -96,6 +97,46 @@ async def test_an_attempt_that_never_ran_is_started_again_as_the_next_one(bench:
     bench.executor.spawn(again)
     assert (await bench.state(key.call_id, "running")).attempt == 2
     assert (await bench.record(key.call_id)).process is not None
+
+
+async def test_after_a_kill_an_attempt_that_never_ran_is_asked_about_again_and_starts_as_the_next_one(
+    bench: Bench,
+) -> None:
+    key = await approved(bench)
+    await bench.kill()
+    bench.executor.never_ran(key)
+    record = await bench.state(key.call_id, "waiting")
+    assert isinstance(record.state, Waiting) and "was killed" in (record.state.returned_because or "")
+    assert bench.executor.orders == {}
+    await bench.approve(key.call_id)
+    await bench.ordered(key.call_id, attempt=2)
+
+
+async def test_after_a_kill_a_rule_lets_start_what_it_had_let_start(bench: Bench) -> None:
+    rules = Rules(allow=(Rule(name="true", prefix=("true",)),))
+    await bench.kill(rules)
+    call_id = await bench.submit(await bench.session(), "true")
+    await bench.ordered(call_id)
+    await bench.kill(rules)
+    bench.executor.never_ran(RunKey(call_id, 1))
+    await bench.ordered(call_id, attempt=2)
+
+
+async def test_after_a_kill_nothing_is_remembered(bench: Bench) -> None:
+    session = await bench.session()
+    await bench.approve(await bench.submit(session, "true"), remember="exact_for_session")
+    await bench.kill()
+    assert await bench.session(resume=session) == session
+    await bench.state(await bench.submit(session, "true"), "waiting")
+
+
+async def test_after_a_kill_a_running_command_goes_on(bench: Bench) -> None:
+    key = await approved(bench)
+    bench.executor.spawn(key)
+    await bench.state(key.call_id, "running")
+    await bench.kill()
+    assert (await bench.record(key.call_id)).state.kind == "running"
+    assert bench.executor.attached == [key]
 
 
 async def test_a_run_whose_end_cannot_be_known_is_lost_and_not_started_again(bench: Bench) -> None:

@@ -34,7 +34,8 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
         case Claimed():
             return _with(record, Queued(since=event.at), claim=event.claim)
         case Started():
-            return _with(record, Starting(attempt=event.attempt, since=event.at), limits=event.limits)
+            starting = Starting(attempt=event.attempt, since=event.at)
+            return _with(record, starting, limits=event.limits, attempts=event.attempt)
         case Spawned():
             return _with(record, Running(attempt=event.attempt, process=event.process))
         case BackgroundSeen():
@@ -76,7 +77,7 @@ def _decided(record: CallRecord, event: Decided) -> CallState:
 def _judged(record: CallRecord, event: Judged) -> CallRecord:
     """Only *ask* moves a call: an allowed or refused one waits for the decision that says so."""
     change: dict[str, object] = {"verdict": event.verdict, "resolved": event.resolved}
-    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued):
+    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued | Starting):
         return _with(record, record.state, **change)
     if isinstance(record.state, Unjudged):
         return _with(record, Waiting(since=event.at), **change)

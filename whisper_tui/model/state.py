@@ -112,6 +112,8 @@ class CallRecord(Value):
     """Whether the agent has asked for the run to be ended."""
     claim: Claim | None = None
     """Who showed its ticket. None: nobody yet, or it has none."""
+    attempts: int = 0
+    """How many starts were ordered. More than one only where the earlier ones provably never ran."""
     limits: Limits = NO_LIMITS
     """What its run may use; none while it has not started."""
 

@@ -96,6 +96,8 @@ class Supervisor(Looking):
     async def open(self) -> None:
         """Take back what runs, judge what was left unjudged, and begin to work."""
         self._ledger.listen(self._notice)
+        if not self._ledger.journal.ended_cleanly:
+            self._desk.doubt_approvals()
         for call_id in tuple(self._ledger.board.unjudged):
             self._desk.judge_waiting(self._ledger.call(call_id))
         self._functions.open()

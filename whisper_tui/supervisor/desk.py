@@ -21,7 +21,7 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
-from whisper_tui.policy.memory import is_exact, saved_rule
+from whisper_tui.policy.memory import is_exact, is_over, saved_rule
 from whisper_tui.policy.rules import Rule
 from whisper_tui.supervisor.capacity import Capacity
 from whisper_tui.supervisor.coverage import check_scope
@@ -114,6 +114,18 @@ class Desk:
             self._record(again, *self._refusal(record.call, again))
         else:
             self._record(again)
+
+    def doubt_approvals(self) -> None:
+        """After a supervisor was killed: ask again about what is approved and has not started, and remember nothing."""
+        board = self._ledger.board
+        for call_id in (*board.held, *board.queued):
+            again = self._judge.judge_after_kill(board.calls[call_id])
+            if again is not None:
+                self._record(again)
+        by = Decider(surface="rule", who="the supervisor was killed")
+        for grant in tuple(board.grants.values()):
+            if not is_over(grant, self._clock()):
+                self.revoke(grant.id, by)
 
     def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.value import Value
-from whisper_tui.supervisor.chain import START, link
+from whisper_tui.supervisor.chain import START, Head, link
 from whisper_tui.supervisor.checkpoints import Checkpoints
 from whisper_tui.supervisor.journal_file import not_read, not_written, open_file
 from whisper_tui.supervisor.journal_search import find_beside, statement
+from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.search_text import search_text
 from whisper_tui.supervisor.word_index import WordIndex
 
@@ -54,6 +56,18 @@ class Journal:
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
         self._read_numbers()
+        self.ended_cleanly = self._take_end()
+        """Whether whoever wrote here last stopped by itself, and nothing was added since."""
+
+    def _take_end(self) -> bool:
+        """Read where the last writer says that it stopped; until this one says so, there is no such note."""
+        note, end = self._path.with_suffix(".end"), Head(self.last_seq, self._link).text()
+        try:
+            noted = note.read_text(errors="replace")
+            note.unlink()
+        except OSError:
+            noted = ""
+        return noted == end or not self.last_seq
 
     def _read_numbers(self) -> None:
         self.last_seq = self._number("SELECT max(seq) FROM events")
@@ -158,10 +172,12 @@ class Journal:
         return await find_beside(self._path, query)
 
     def close(self) -> None:
-        """Write everything back and let go of the file."""
+        """Write everything back, note where this is, and let go of the file."""
         self.checkpoints.close()
         self._index.close()
         self._db.close()
+        with suppress(OSError):  # Without the note, approved calls are asked about again.
+            layout.write_whole(str(self._path.with_suffix(".end")), Head(self.last_seq, self._link).text().encode())
 
     def _insert(self, event: Event, body: str, end: bytes) -> None:
         if isinstance(event, Submitted):

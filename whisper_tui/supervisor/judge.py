@@ -19,6 +19,9 @@ from whisper_tui.supervisor.judging import refused_on_error
 from whisper_tui.supervisor.remembered import Remembered
 from whisper_tui.supervisor.resolve import resolve
 
+KILLED = "the supervisor was killed meanwhile, or its journal was changed, and then a recorded approval starts nothing"
+"""Why a call is asked about again that was approved and had not started."""
+
 
 class Judge:
     """Evaluates calls against the rules of the user and the memory of the session."""
@@ -93,6 +96,20 @@ class Judge:
             reason = f"what allowed it no longer holds: {again.verdict.reason}"
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         return None
+
+    def judge_after_kill(self, record: CallRecord) -> Judged | None:
+        """Look at an approved call whose supervisor was killed before it started. None: a rule lets it start anyway.
+
+        The journal may have been written by anybody since. What a rule decided can be decided again; a human's word
+        cannot be told from a forged one.
+        """
+        if record.decided_by is not None and record.decided_by.surface == "rule":
+            again = self.judge_again(record)
+            if again is None or again.verdict.kind == "ask":
+                return again
+        else:
+            again = self.judge(record.call, record.spec)
+        return again.model_copy(update={"verdict": _asked(again.verdict, KILLED)})
 
 
 def _means_another(before: Resolved, now: Resolved) -> bool:

@@ -12,7 +12,7 @@ from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
 from whisper_tui.model.event import Claimed, Decided, Event, Finished, Judged, Resumed, Settled, Started
 from whisper_tui.model.run import Limits
-from whisper_tui.model.state import CallRecord, Queued, Starting
+from whisper_tui.model.state import CallRecord, Queued, Starting, Waiting
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor, NeverRan, RunKey, StartOrder
 from whisper_tui.supervisor.fair_queue import FairQueue
@@ -61,11 +61,15 @@ class Pool:
         self._starting = True
         self._postponed: list[NeverRan] = []
         """Attempts that never ran, to be replaced once everything goes on."""
+        self._doubted = set[str]()
+        """Ids of the calls that were being started when the last supervisor was killed."""
 
     async def open(self) -> None:
         """Take back what an earlier supervisor started, and begin to work."""
         board = self._ledger.board
         self._ledger.listen(self._notice)
+        if not self._ledger.journal.ended_cleanly:
+            self._doubted = set(board.running)
         for call_id in board.queued:
             if board.calls[call_id].function is not None:
                 continue
@@ -106,6 +110,9 @@ class Pool:
                 record = self._ledger.board.calls.get(event.call_id)
                 if record is not None and isinstance(record.state, Queued) and record.function is None:
                     self._line.add(record.call.session_id, record.id)
+                    self._wake.set()
+                elif record is not None and isinstance(record.state, Waiting):
+                    self._busy.discard(record.id)
                     self._wake.set()
             case Started() if self._ledger.board.calls[event.call_id].function is None:
                 self._busy.add(event.call_id)
@@ -162,13 +169,13 @@ class Pool:
                 unchanged.append(record)
             else:
                 self._turn_back(record, again)
-        await self._start(unchanged, attempt=1)
+        await self._start(unchanged)
 
-    async def _start(self, records: Sequence[CallRecord], attempt: int) -> None:
+    async def _start(self, records: Sequence[CallRecord]) -> None:
         """Journal the orders, flushed to the disk, and only then give them."""
         if not records:
             return
-        started = (self._started(record.id, record.spec, attempt) for record in records)
+        started = (self._started(record.id, record.spec, record.attempts + 1) for record in records)
         self._ledger.record(*started, durable=True)
         await self.give_orders()
 
@@ -226,7 +233,12 @@ class Pool:
             return
         while True:
             try:
-                await self._start((record,), attempt=report.key.attempt + 1)
+                again = self._judge.judge_after_kill(record) if record.id in self._doubted else None
+                if again is None:
+                    await self._start((record,))
+                else:
+                    self._turn_back(record, again)
+                    self._doubted.discard(record.id)
             except JournalFailed:
                 await asyncio.sleep(RETRY_S)
             else:

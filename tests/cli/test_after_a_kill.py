@@ -1,0 +1,79 @@
+"""After the supervisor was killed, what was approved and has not started waits again: anybody could have written it."""
+
+import json
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Instance
+from tests.outside import outside_only
+from whisper_tui.supervisor.chain import check_file, link
+
+pytestmark = outside_only
+
+KILLED = "the supervisor was killed meanwhile"
+
+
+def journal_of(instance: Instance) -> Path:
+    return Path(instance.home.state) / "journal.sqlite"
+
+
+def forge(instance: Instance, *facts: dict[str, object]) -> None:
+    """Add facts to the journal of a supervisor that does not run, as it would have written them."""
+    with closing(sqlite3.connect(journal_of(instance))) as db, db:
+        seq, end = db.execute("SELECT seq, link FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+        for fact in facts:
+            seq += 1
+            body = json.dumps({**fact, "seq": seq, "at": 1.0})
+            end = link(end, seq, body)
+            row = (seq, int(str(fact["call_id"])), body, end)
+            db.execute("INSERT INTO events (seq, call_id, body, link) VALUES (?, ?, ?, ?)", row)
+
+
+def approval(call_id: str) -> dict[str, object]:
+    by = {"surface": "cockpit", "who": "tester"}
+    return {"kind": "decided", "call_id": call_id, "decision": {"kind": "approve"}, "by": by}
+
+
+def approved_and_held(instance: Instance) -> str:
+    """A call that is approved, and does not start because everything is paused."""
+    instance.call("execute_command", command="touch", args=["ran"])
+    assert instance.run("pause").returncode == 0
+    assert instance.run("approve", "1").returncode == 0
+    assert instance.rows("show", "1")["state"] == "queued"
+    return "1"
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_forged_approval_starts_nothing(instance, end):
+    assert instance.run("list").returncode == 0
+    instance.call("execute_command", command="touch", args=["ran"])
+    spec = {"command": {"kind": "argv", "program": "touch", "args": ["ran"]}, "cwd": str(instance.workspace)}
+    started = {"kind": "started", "call_id": "1", "attempt": 1, "spec": spec}
+    instance.kill_supervisor(end)
+    forge(instance, approval("1"), *([started] if end == signal.SIGKILL else []))
+    assert check_file(journal_of(instance)).problem is None
+    instance.until(lambda: instance.rows("show", "1")["state"] == "waiting")
+    assert KILLED in instance.rows("show", "1")["returned_because"]
+    assert KILLED in instance.run("show", "1").stdout
+    assert not (instance.workspace / "ran").exists()
+    assert instance.run("approve", "1").returncode == 0
+    instance.until(lambda: instance.rows("show", "1")["exit_code"] == 0)
+    assert (instance.workspace / "ran").exists()
+
+
+def test_an_approval_outlives_a_stop_and_a_restart_and_not_a_kill(instance):
+    assert instance.run("list").returncode == 0
+    call_id = approved_and_held(instance)
+    assert instance.run("restart").returncode == 0
+    assert instance.rows("show", call_id)["state"] == "queued"
+    assert instance.run("stop").returncode == 0
+    assert instance.run("list").returncode == 0
+    assert instance.rows("show", call_id)["state"] == "queued"
+    instance.kill_supervisor(signal.SIGKILL)
+    assert instance.rows("show", call_id)["state"] == "waiting"
+    assert instance.run("resume").returncode == 0
+    assert instance.rows("show", call_id)["state"] == "waiting"
