@@ -1,5 +1,6 @@
 """A command in a terminal: seen as its screen, typed into, resized."""
 
+import time
 from pathlib import Path
 
 from textual.widgets import Input
@@ -10,7 +11,7 @@ from tests.tui.test_typing_in import asking
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.state import Ended
 from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+from whisper_tui.tui.widgets.terminal_pane import TYPED_AHEAD_S, TerminalPane
 
 
 async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None:
@@ -41,6 +42,24 @@ async def test_every_key_goes_to_the_command_until_the_way_out_is_pressed() -> N
         await seat.sees("T types into it")
         await seat.press("question_mark")
         await seat.sees("Keys and signs")
+
+
+async def test_a_command_that_ends_says_so_swallows_what_was_typed_ahead_and_any_key_returns() -> None:
+    async with cockpit(asking()) as seat:
+        terminal = seat.screen.query_one(TerminalPane)
+        await seat.press("T", "y")
+        await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"y"))
+        seat.play.end("1")
+        await seat.until(lambda: "ended · any key returns" in seat.text())
+        assert "your keys go to the command" not in seat.text()
+        terminal._last_lost = time.monotonic()
+        await seat.press("q", "q")
+        assert terminal.typing and seat.app.is_running
+        terminal._last_lost -= TYPED_AHEAD_S
+        await seat.press("question_mark")
+        await seat.sees("ended · o shows its lines", "Quit")
+        assert not terminal.typing and len(seat.app.screen_stack) == 1
+        assert seat.play.stage.written["1"].out.endswith(b"y")
 
 
 async def test_what_is_pasted_goes_to_the_command_too() -> None:

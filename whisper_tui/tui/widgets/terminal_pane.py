@@ -1,5 +1,6 @@
 """The terminal of a command that has one: drawn by an emulator, and typed into while the person wants that."""
 
+import time
 from contextlib import suppress
 
 from textual import events
@@ -22,6 +23,8 @@ from whisper_tui.tui.words import size, told
 
 WAY_OUT = "ctrl+right_square_bracket"
 """The one key that is never sent: it gives the keys back to the cockpit."""
+TYPED_AHEAD_S = 0.3
+"""Keys that come so soon after the end of a command, or after one another since then, were meant for the command."""
 
 
 class TerminalPane(Widget, can_focus=True):
@@ -43,6 +46,8 @@ class TerminalPane(Widget, can_focus=True):
         self._mouse_at: tuple[int, int] | None = None
         """The cell of which the command was told last."""
         self.typing = False
+        self._last_lost = 0.0
+        """When the command had ended, or when a key came since that was meant for it."""
 
     def show(self, supervision: Supervision, record: CallRecord | None, *, recorded: bool) -> None:
         """Show another command's terminal, `recorded`: in the sizes that it had. None: there is none."""
@@ -138,16 +143,27 @@ class TerminalPane(Widget, can_focus=True):
         if event.key == WAY_OUT:
             self.stop_typing()
             return
+        if self._ended:
+            self._key_after_end()
+            return
         data = keystroke(event.key, event.character, application=self._feed.emulator.application_keys)
         if data:
             self._send(data)
+
+    def _key_after_end(self) -> None:
+        """No key goes to a command that has ended, and the first that was not typed ahead gives the keys back."""
+        now = time.monotonic()
+        if now - self._last_lost >= TYPED_AHEAD_S:
+            self.stop_typing()
+        self._last_lost = now
 
     async def _on_paste(self, event: events.Paste) -> None:
         """Pasted text for the command."""
         if self.typing and self._feed is not None:
             event.stop()
             event.prevent_default()
-            self._send(pasted(event.text, bracketed=self._feed.emulator.brackets_paste))
+            if not self._ended:
+                self._send(pasted(event.text, bracketed=self._feed.emulator.brackets_paste))
 
     async def on_event(self, event: events.Event) -> None:
         """While a person types, the command has the mouse as far as it has asked for it, save on the title."""
@@ -187,6 +203,7 @@ class TerminalPane(Widget, can_focus=True):
             feed.resize(self._screen_size)
             self._tell_size_soon(feed)
         self._busy = True
+        ended = feed.ended
         try:
             changed = await feed.advance()
         except WhisperError as error:
@@ -196,6 +213,8 @@ class TerminalPane(Widget, can_focus=True):
             return
         finally:
             self._busy = False
+        if feed.ended and not ended:
+            self._last_lost = time.monotonic()
         if changed and feed is self._feed:
             answers = feed.take_answers()
             if answers and self.typing:
@@ -254,9 +273,11 @@ class TerminalPane(Widget, can_focus=True):
 
     def _title(self, width: int) -> Strip:
         left: Line = (Span("── ", "frame"), Span("terminal", "strong"), Span(f" {size(self.stream_size)} ", "muted"))
-        if self.typing:
+        if self.typing and self._ended:
+            right: Line = (Span(" ended · any key returns", "waiting"), Span(" ─", "frame"))
+        elif self.typing:
             left = (*left, Span(" your keys go to the command ", "waiting"))
-            right: Line = (Span(" Ctrl+] gives them back", "waiting"), Span(" ─", "frame"))
+            right = (Span(" Ctrl+] gives them back", "waiting"), Span(" ─", "frame"))
         elif self._feed is not None and self._feed.recorded:
             left = (*left, Span(f"{self._extent} ", "muted"))
             right = (Span(" o shows its lines", "muted"), Span(" ─", "frame"))
@@ -265,7 +286,8 @@ class TerminalPane(Widget, can_focus=True):
         else:
             right = (Span(" T types into it · o shows its lines", "running"), Span(" ─", "frame"))
         if width_of((*left, *right)) > width:
-            right = (Span(" Ctrl+]", "waiting"),) if self.typing else ()
+            way_out = " any key returns" if self._ended else " Ctrl+]"
+            right = (Span(way_out, "waiting"),) if self.typing else ()
         dashes = Span("─" * max(0, width - width_of(left) - width_of(right)), "frame")
         focused = self.get_component_rich_style("role--focused") if self.has_focus and not self.typing else None
         return drawn(self, (*left, dashes, *right), width, focused)
