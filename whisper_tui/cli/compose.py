@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from whisper_tui.cli.loading import loaded
 from whisper_tui.cli.log_lines import MaskedLines
 from whisper_tui.config import leave_pointer, load
+from whisper_tui.config.client_rules import ClientRules
 from whisper_tui.config.file import Configuration
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.errors import NotAllowed
@@ -78,6 +79,7 @@ async def _supervise(
         home,
         LocalExecutor(Path(home.state) / "runs", ControlGroups.found()),
         rules=rules.current,
+        clients_rules=ClientRules(Path.home()).of,
         keep_rule=rules.keep,
         settings=configuration.supervisor,
         limits=configuration.limits,

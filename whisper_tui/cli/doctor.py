@@ -15,9 +15,12 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
-    from whisper_tui.install.doctor.report import Report
+    from whisper_tui.install.doctor.found import Scene
+    from whisper_tui.install.doctor.report import Check, Report
 
 DELEGATE = "To have that: systemd-run --user --scope -p Delegate=yes whisper-tui supervise --replace"
+SESSION_NAMES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
+"""How the clients are called in sessions."""
 SIGNS = {"good": "✓ good", "note": "! note", "bad": "✗ bad "}
 
 
@@ -45,6 +48,7 @@ def _examine(options: Options) -> int:
     reports = []
     for name in names:
         report = examine(name, scene, asked_for=options.client is not None)
+        report.checks.extend(_own_rules(name, report.title, scene))
         reports.append(report)
         if not options.json:
             _print(report)
@@ -57,6 +61,24 @@ def _examine(options: Options) -> int:
         clients = [report.as_json() for report in reports]
         print_json({"proved": proved, "problem": problem, "counts": status and status["counts"], "clients": clients})
     return DONE if proved else REFUSED
+
+
+def _own_rules(name: str, title: str, scene: "Scene") -> "list[Check]":
+    """What the client denies and asks about by itself, which holds in whisper_tui as well."""
+    from whisper_tui.config.client_rules import ClientRules
+    from whisper_tui.install.doctor.report import bad, good, note
+
+    user_directory = Path(scene.environ.get("HOME") or Path.home())
+    rules = ClientRules(user_directory).of_client(SESSION_NAMES[name], str(scene.project), scene.environ)
+    if rules.broken:
+        return [bad("rules", f"Everything of {title} is asked: {rules.broken}", "Correct the file")]
+    checks = []
+    if rules.deny or rules.ask or rules.read_only is False:
+        every = ", and it asks about every command" if rules.read_only is False else ""
+        sentence = f"The rules of {title} itself hold: {len(rules.deny)} deny and {len(rules.ask)} ask{every}"
+        checks.append(good("rules", sentence))
+    checks += [note("rules", rule.justification, "Write it more simply") for rule in rules.ask if rule.anything]
+    return checks
 
 
 def _status(options: Options) -> dict[str, Any] | None:

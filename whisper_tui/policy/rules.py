@@ -91,3 +91,17 @@ class Rules(Value):
 
 
 NO_RULES = Rules()
+
+
+def stricter(rules: Rules, added: Rules) -> Rules:
+    """Rules with what others make stricter; those of others that allow do not count."""
+    if added is NO_RULES:
+        return rules
+    return rules.model_copy(
+        update={
+            "deny": (*rules.deny, *added.deny),
+            "ask": (*rules.ask, *added.ask),
+            "read_only": False if added.read_only is False else rules.read_only,
+            "broken": "; ".join(filter(None, (rules.broken, added.broken))) or None,
+        }
+    )

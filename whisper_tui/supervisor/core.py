@@ -23,7 +23,7 @@ from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.executor import Executor
 from whisper_tui.supervisor.functions import Functions
 from whisper_tui.supervisor.journal import Journal
-from whisper_tui.supervisor.judge import Judge
+from whisper_tui.supervisor.judge import ClientsRules, Judge
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.looking import Looking, run_key
 from whisper_tui.supervisor.pausing import Pausing
@@ -52,6 +52,7 @@ class Supervisor(Looking):
         executor: Executor,
         *,
         rules: Rules | Callable[[str], Rules] = NO_RULES,
+        clients_rules: ClientsRules | None = None,
         keep_rule: Callable[[Rule], None] | None = None,
         settings: SupervisorSettings | None = None,
         limits: Limits = NO_LIMITS,
@@ -68,7 +69,7 @@ class Supervisor(Looking):
         settings = settings or SupervisorSettings()
         super().__init__(home, Ledger(Journal(state / "journal.sqlite")), executor, settings, clock())
         environments = Environments(state / "environments", os.environ)
-        judge = Judge(self._ledger.board, environments, self._rules_now, clock)
+        judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules)
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)

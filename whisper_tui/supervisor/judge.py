@@ -1,9 +1,9 @@
 """Looking at a call: what its words mean here and now, and what the policy says about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import ToolCall
+from whisper_tui.model.call import Session, ToolCall
 from whisper_tui.model.command import CommandSpec, Function
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.event import Judged
@@ -12,7 +12,7 @@ from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.functions import evaluate_function
 from whisper_tui.policy.question import Question
-from whisper_tui.policy.rules import Rules
+from whisper_tui.policy.rules import Rules, stricter
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.files_behind import changed_files, what_changed
 from whisper_tui.supervisor.judging import refused_on_error
@@ -22,16 +22,25 @@ from whisper_tui.supervisor.resolve import resolve
 KILLED = "the supervisor was killed meanwhile, or its journal was changed, and then a recorded approval starts nothing"
 """Why a call is asked about again that was approved and had not started."""
 
+ClientsRules = Callable[[Session, Mapping[str, str]], Rules]
+"""What the agent client of a session, with this environment, denies or wants to be asked by itself."""
+
 
 class Judge:
     """Evaluates calls against the rules of the user and the memory of the session."""
 
     def __init__(
-        self, board: Board, environments: Environments, rules: Callable[[str], Rules], clock: Callable[[], float]
+        self,
+        board: Board,
+        environments: Environments,
+        rules: Callable[[str], Rules],
+        clock: Callable[[], float],
+        clients_rules: ClientsRules | None = None,
     ) -> None:
         self._board = board
         self._environments = environments
         self._rules = rules
+        self._clients_rules = clients_rules
         self._clock = clock
         self._remembered = Remembered(board)
 
@@ -63,6 +72,8 @@ class Judge:
         )
         memory = self._memory(call.session_id, spec, used)
         rules = self._rules(question.session_root)
+        if session is not None and self._clients_rules is not None:
+            rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
         if isinstance(spec.command, Function):
             return evaluate_function(question, spec.command, rules, memory), resolved
         return evaluate(question, rules, memory), resolved

@@ -15,6 +15,8 @@ class Carried:
     rules: list[tuple[Effect, Rule]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     """One sentence for each that was left behind, and why."""
+    uncertain: list[str] = field(default_factory=list)
+    """Those of them that deny or ask about commands, as they are written there."""
 
     def of(self, effect: Effect) -> tuple[Rule, ...]:
         """The rules that do this."""

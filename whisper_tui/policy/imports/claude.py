@@ -36,6 +36,8 @@ def _carry(effect: Effect, entry: str, carried: Carried) -> None:
     rule = _rule(entry, inside)
     if rule is None:
         carried.left.append(f"{effect} {entry}: the beginning is not certain words")
+        if effect != "allow":
+            carried.uncertain.append(entry)
     else:
         carried.take(effect, rule, f"{effect} {entry}")
 

@@ -10,6 +10,8 @@ from whisper_tui.policy.rules import Rule
 
 _EFFECTS: dict[str, Effect] = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
 _MOST = 200
+_OTHERS = frozenset({"host_executable", "network_rule"})
+"""Statements that deny no command."""
 
 
 def codex_rules(text: str) -> Carried:
@@ -25,6 +27,8 @@ def codex_rules(text: str) -> Carried:
             continue
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "prefix_rule":
             carried.left.append(f"line {statement.lineno}: it is not a prefix_rule")
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _OTHERS):
+                carried.uncertain.append(f"line {statement.lineno}")
             continue
         _carry(call, carried)
     return carried
@@ -36,11 +40,14 @@ def _carry(call: ast.Call, carried: Carried) -> None:
         said = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
     except ValueError:
         carried.left.append(f"{source}: its arguments are not literal")
+        carried.uncertain.append(source)
         return
     effect = _EFFECTS.get(said.get("decision", "allow"))
     pattern = said.get("pattern")
     if effect is None or call.args or not isinstance(pattern, list) or not pattern:
         carried.left.append(f"{source}: its pattern or decision is not understood")
+        if effect != "allow":
+            carried.uncertain.append(source)
         return
     for words in itertools.islice(_alternatives(pattern), _MOST):
         name = " ".join(words)

@@ -11,9 +11,10 @@ from whisper_tui.policy.rules import Rule
 TOOL = "run_shell_command"
 
 _EFFECTS: dict[str, Effect] = {"allow": "allow", "ask_user": "ask", "deny": "deny"}
-_UNDERSTOOD = frozenset(
+UNDERSTOOD = frozenset(
     "toolName commandPrefix decision priority allowRedirection allow_redirection name description".split()
 )
+"""What a rule may say that is carried over."""
 
 
 def gemini_rules(text: str) -> Carried:
@@ -36,7 +37,7 @@ def _carry(number: int, rule: Mapping[str, Any], carried: Carried) -> None:
     if effect is None or TOOL not in tools:
         carried.left.append(f"{source}: it is not about {TOOL}")
         return
-    extra = sorted(set(rule) - _UNDERSTOOD)
+    extra = sorted(set(rule) - UNDERSTOOD)
     if extra:
         carried.left.append(f"{source}: {', '.join(extra)} cannot be carried over")
         return

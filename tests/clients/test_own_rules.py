@@ -1,0 +1,69 @@
+"""What each real client would refuse by itself is refused with whisper_tui as well, whatever else would allow it."""
+
+import pytest
+
+from tests.clients.conversation import Played, play
+from tests.clients.model.script import Call
+from tests.clients.programs import Program
+from tests.clients.scenes import Approved, NotDecided, Scene
+from tests.clients.stage import Stage
+from whisper_tui.model.ending import Denied
+from whisper_tui.model.state import Ended
+
+SECRET = "TOP-SECRET-CONTENT"
+LOOKS = Scene("head -1 secret.txt", NotDecided())
+"""Only looks, and would run without anybody being asked."""
+CHANGES = Scene("touch denied-ran")
+"""A human would approve it."""
+OTHER = Scene("echo nothing is denied about this | tee other-ran", Approved())
+
+RULES = {
+    "claude": (".claude/settings.json", '{"permissions": {"deny": ["Bash(head:*)", "Bash(touch:*)"]}}'),
+    "codex": (".codex/rules/mine.rules", 'prefix_rule(pattern=[["head", "touch"]], decision="forbidden")\n'),
+    "gemini": (
+        ".gemini/policies/mine.toml",
+        '[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = ["head", "touch"]\n'
+        'decision = "deny"\npriority = 950\n',
+    ),
+    "opencode": ("opencode.json", '{"permission": {"bash": {"head *": "deny", "touch *": "deny"}}}'),
+}
+"""Where each client has rules of its own, below the user's home; of OpenCode, in the workspace."""
+
+
+def ask_for(program: Program, scene: Scene) -> Call:
+    return program.shell(scene.command)
+
+
+def set_up(stage: Stage) -> None:
+    """The client denies by itself, and whisper_tui has its list of commands that only look."""
+    name, text = RULES[stage.program.name]
+    path = (stage.workspace if name == "opencode.json" else stage.user_home) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    (stage.workspace / "secret.txt").write_text(SECRET + "\n")
+    (stage.home / "config" / "rules.toml").write_text("read_only = true\n")
+    stage.whisper_tui("install", stage.program.name, "--yes", "--no-mcp")
+
+
+@pytest.fixture(scope="session")
+def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """Two commands that the client denies, and one that it does not."""
+    directory = tmp_path_factory.mktemp(f"{program.name}-own-rules")
+    return play(program, (LOOKS, CHANGES, OTHER), directory, ask_for=ask_for, set_up=set_up)
+
+
+def test_what_only_looks_is_not_run_where_the_client_denies_it(program, played):
+    assert SECRET not in played.answer(LOOKS).everything
+    assert "denies this command itself" in program.shell_said(played.answer(LOOKS).result)
+
+
+def test_nobody_is_asked_about_what_the_client_denies(program, played):
+    for scene in (LOOKS, CHANGES):
+        state = played.record(scene).state
+        assert isinstance(state, Ended) and isinstance(state.ending, Denied), played.written
+        assert state.ending.by.surface == "rule"
+    assert not (played.workspace / "denied-ran").exists()
+
+
+def test_what_the_client_does_not_deny_is_asked_as_ever(program, played):
+    assert "nothing is denied" in program.shell_said(played.answer(OTHER).result)

@@ -1,0 +1,171 @@
+"""What agent clients deny or ask by themselves is never milder here than it was there."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.model.build import ROOT
+from tests.policy.build import a_question
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.imports.own_rules import (
+    OwnRules,
+    claude_own,
+    codex_own,
+    gemini_lists_own,
+    gemini_own,
+    opencode_own,
+)
+from whisper_tui.policy.question import Question
+from whisper_tui.policy.rules import Rule, Rules, stricter
+
+ALLOWS_MUCH = Rules(read_only=True, allow=tuple(Rule(name=word, prefix=(word,)) for word in ("touch", "git", "make")))
+"""The user's own rules of whisper_tui, which allow what the client may deny."""
+
+
+def question(command: str) -> Question:
+    """A text for bash in the workspace."""
+    spec = CommandSpec(command=Shell(text=command), cwd=ROOT)
+    return a_question(spec, resolved=Resolved(program="/usr/bin/bash", shell="bash", cwd=ROOT))
+
+
+def verdict(own: OwnRules, command: str) -> str:
+    rules = stricter(ALLOWS_MUCH, own.rules("Claude Code", "settings.json"))
+    return evaluate(question(command), rules, ()).kind
+
+
+def claude(**permissions: list[str]) -> OwnRules:
+    return claude_own(json.dumps({"permissions": permissions}))
+
+
+def gemini(*rules: dict[str, Any]) -> OwnRules:
+    lines = []
+    for rule in rules:
+        lines += ["[[rule]]", *(f"{key} = {json.dumps(value)}" for key, value in rule.items())]
+    return gemini_own("\n".join(lines))
+
+
+def opencode(bash: Any) -> OwnRules:
+    return opencode_own({"permission": {"bash": bash}})
+
+
+SHELL = {"toolName": "run_shell_command"}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        claude(deny=["Bash(touch:*)", "Bash(head *)"]),
+        codex_own('prefix_rule(pattern=[["touch", "head"]], decision="forbidden")'),
+        gemini({**SHELL, "commandPrefix": ["touch", "head"], "decision": "deny", "priority": 950}),
+        gemini_lists_own('{"tools": {"exclude": ["run_shell_command(touch)", "run_shell_command(head)"]}}'),
+        opencode({"touch *": "deny", "head *": "deny"}),
+        opencode({"*": "allow", "touch*": "deny", "head*": "deny"}),
+    ],
+    ids=["claude", "codex", "gemini", "gemini lists", "opencode", "opencode without a blank"],
+)
+def test_what_a_client_denies_is_refused_whatever_else_allows_it(own: OwnRules) -> None:
+    for command in ("touch x", "head -1 x", "cd sub && touch x", "env A=1 touch x", "bash -c 'touch x'"):
+        assert verdict(own, command) == "refuse", command
+    assert verdict(own, "ls") == "allow"
+    assert verdict(own, "make") == "allow"
+    assert verdict(own, "cargo test") == "ask"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        claude(ask=["Bash(git push:*)"]),
+        codex_own('prefix_rule(pattern=["git", "push"], decision="prompt")'),
+        gemini({**SHELL, "commandPrefix": "git push", "decision": "ask_user"}),
+        opencode({"git push *": "ask"}),
+    ],
+    ids=["claude", "codex", "gemini", "opencode"],
+)
+def test_what_a_client_asks_about_is_asked_whatever_else_allows_it(own: OwnRules) -> None:
+    assert verdict(own, "git push origin") == "ask"
+    assert verdict(own, "git status") == "allow"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [claude(ask=["Bash"]), gemini({**SHELL, "decision": "ask_user"}), opencode("ask"), opencode({"*": "ask"})],
+    ids=["claude", "gemini", "opencode", "opencode in a table"],
+)
+def test_a_client_that_asks_about_all_is_not_overruled_by_the_list_of_commands_that_only_look(own: OwnRules) -> None:
+    assert verdict(own, "ls") == "ask"
+    assert verdict(own, "make") == "allow", "a rule of the user's own is the answer to the question"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        opencode({"git *": "deny", "git status": "allow"}),
+        gemini(
+            {**SHELL, "commandPrefix": "git", "decision": "deny", "priority": 10},
+            {**SHELL, "commandPrefix": "git status", "decision": "allow", "priority": 20},
+        ),
+    ],
+    ids=["opencode", "gemini"],
+)
+def test_where_a_denial_has_exceptions_a_human_is_asked(own: OwnRules) -> None:
+    assert verdict(own, "git status") == "ask"
+    assert verdict(own, "git log") == "ask"
+    assert verdict(own, "ls") == "allow"
+
+
+def test_a_denial_of_everything_with_exceptions_asks_about_everything() -> None:
+    own = opencode({"*": "deny", "git *": "allow"})
+    assert verdict(own, "ls") == "ask"
+    assert verdict(own, "make") == "ask"
+
+
+@pytest.mark.parametrize("own", [claude(deny=["Bash"]), opencode("deny"), gemini({**SHELL, "decision": "deny"})])
+def test_a_client_without_a_shell_says_nothing_about_tools_that_it_has_instead(own: OwnRules) -> None:
+    assert verdict(own, "make") == "allow"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        opencode({"touch *": "deny", "*": "allow"}),
+        gemini(
+            {**SHELL, "commandPrefix": "touch", "decision": "deny", "priority": 10},
+            {**SHELL, "decision": "allow", "priority": 20},
+        ),
+        claude(allow=["Bash"]),
+        codex_own('prefix_rule(pattern=["touch"])\nhost_executable(name="git")'),
+    ],
+    ids=["opencode", "gemini", "claude", "codex"],
+)
+def test_what_a_client_does_not_deny_in_the_end_is_not_denied_here_and_nothing_more_is_allowed(own: OwnRules) -> None:
+    assert verdict(own, "touch x") == "allow"
+    assert verdict(own, "ls") == "allow"
+    assert verdict(own, "cargo test") == "ask"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        claude(deny=["Bash($HOME/bin/x:*)"]),
+        codex_own('for x in ["a"]:\n    prefix_rule(pattern=[x], decision="forbidden")'),
+        codex_own('prefix_rule(pattern=[x], decision="forbidden")'),
+        gemini({**SHELL, "commandRegex": "^rm", "decision": "deny"}),
+        gemini({**SHELL, "argsPattern": "x", "decision": "ask_user"}),
+    ],
+    ids=["claude", "a loop", "a variable", "a regular expression", "a pattern of arguments"],
+)
+def test_a_rule_that_cannot_be_carried_over_lets_everything_be_asked(own: OwnRules) -> None:
+    rules = stricter(ALLOWS_MUCH, own.rules("Codex", "default.rules"))
+    found = evaluate(question("ls"), rules, ())
+    assert found.kind == "ask"
+    assert "default.rules" in found.reason
+
+
+def test_the_reason_names_the_client_its_rule_and_where_it_stands() -> None:
+    own = codex_own('prefix_rule(pattern=["touch"], decision="forbidden", justification="Use make")')
+    found = evaluate(question("touch x"), own.rules("Codex", "/r/default.rules"), ())
+    assert found.reason == "Codex denies this command itself (touch in /r/default.rules): Use make"
+    assert found.rule == "client: Codex: touch"
