@@ -217,12 +217,43 @@ async def test_rows_that_go_above_do_not_move_the_selected_one() -> None:
         assert "▌◆ echo 99 " in seat.text().splitlines()[row]
 
 
-async def test_the_selection_goes_with_the_call_into_its_next_section() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("8")
-        seat.play.approve("8")
-        await seat.sees("Call 8  ▶ running")
-        assert seat.selected == "8"
+async def test_the_last_call_that_waits_is_followed_into_its_next_section() -> None:
+    play = many(1)
+    async with cockpit(play) as seat:
+        play.approve("1")
+        await seat.sees("Call 1  ▶ running")
+        assert seat.selected == "1"
+
+
+async def test_the_selection_stays_in_the_queue_when_a_call_is_decided_elsewhere() -> None:
+    play = many(5)
+    async with cockpit(play) as seat:
+        await seat.select("3")
+        play.approve("3")
+        await seat.until(lambda: seat.selected == "4")
+        await seat.sees("Call 4  ◆ waits for you")
+
+
+async def test_the_selected_call_stays_in_view_when_a_filter_is_cleared() -> None:
+    play = many(100)
+    async with cockpit(play, size=(80, 24)) as seat:
+        await seat.press("slash", *"echo 77", "enter")
+        await seat.until(lambda: seat.selected == "78" and seat.screen.roster.count("waiting") == 1)
+        await seat.press("escape")
+        await seat.until(lambda: seat.screen.roster.count("waiting") == 100)
+        await seat.until(lambda: any(line.startswith("▌") and "echo 77" in line for line in seat.text().splitlines()))
+
+
+async def test_the_selected_call_stays_in_view_when_it_goes_far_away_by_itself() -> None:
+    play = many(100)
+    play.approve("1")
+    async with cockpit(play, size=(80, 24)) as seat:
+        await seat.select("1")
+        for call_id in range(2, 60):
+            play.approve(str(call_id))
+        play.end("1")
+        await seat.until(lambda: seat.record("1").state.kind == "ended" and len(seat.screen.board.running) == 58)
+        await seat.until(lambda: any(line.startswith("▌") and "echo 0" in line for line in seat.text().splitlines()))
 
 
 async def test_a_click_selects_a_call() -> None:

@@ -20,7 +20,7 @@ from whisper_tui.tui.calling.settings import NEVER, CallingSettings
 from whisper_tui.tui.commands import BY_ID, COMMANDS, available
 from whisper_tui.tui.deciding import Deciding
 from whisper_tui.tui.follow import Follower, Reconnect
-from whisper_tui.tui.going_on import go_on
+from whisper_tui.tui.going_on import go_on, stay_with_the_queue
 from whisper_tui.tui.grace import NO_GRACE, Grace
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.looking_back import LookingBack
@@ -238,8 +238,11 @@ class CockpitScreen(KeyedScreen):
     @on(BoardChanged)
     def _board_changed(self) -> None:
         changed = self._follower.take_changes()
-        self._roster.update(changed)
         calls = self.query_one(CallList)
+        before = self._roster.place_of(calls.selected) if calls.selected is not None else None
+        self._roster.update(changed)
+        if self.app.screen is self:
+            stay_with_the_queue(calls, self._roster, before)
         calls.changed()
         if calls.selected in changed or self.shown is None:
             self.refresh_call()
@@ -280,7 +283,7 @@ class CockpitScreen(KeyedScreen):
         calls = self.query_one(CallList)
         if calls.selected is None or not self._roster.passes(calls.selected):
             calls.select(self._roster.first(), by_hand=False)
-        calls.changed()
+        calls.regroup()
 
     @on(SearchBar.Wanted)
     def _search_wanted(self, message: SearchBar.Wanted) -> None:

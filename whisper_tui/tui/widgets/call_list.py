@@ -148,9 +148,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         before, self._line = self._line, self._line_of_selected()
         if before is None or self._line is None or before == self._line:
             return
-        on_screen = 0 <= before - self.scroll_offset.y < self.size.height
-        if on_screen and abs(self._line - before) <= self.size.height:
+        if not 0 <= before - self.scroll_offset.y < self.size.height:
+            return
+        if abs(self._line - before) <= self.size.height:
             self.scroll_to(y=self.scroll_offset.y + self._line - before, animate=False, immediate=True)
+        self._bring_into_view()
 
     def _bring_into_view(self) -> None:
         if self._line is None or self.selected is None or not self.size.height:
