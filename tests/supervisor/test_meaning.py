@@ -155,3 +155,8 @@ def test_a_program_that_is_not_installed_is_missing_and_a_builtin_or_a_function_
 
 def test_a_command_of_which_no_word_is_left_is_shown_as_that(resolved) -> None:
     assert words(resolved("$MISSING")) == [()]
+
+
+def test_a_program_in_a_container_or_on_another_machine_is_no_file_of_this_one(resolved) -> None:
+    inside = [resolved(text).commands[-1] for text in ("docker run alpine ls", "ssh host ls")]
+    assert [(meaning.words, meaning.program) for meaning in inside] == [(("ls",), None), (("ls",), None)]

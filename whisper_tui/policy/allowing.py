@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from whisper_tui.policy.dangers.finding import Danger
-from whisper_tui.policy.dangers.of_inner import EVALUATING, dangers_of
-from whisper_tui.policy.inner import Inner
+from whisper_tui.policy.dangers.of_inner import EVALUATING, dangers_of_certain
 from whisper_tui.policy.matching import covers, stays_inside
 from whisper_tui.policy.read_only.judged import only_looks
 from whisper_tui.policy.reading.plain import PlainCommand
@@ -49,8 +48,8 @@ class Allowing:
 
     def _one(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
         opens = any(redirection.opens_file for redirection in command.redirections)
-        inner = Inner(argv=command.argv, span=(command.start, command.end))
-        rule = self._rule(command, _dangers(inner, command), opens)
+        dangers = dangers_of_certain(command.argv, comes=command.piped or bool(command.redirections))
+        rule = self._rule(command, dangers, opens)
         if rule is not None:
             return (rule,)
         if opens or command.assignments or depth >= DEEPEST:
@@ -93,20 +92,6 @@ class Allowing:
         if not found or any(rules is None for rules in found) or _moves_before_git(inside):
             return None
         return tuple(rule for rules in found for rule in rules or ())
-
-
-def _dangers(inner: Inner, command: PlainCommand) -> list[Danger]:
-    """The dangers of a command, an opaque wrapper's included."""
-    peeled = peel(command.argv, Input(comes=command.piped or bool(command.redirections)))
-    if peeled is None:
-        return dangers_of(inner)
-    runs = bool(peeled.commands or peeled.texts)
-    found = dangers_of(
-        Inner(argv=inner.argv, span=inner.span, opaque=peeled.opaque, runs_others=runs and not peeled.stays)
-    )
-    if runs:
-        found.append(Danger("runs-other-code", "It runs another command", len(command.argv)))
-    return found
 
 
 def _may_change(command: PlainCommand, rule: Rule) -> bool:

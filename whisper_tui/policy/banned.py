@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from whisper_tui.policy.dangers.code import is_interpreter
 from whisper_tui.policy.dangers.command import dangers
+from whisper_tui.policy.wrappers.peel import peel
 from whisper_tui.policy.wrappers.peeled import program_name
+from whisper_tui.policy.wrappers.shells import Input
 from whisper_tui.policy.wrappers.table import SHELLS, WRAPPERS
 
 RUNNERS = frozenset(
@@ -83,8 +85,11 @@ def is_banned(prefix: Sequence[str]) -> bool:
         return all(word.startswith(("-", "/")) for word in rest) or "c" in rest[0]
     if name in WRAPPERS and name != "time":
         return True
-    if is_interpreter(name):
-        return all(word.startswith("-") for word in rest) or rest[0] in _MODULE_SWITCHES | {"eval"}
+    if is_interpreter(name) and (all(word.startswith("-") for word in rest) or rest[0] in _MODULE_SWITCHES | {"eval"}):
+        return True
+    behind = peel(tuple(words), Input())
+    if behind is not None and behind.runner is not None and behind.commands:
+        return is_banned([word or "" for word in behind.commands[0]])
     if name in RUNNERS and not [word for word in rest if not word.startswith("-")] and name not in {"sed"}:
         return not _names_harmless_option(rest)
     if name in {"source", ".", "eval", "exec", "npx", "bunx", "uvx", "pnpx"} and not rest:

@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from whisper_tui.model.command import Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.rule_names import NO_SUBSTITUTION, STRICT
+from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
 from whisper_tui.policy.matching import applies, reaches
 from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
+from whisper_tui.policy.mentions import mentioned
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.read_only.judged import SYSTEM_DIRECTORIES
 from whisper_tui.policy.read_only.private import shows_private
@@ -45,7 +47,8 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
     prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
-    return Verdict(kind="ask", reason=_nothing_known(seen), risks=risks, prefixes=prefixes)
+    reason = _mentioned(question, rules, seen) or _nothing_known(seen)
+    return Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
 
 
 def _asked(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]) -> Verdict | None:
@@ -84,7 +87,7 @@ def _allowed(
     for grant in held:
         if is_exact(grant) and grant.spec.identity() == question.spec.identity():
             return _by_grant(grant, risks)
-    if seen.plain is None or additions or not _is_bash(question):
+    if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
         return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
     prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of(grant), question))
@@ -98,6 +101,15 @@ def _allowed(
         return None
     used = tuple(remembered[rule.name] for rule in found if rule.name in remembered)
     return _by_rules(found, used, risks)
+
+
+def _mentioned(question: Question, rules: Rules, seen: View) -> str | None:
+    """Why no rule may allow this: denied words stand where they could run, and nothing says that they do not."""
+    found = mentioned((rule for rule in rules.deny if applies(rule, question)), seen)
+    if found is None:
+        return None
+    rule, program, words = found
+    return f"{visible(words)!r}, which the rule {rule.name!r} denies, stands in what {visible(program)} is given to do"
 
 
 def _is_bash(question: Question) -> bool:

@@ -36,6 +36,10 @@ class Inner:
     """Whether a substitution runs it."""
     runs_others: bool = False
     """Whether it is only there to run what comes after it in the list."""
+    starts: bool = False
+    """Whether it runs what comes after it beside doing something of its own."""
+    runner: int | None = None
+    """Index of the word that makes it run what a project or a package brings along. None: it does not."""
     opaque: str | None = None
     """Why it cannot be said what it runs. None: it runs nothing else, or that is known."""
 
@@ -81,13 +85,18 @@ class _Finder:
             self.found.append(_changed(inner, opaque=deep))
             return
         runs = bool(peeled.commands or peeled.texts)
-        self.found.append(_changed(inner, opaque=peeled.opaque, runs_others=runs and not peeled.stays))
+        stays = not runs or peeled.stays
+        self.found.append(
+            _changed(inner, opaque=peeled.opaque, runs_others=not stays, starts=runs, runner=peeled.runner)
+        )
         behind = _changed(
             inner,
             via=(*inner.via, inner.name or ""),
             assignments=(*inner.assignments, *peeled.assignments),
             redirections=(),
             places=(),
+            starts=False,
+            runner=None,
         )
         for argv in peeled.commands:
             self.command(_changed(behind, argv=argv), given)

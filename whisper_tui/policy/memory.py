@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
 from whisper_tui.policy.banned import is_banned
-from whisper_tui.policy.dangers.finding import Danger
-from whisper_tui.policy.dangers.of_inner import dangers_of
+from whisper_tui.policy.dangers.of_inner import dangers_of_certain
 from whisper_tui.policy.environment import is_mark
-from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.reading.plain import PlainCommand
 from whisper_tui.policy.rules import Rule
 from whisper_tui.policy.view import view
@@ -94,10 +92,10 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
         return f"{shown!r} could run nearly anything"
     if any(command.assignments or any(each.opens_file for each in command.redirections) for command in meant):
         return "a command with variables or files behind < and > can only be remembered exactly as it is"
-    if any(danger.word >= len(scope.words) for command in meant for danger in _dangers(command)):
+    if any(
+        danger.word >= len(scope.words)
+        for command in meant
+        for danger in dangers_of_certain(command.argv, comes=command.piped)
+    ):
         return f"{shown!r} does not name what is dangerous in it"
     return None
-
-
-def _dangers(command: PlainCommand) -> list[Danger]:
-    return dangers_of(Inner(argv=command.argv, span=(command.start, command.end)))

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from whisper_tui.policy.dangers.command import dangers
 from whisper_tui.policy.dangers.finding import Danger
 from whisper_tui.policy.dangers.network import talks
+from whisper_tui.policy.dangers.unknown import may_run
 from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.reading.syntax import Script
-from whisper_tui.policy.wrappers.shells import RUNS_FILE
+from whisper_tui.policy.wrappers.peel import peel
+from whisper_tui.policy.wrappers.shells import RUNS_FILE, Input
 
 EVALUATING = frozenset(
     "test [ printf read let declare typeset local readonly unset mapfile readarray getopts wait".split()
@@ -51,6 +53,9 @@ def dangers_of(command: Inner) -> list[Danger]:
     found = [] if command.runs_others and name != "xargs" else dangers(command.argv, name)
     if name in {"sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"}:
         found.append(Danger("privilege", f"{name} gives it the rights of another user", 0))
+    if command.runner is not None:
+        sentence = f"{name} runs a program that the project, a package or its settings bring along"
+        found.append(Danger("runs-other-code", sentence, command.runner))
     if name == "xargs" and command.runs_others:
         found.append(Danger("runs-other-code", "Words from its input become arguments and options", 0))
     if name in {"parallel", "entr", "watch"}:
@@ -61,9 +66,38 @@ def dangers_of(command: Inner) -> list[Danger]:
         found.append(Danger("runs-other-code", f"{name} runs a command somewhere else", len(command.argv) - 1))
     if evaluates(command):
         found.append(Danger("runs-other-code", "An argument of it is read as code", len(command.argv) - 1))
+    if not found and command.starts and not command.runs_others:
+        found.append(Danger("runs-other-code", f"{name} runs a command that stands among its words", 0))
+    if not found and not command.runs_others:
+        found += may_run(command.argv, name)
     if talks(command.argv, name) and None in command.argv:
         found.append(Danger("network", "What it sends to another machine is only known when it runs", 0))
     return found
+
+
+def dangers_of_certain(argv: tuple[str, ...], *, comes: bool) -> list[Danger]:
+    """The dangers of one certain command; `comes`: whether anything comes from its input.
+
+    What a runner runs is judged at its place among the words, so that a rule can name it: `uv run pytest`. Behind any
+    other wrapper nothing can be named.
+    """
+    peeled = peel(argv, Input(comes=comes))
+    if peeled is None:
+        return dangers_of(Inner(argv=argv, span=(0, 0)))
+    runs = bool(peeled.commands or peeled.texts)
+    stays = not runs or peeled.stays
+    found = dangers_of(
+        Inner(argv=argv, span=(0, 0), opaque=peeled.opaque, runs_others=not stays, starts=runs, runner=peeled.runner)
+    )
+    if not runs:
+        return found
+    inner = peeled.commands[0] if peeled.commands else ()
+    offset = len(argv) - len(inner)
+    words = tuple(word for word in inner if word is not None)
+    if peeled.runner is None or peeled.texts or not 0 < offset < len(argv) or words[1:] != argv[offset + 1 :]:
+        return [*found, Danger("runs-other-code", "It runs another command", len(argv))]
+    behind = dangers_of_certain(words, comes=comes)
+    return found + [danger._replace(word=danger.word + offset) for danger in behind]
 
 
 def _script(command: Inner) -> int:

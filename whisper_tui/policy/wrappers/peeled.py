@@ -23,6 +23,8 @@ class Peeled(NamedTuple):
     """Whether the wrapper does something of its own beside running them."""
     assignments: tuple[str, ...] = ()
     """Variables that it sets for the command."""
+    runner: int | None = None
+    """Index of the word that makes it run what follows, where a rule may name both. None: no rule reaches behind it."""
 
 
 @lru_cache(maxsize=4096)

@@ -22,6 +22,14 @@ class Wrapper:
     """Options whose value is text for a shell, run instead of words."""
     joins: bool = False
     """Whether the rest is joined by blanks and read by a shell."""
+    joining: tuple[str, ...] = ()
+    """Options with which the rest is joined like this."""
+    module: tuple[str, ...] = ()
+    """Options with which the rest is a module of Python."""
+    dashes: bool = False
+    """Whether `--` may stand between its operands and the command."""
+    only_dashes: bool = False
+    """Whether the command is what follows `--`, whatever stands before it."""
 
 
 _SUDO = known(
@@ -130,10 +138,58 @@ WRAPPERS: dict[str, Wrapper] = {
     "env": Wrapper(known("iv0", "uCSa", "ignore-environment null debug list-signal-handling default-signal "
                          "ignore-signal block-signal", "unset chdir split-string argv0"), assignments=True),
     "cmd": Wrapper(),
+    "summon": Wrapper(known("V", "fDpe", "ignore-all version up", "file subs provider environment yaml ignore")),
+    "envconsul": Wrapper(known("", "", "once pristine sanitize upcase", "config consul-addr prefix secret vault-addr "
+                               "vault-token log-level kill-signal service-query")),
+    "ssh-agent": Wrapper(known("csdDkT", "aEtPO")),
+    "sshpass": Wrapper(known("ev", "fdpP")),
+    "autossh": Wrapper(known("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWwM"), operands=1, joins=True),
+    "setuidgid": Wrapper(operands=1),
+    "envuidgid": Wrapper(operands=1),
+    "envdir": Wrapper(operands=1),
+    "chpst": Wrapper(known("vVP012", "uUbe/nlLmdofpcrt")),
+    "softlimit": Wrapper(known("", "adsmolpfcrt")),
+    "cgexec": Wrapper(known("", "g", "sticky")),
+    "daemonize": Wrapper(known("av", "cepoluE")),
+    "eatmydata": Wrapper(),
+    "fakechroot": Wrapper(known("", "e", "use-system-libs", "environment config-dir elfloader")),
+    "datefudge": Wrapper(known("s", "", "static"), operands=1),
+    "torify": Wrapper(),
+    "distcc": Wrapper(),
+    "sccache": Wrapper(),
+    "heaptrack": Wrapper(known("dr", "op", "debug record-only raw", "output pid")),
+    "gdbserver": Wrapper(known("", "", "once multi wrapper disable-randomization"), operands=1),
+    "watchexec": Wrapper(known("rncdp1vqN", "wieofsWEj", "restart clear no-vcs-ignore no-project-ignore once postpone "
+                               "notify no-shell", "watch exts ignore filter shell signal debounce delay-run workdir")),
+    "dtach": Wrapper(known("", "ANnce", "", "")),
+    "abduco": Wrapper(known("", "cnAe"), operands=0),
+    "coreutils": Wrapper(),
+    "run0": Wrapper(known("", "ugDE", "no-ask-password slice-inherit pipe pty", "unit user group nice chdir setenv slice "
+                          "property background description")),
+    "flatpak-spawn": Wrapper(known("v", "", "verbose host clear-env watch-bus latest-version no-network sandbox", "forward-fd "
+                             "env unset-env directory env-fd app-path usr-path sandbox-expose")),
+    "lxc-attach": Wrapper(known("ers", "nPvugofRL", "elevated-privileges clear-env keep-env remount-sys-proc quiet",
+                                "name lxcpath arch namespaces set-var keep-var uid gid logfile logpriority rcfile")),
+    "lxc-execute": Wrapper(known("dq", "nPfsugol", "daemon quiet", "name lxcpath rcfile define uid gid logfile logpriority")),
+    "distrobox-enter": Wrapper(only_dashes=True),
+    "nsjail": Wrapper(only_dashes=True),
+    "pdsh": Wrapper(known("behLNqSVdvk", "wxlutfRMCgaXFiP"), joins=True),
+    "dsh": Wrapper(known("aciMq", "mgfrnNF", "all concurrent-shell wait-shell show-machine-names verbose quiet",
+                         "machine group file remoteshell forklimit"), joins=True),
+    "clush": Wrapper(known("abBcdGLNqrSv", "wxglmofptuX", "all diff nostdin quiet verbose",
+                           "user options fanout connect_timeout command_timeout"), joins=True),
+    "pssh": Wrapper(known("iAvPI", "hHlpotexO", "inline askpass verbose print", "hosts host user par outdir timeout"), joins=True),
+    "parallel-ssh": Wrapper(known("iAvPI", "hHlpotexO", "inline askpass verbose print", "hosts host user par outdir timeout"),
+                            joins=True),
+    "sg": Wrapper(known("", "c"), operands=99, text=("-c",)),
+    "gsudo": Wrapper(known("ndwkhs", "iu", "new direct wait keepShell", "integrity user")),
 }  # fmt: skip
 """By program name, without a directory."""
 
 ALLOW_LOOKS_THROUGH = frozenset({"timeout", "nice", "nohup", "stdbuf"})
 """The only wrappers behind which a rule that allows the inner command still holds."""
+
+FOREIGN_SHELLS = frozenset("nu xonsh elvish pwsh powershell ion osh ysh oil murex".split())
+"""Shells whose text is read by rules of their own. What bash would make of it is looked through all the same."""
 
 SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish rbash yash csh tcsh pdksh oksh".split())
