@@ -156,7 +156,7 @@ async def test_an_approval_can_be_saved_as_a_rule_of_the_project(programs: Bench
 
 
 async def test_what_a_rule_allows_starts_without_a_shell_and_without_inherited_traps(programs: Bench) -> None:
-    programs.supervisor.rules = Rules(allow=(Rule(name="t", prefix=("npm", "test")),))
+    programs.supervisor.rules = Rules(allow=(Rule(name="t", prefix=("npm", "test"), sandbox=False),))
     environment = {"PATH": str(programs.workspace / "bin"), "BASH_ENV": "/x", "LD_PRELOAD": "/y", "KEPT": "z"}
     session = await programs.session(environment=environment | {"PATH": environment["PATH"] + ":/usr/bin:/bin"})
     order = programs.executor.orders[await programs.ordered(await programs.submit(session, text="npm test 'a b'"))]

@@ -119,9 +119,19 @@ def looking(rules: Rules) -> Rules:
     return rules if rules.read_only is not None else rules.model_copy(update={"read_only": True})
 
 
+def _each_for_itself(rules: Rules) -> Rules:
+    """What a file says about all of its rules, said by each of them: it is not about another file's."""
+    if rules.sandbox is None:
+        return rules
+    said = {"sandbox": rules.sandbox}
+    allow = tuple(rule if rule.sandbox is not None else rule.model_copy(update=said) for rule in rules.allow)
+    return rules.model_copy(update={"allow": allow, "sandbox": None})
+
+
 def joined(first: Rules, second: Rules) -> Rules:
     """Two sets of rules as one. What only looks is asked as soon as either wants that."""
     wishes = {first.read_only, second.read_only}
+    first, second = _each_for_itself(first), _each_for_itself(second)
     return Rules(
         deny=(*first.deny, *second.deny),
         ask=(*first.ask, *second.ask),

@@ -98,6 +98,7 @@ def _ended(record: CallRecord, event: Finished) -> Ended:
         output=event.output,
         usage=event.usage,
         settled=record.attempt is None,
+        blocked=event.blocked,
     )
 
 

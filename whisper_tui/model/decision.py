@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.model.value import Value
 
 
@@ -67,6 +68,8 @@ class Approve(Value):
     edited: CommandSpec | None = None
     """What runs instead of what was asked. None: as asked."""
     remember: Scope | None = None
+    sandbox: Sandbox | None = None
+    """How it is confined. None: it may do whatever the user may do."""
 
 
 class Deny(Value):
@@ -96,6 +99,8 @@ class Grant(Value):
     """What it covers. A saved rule is no remembered approval."""
     until: float | None = None
     """Seconds since the epoch when it ends. None: with the session."""
+    sandbox: Sandbox | None = None
+    """How what it allows is confined, as the approved call was."""
     uses: int = 0
     """How many later calls it has allowed."""
     revoked_at: float | None = None

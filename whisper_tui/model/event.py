@@ -9,6 +9,7 @@ from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Decider, Decision, Grant
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, SignalTarget, Usage
+from whisper_tui.model.sandbox import Blocked
 from whisper_tui.model.state import Claim
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
@@ -166,6 +167,8 @@ class Finished(Fact):
     output: OutputSizes = OutputSizes()
     """How much had been captured when the leader ended: what the answer shows."""
     usage: Usage | None = None
+    blocked: Blocked | None = None
+    """What its sandbox kept it from. None: nothing, or it had none."""
 
 
 class Settled(Fact):

@@ -9,6 +9,7 @@ from whisper_tui.model.command import CommandSpec, Function, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, Usage
+from whisper_tui.model.sandbox import Blocked, Sandbox
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -72,6 +73,8 @@ class Ended(Value):
     output: OutputSizes = OutputSizes()
     usage: Usage | None = None
     settled: bool = True
+    blocked: Blocked | None = None
+    """What its sandbox kept it from."""
 
 
 class Claim(Value):
@@ -139,6 +142,16 @@ class CallRecord(Value):
         if isinstance(self.decision, Approve) and self.decision.edited is not None:
             return self.decision.edited
         return self.call.spec
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """How it is confined. None: it is not, or nothing is decided."""
+        return self.decision.sandbox if isinstance(self.decision, Approve) else None
+
+    @property
+    def blocked(self) -> Blocked | None:
+        """What its sandbox kept it from, once it has ended."""
+        return self.state.blocked if isinstance(self.state, Ended) else None
 
     @property
     def takes_input(self) -> bool:

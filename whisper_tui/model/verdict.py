@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.model.value import Value
 
 
@@ -28,6 +29,8 @@ class Verdict(Value):
     """The rule that decided, where one did."""
     grant_id: str | None = None
     """The remembered approval that allowed it, where one did."""
+    sandbox: Sandbox | None = None
+    """How it runs if nobody but this verdict allows it. None: unconfined."""
     risks: tuple[Risk, ...] = ()
     prefixes: tuple[tuple[str, ...], ...] = ()
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""

@@ -7,6 +7,7 @@ from whisper_tui.policy.dangers.finding import Danger
 from whisper_tui.policy.dangers.of_inner import EVALUATING, dangers_of_certain
 from whisper_tui.policy.matching import covers, stays_inside
 from whisper_tui.policy.read_only.judged import only_looks
+from whisper_tui.policy.read_only.plainly import plainly_looks
 from whisper_tui.policy.reading.plain import PlainCommand
 from whisper_tui.policy.reading.wide import read_script
 from whisper_tui.policy.rules import Rule
@@ -25,8 +26,11 @@ CHANGES_SHELL = frozenset(
 DEEPEST = 4
 """How many wrappers a rule looks through."""
 
-LOOKS = Rule(name="built-in: only looks", anything=True, justification="it only looks")
+LOOKS = Rule(name="built-in: only looks", anything=True, justification="it only looks", sandbox="read-only")
 """Stands for the built-in list where a rule's name is shown."""
+
+PLAINLY_LOOKS = LOOKS.model_copy(update={"sandbox": False})
+"""The same for a command whose program does nothing else, with any options: it needs no sandbox to be harmless."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Allowing:
         if opens or command.assignments or depth >= DEEPEST:
             return None
         if self.read_only and not command.background and only_looks(command.argv, git_is_neutral=self.git_is_neutral):
-            return (LOOKS,)
+            return (PLAINLY_LOOKS if plainly_looks(command.argv) else LOOKS,)
         return self._behind(command, depth)
 
     def _rule(self, command: PlainCommand, dangers: Sequence[Danger], opens: bool) -> Rule | None:

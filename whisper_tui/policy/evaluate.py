@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from whisper_tui.model.command import Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.rule_names import NO_SUBSTITUTION, STRICT
+from whisper_tui.model.sandbox import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk, Verdict
-from whisper_tui.policy.allowing import LOOKS, Allowing
+from whisper_tui.policy.allowing import LOOKS, PLAINLY_LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
 from whisper_tui.policy.matching import applies, reaches
 from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
@@ -42,7 +43,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     held = tuple(grant for grant in memory if holds(grant, question.session_id, question.now))
     allowed = _allowed(question, rules, seen, held, risks)
     if allowed is not None:
-        return allowed
+        return _unless_it_needs_more(allowed, question)
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
@@ -83,7 +84,7 @@ def _allowed(
     holding = () if additions else tuple(rule for rule in rules.allow if applies(rule, question))
     for rule in holding:
         if rule.matches(question.spec.command):
-            return _by_rules((rule,), (), risks)
+            return _by_rules((rule,), (), risks, rules, question)
     for grant in held:
         if is_exact(grant) and grant.spec.identity() == question.spec.identity():
             return _by_grant(grant, risks)
@@ -100,7 +101,20 @@ def _allowed(
     if found is None:
         return None
     used = tuple(remembered[rule.name] for rule in found if rule.name in remembered)
-    return _by_rules(found, used, risks)
+    return _by_rules(found, used, risks, rules, question)
+
+
+def _unless_it_needs_more(allowed: Verdict, question: Question) -> Verdict:
+    """The permission, unless it is for a sandbox that there is not, or in which the command has failed before."""
+    if allowed.sandbox is None:
+        return allowed
+    if question.sandbox_problem:
+        because = f"it may run unasked in a sandbox only, and this system offers none: {question.sandbox_problem}"
+    elif question.was_blocked:
+        because = "it ran unasked in a sandbox before, and was blocked there; approved, it runs without one"
+    else:
+        return allowed
+    return Verdict(kind="ask", reason=because, rule=allowed.rule, risks=allowed.risks)
 
 
 def _mentioned(question: Question, rules: Rules, seen: View) -> str | None:
@@ -139,22 +153,47 @@ def _may_come_from_workspace(question: Question, seen: View) -> bool:
 _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")
 
 
-def _by_rules(found: tuple[Rule, ...], used: tuple[Grant, ...], risks: tuple[Risk, ...]) -> Verdict:
+def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandbox | None:
+    """How a command runs that all of these rules allow together: like the strictest of them has it.
+
+    It is one process tree. What only one of them trusts must not be done by what another one lets through. What
+    plainly looks makes no difference beside another rule, so `npm test | tail` runs as the rule for `npm test` says.
+    """
+    default = "read-only" if rules.sandbox is None else rules.sandbox
+    if all(rule is PLAINLY_LOOKS for rule in found):
+        return None if question.sandbox_problem else Sandbox()
+    said = [rule.model_copy(update={"sandbox": default}) if rule.sandbox is None else rule for rule in found]
+    kinds = {rule.sandbox for rule in said}
+    kind: SandboxKind = "read-only" if "read-only" in kinds else "workspace"
+    if kind not in kinds:
+        return None
+    confined = [rule for rule in said if rule.sandbox is not False]
+    return Sandbox(
+        kind=kind,
+        network=all(rule.network for rule in confined),
+        execute=tuple(dict.fromkeys(path for rule in confined for path in rule.execute)),
+    )
+
+
+def _by_rules(
+    found: tuple[Rule, ...], used: tuple[Grant, ...], risks: tuple[Risk, ...], rules: Rules, question: Question
+) -> Verdict:
+    sandbox = _sandbox(found, rules, question)
     if used:
-        return _by_grant(used[0], risks)
-    names = ", ".join(rule.name for rule in found)
-    said = next((rule.justification for rule in found if rule.justification and rule is not LOOKS), "")
-    if found == (LOOKS,):
+        return _by_grant(used[0], risks).model_copy(update={"sandbox": sandbox})
+    names = ", ".join(dict.fromkeys(rule.name for rule in found))
+    said = next((rule.justification for rule in found if rule.justification and rule.name != LOOKS.name), "")
+    if all(rule.name == LOOKS.name for rule in found):
         said = LOOKS.justification
     reason = said or (
         f"the rules {names} allow this command" if len(found) > 1 else f"the rule {names!r} allows this command"
     )
-    return Verdict(kind="allow", reason=reason, rule=names, risks=risks)
+    return Verdict(kind="allow", reason=reason, rule=names, risks=risks, sandbox=sandbox)
 
 
 def _by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
     reason = f"approved for this session with call {grant.from_call}"
-    return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
+    return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks, sandbox=grant.sandbox)
 
 
 def _nothing_known(seen: View) -> str:

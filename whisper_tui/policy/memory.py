@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.policy.banned import is_banned
 from whisper_tui.policy.dangers.of_inner import dangers_of_certain
 from whisper_tui.policy.environment import is_mark
@@ -44,11 +45,19 @@ def rule_of(grant: Grant) -> Rule:
         prefix=scope.words,
         options=options_behind(grant.spec, scope.words),
         directory=scope.directory,
+        sandbox=grant.sandbox.kind if grant.sandbox is not None else False,
+        network=grant.sandbox is not None and grant.sandbox.network,
+        execute=grant.sandbox.execute if grant.sandbox is not None else (),
     )
 
 
-def saved_rule(scope: RuleScope, spec: CommandSpec, *, call_id: str, root: str | None, now: float) -> Rule:
-    """The rule that a human saved with an approval; with `root`, it holds in that workspace alone."""
+def saved_rule(
+    scope: RuleScope, spec: CommandSpec, *, call_id: str, root: str | None, now: float, sandbox: Sandbox | None = None
+) -> Rule:
+    """The rule that a human saved with an approval; with `root`, it holds in that workspace alone.
+
+    What it allows is confined as the approved call was: that is what the human has seen work.
+    """
     return Rule(
         name=" ".join(scope.words),
         prefix=scope.words,
@@ -56,6 +65,9 @@ def saved_rule(scope: RuleScope, spec: CommandSpec, *, call_id: str, root: str |
         directory=root,
         until=None if scope.minutes is None else now + 60 * scope.minutes,
         justification=f"saved with the approval of call {call_id}",
+        sandbox=sandbox.kind if sandbox is not None else False,
+        network=sandbox is not None and sandbox.network,
+        execute=sandbox.execute if sandbox is not None else (),
     )
 
 

@@ -20,5 +20,9 @@ class Question:
     own_shell: bool = False
     """Whether it is a tool of the agent's own: one of ours that is called like it has a contract of its own."""
     trust: Trust = "untrusted_external"
+    sandbox_problem: str = ""
+    """Why commands cannot be sandboxed here, as a clause. Empty: they can."""
+    was_blocked: bool = False
+    """Whether this very command has run in a sandbox in this session, and was kept from something."""
     now: float = 0.0
     """Seconds since the epoch: whether a remembered approval still holds."""

@@ -4,6 +4,7 @@ from typing import Literal
 
 from whisper_tui.model.call import Trust
 from whisper_tui.model.command import Argv, Command, Shell
+from whisper_tui.model.sandbox import SandboxKind
 from whisper_tui.model.value import Value
 
 
@@ -38,6 +39,12 @@ class Rule(Value):
     """Seconds since the epoch when it ends. None: never."""
     justification: str = ""
     """Shown to the human, and to the agent where the rule denies."""
+    sandbox: SandboxKind | Literal[False] | None = None
+    """How what an allow rule lets through is confined; False: not at all. None: as the file says for its rules."""
+    network: bool = False
+    """Whether a sandboxed command may reach other machines."""
+    execute: tuple[str, ...] = ()
+    """Directories whose programs a sandboxed command may run, beside those of the system."""
     match: tuple[str, ...] = ()
     """Commands that the rule must match, tried when it is read."""
     not_match: tuple[str, ...] = ()
@@ -82,6 +89,8 @@ class Rules(Value):
 
     What the files of an instance leave unsaid is switched on where they are read.
     """
+    sandbox: SandboxKind | Literal[False] | None = None
+    """How what an allow rule lets through is confined where the rule does not say. None: read-only."""
     strict: tuple[str, ...] = ()
     """Tools of which a call that no rule allows is refused instead of asked."""
     otherwise: Literal["ask", "allow"] = "ask"

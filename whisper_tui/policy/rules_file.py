@@ -3,15 +3,16 @@
 import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from whisper_tui.model.sandbox import SandboxKind
 from whisper_tui.model.text import replace_hidden
 from whisper_tui.policy.examples import EFFECTS, Effect, by_effect, failed_examples
 from whisper_tui.policy.rules import Rule, Rules
 
-_SETTINGS = ("read_only", "strict")
+_SETTINGS = ("read_only", "sandbox", "strict")
 _KNOWN = (*EFFECTS, *_SETTINGS)
 
 
@@ -40,7 +41,11 @@ def _settings(tables: Mapping[str, Any], dotted: str, problems: list[str]) -> di
     if read_only is not None and not isinstance(read_only, bool):
         problems.append(f"{dotted}read_only must be true or false")
         read_only = None
-    return {"read_only": read_only, "strict": _names(tables, "strict", dotted, problems)}
+    sandbox = tables.get("sandbox")
+    if sandbox is not None and sandbox is not False and sandbox not in get_args(SandboxKind):
+        problems.append(f'{dotted}sandbox must be "read-only", "workspace" or false')
+        sandbox = None
+    return {"read_only": read_only, "sandbox": sandbox, "strict": _names(tables, "strict", dotted, problems)}
 
 
 def _names(tables: Mapping[str, Any], key: str, dotted: str, problems: list[str]) -> tuple[str, ...]:
@@ -92,6 +97,8 @@ def shape_problem(rule: Rule) -> str | None:
         return "needs either argv or text, or one of prefix, program, pattern and anything: exactly one of them"
     if rule.prefix is not None and not (rule.prefix and all(rule.prefix)):
         return "has an empty prefix"
+    if any(not path.startswith("/") for path in rule.execute):
+        return "needs absolute directories in execute"
     if rule.directory is not None and not rule.directory.startswith("/"):
         return "needs an absolute directory"
     return None
@@ -111,8 +118,9 @@ def _first_problem(where: str, error: ValidationError) -> str:
 
 def rules_text(rules: Rules, *, table: str = "") -> str:
     """The rules as TOML that `read_rules` reads back to the same."""
-    setting = f"read_only = {_toml(rules.read_only)}\n"
-    blocks = [] if rules.read_only is None else [f"[{table}]\n{setting}" if table else setting]
+    said = {"read_only": rules.read_only, "sandbox": rules.sandbox}
+    settings = "".join(f"{key} = {_toml(value)}\n" for key, value in said.items() if value is not None)
+    blocks = [f"[{table}]\n{settings}" if table else settings] if settings else []
     blocks += [rule_text(effect, rule, table=table) for effect, rule in by_effect(rules)]
     return "\n".join(blocks)
 

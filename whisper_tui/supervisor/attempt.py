@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, Literal
 
 from whisper_tui.supervisor.executor import RunKey, StartOrder
@@ -132,4 +133,5 @@ def _spec(order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[st
         "processes": order.limits.processes,
         "group": group,
         "boot": boot,
+        "sandbox": asdict(order.sandbox) if order.sandbox is not None else None,
     }

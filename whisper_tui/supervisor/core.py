@@ -69,7 +69,7 @@ class Supervisor(Looking):
         settings = settings or SupervisorSettings()
         super().__init__(home, Ledger(Journal(state / "journal.sqlite")), executor, settings, clock())
         environments = Environments(state / "environments", os.environ)
-        judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules)
+        judge = self._judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules)
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)
@@ -82,6 +82,7 @@ class Supervisor(Looking):
             settings=settings,
             limits=limits,
             clock=clock,
+            private=(str(home.config), str(home.state), str(home.runtime)),
             turn_back=self._desk.turn_back,
             fail=self.stopped.set,
         )
@@ -278,4 +279,5 @@ class Supervisor(Looking):
         if isinstance(event, Decided | Spawned | Finished):
             self._waiters.wake(event.call_id)
         if isinstance(event, Finished):
+            self._judge.note_ending(self._ledger.board.calls[event.call_id])
             self._sessions.tidy(self._ledger.board.calls[event.call_id].call.session_id)

@@ -152,7 +152,7 @@ class Desk:
         if scope is not None:
             check_scope(scope, decision.edited or record.call.spec)
         if isinstance(scope, RuleScope):
-            self._save(scope, decision.edited or record.call.spec, record, now)
+            self._save(scope, decision, record, now)
         elif scope is not None:
             grant = self._grant(record, decision, scope, by, now)
             facts.append(Granted(at=now, grant=grant))
@@ -163,13 +163,14 @@ class Desk:
         if scope is not None:
             self._let_through(grant)
 
-    def _save(self, scope: RuleScope, spec: CommandSpec, record: CallRecord, now: float) -> None:
+    def _save(self, scope: RuleScope, decision: Approve, record: CallRecord, now: float) -> None:
         """Write the rule before the approval is recorded: what cannot be kept is not approved like that."""
         if self._keep_rule is None:
             raise Refused("this supervisor keeps no rules", hint="Approve it for the session")
         session = self._ledger.board.sessions.get(record.call.session_id)
         root = session.root if session and scope.where == "project" else None
-        self._keep_rule(saved_rule(scope, spec, call_id=record.id, root=root, now=now))
+        spec = decision.edited or record.call.spec
+        self._keep_rule(saved_rule(scope, spec, call_id=record.id, root=root, now=now, sandbox=decision.sandbox))
 
     def _record_with_rule(self, scope: Scope | None, *facts: Event) -> None:
         try:
@@ -191,6 +192,7 @@ class Desk:
             by=by,
             scope=scope,
             until=None if minutes is None else now + 60 * minutes,
+            sandbox=decision.sandbox,
         )
 
     def _let_through(self, grant: Grant | None) -> None:
@@ -243,10 +245,10 @@ class Desk:
         verdict, now = judged.verdict, self._clock()
         if verdict.grant_id is None:
             by = Decider(surface="rule", who=verdict.rule or "")
-            return (Decided(at=now, call_id=call.id, decision=Approve(), by=by),)
+            return (Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by),)
         by = Decider(surface="memory", who=verdict.grant_id)
         used = GrantUsed(at=now, grant_id=verdict.grant_id, session_id=call.session_id, call_id=call.id)
-        return (Decided(at=now, call_id=call.id, decision=Approve(), by=by), used)
+        return (Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by), used)
 
     def _waiting(self, call_id: str) -> CallRecord:
         record = self._ledger.call(call_id)

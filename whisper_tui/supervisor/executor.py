@@ -19,6 +19,7 @@ from whisper_tui.model.run import (
     TerminalSize,
     Usage,
 )
+from whisper_tui.model.sandbox import Blocked
 
 
 class RunKey(NamedTuple):
@@ -26,6 +27,19 @@ class RunKey(NamedTuple):
 
     call_id: str
     attempt: int
+
+
+@dataclass(frozen=True)
+class SandboxProfile:
+    """What a confined command may do beyond reading the system, as absolute paths of this machine."""
+
+    read: tuple[str, ...] = ()
+    execute: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    """Written and executed in, too, where they are also in `execute`."""
+    network: bool = False
+    processes: bool = False
+    """Whether it may read what the system shows of other processes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,8 @@ class StartOrder:
     limits: Limits = NO_LIMITS
     real_cwd: str | None = None
     """Where its working directory has to lead, links resolved. None: wherever it leads."""
+    sandbox: SandboxProfile | None = None
+    """How it is confined. None: it is not."""
     files: Mapping[str, str] = field(default_factory=dict)
     """What has to be behind these paths. Empty: whatever is."""
 
@@ -65,6 +81,8 @@ class HasEnded:
     ending: Ending
     output: OutputSizes = field(default_factory=OutputSizes)
     usage: Usage | None = None
+    blocked: Blocked | None = None
+    """What its sandbox kept it from."""
 
 
 @dataclass(frozen=True)

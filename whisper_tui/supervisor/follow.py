@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from whisper_tui.model.ending import Ending, Exited, FailedToStart, Lost, Signalled, TimedOut
 from whisper_tui.model.run import BackgroundProcess, ControlGroup, OutputSizes, ProcessIdentity, RunProcess, Usage
+from whisper_tui.model.sandbox import Blocked
 from whisper_tui.supervisor.attempt import Attempt
 from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, Report
@@ -135,11 +136,15 @@ class Follower:
             return news + self._ended(Lost(why=told["lost"]), sizes, None)
         news += self._background(told.get("background"))
         usage = Usage(**told["usage"]) if "usage" in told else None
-        return news + self._ended(_ending(told), OutputSizes(out=told["out"], err=told["err"]), usage)
+        blocked = Blocked.model_validate(told["blocked"]) if told.get("blocked") else None
+        sizes = OutputSizes(out=told["out"], err=told["err"])
+        return news + self._ended(_ending(told), sizes, usage, blocked)
 
-    def _ended(self, ending: Ending, output: OutputSizes, usage: Usage | None) -> list[Report]:
+    def _ended(
+        self, ending: Ending, output: OutputSizes, usage: Usage | None, blocked: Blocked | None = None
+    ) -> list[Report]:
         self.answered = True
-        return [HasEnded(self.attempt.key, ending, output, usage)]
+        return [HasEnded(self.attempt.key, ending, output, usage, blocked)]
 
     def _settled(self) -> list[Report]:
         self.over = True

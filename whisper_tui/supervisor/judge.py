@@ -1,5 +1,6 @@
 """Looking at a call: what its words mean here and now, and what the policy says about it."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from whisper_tui.model.board import Board
@@ -18,6 +19,10 @@ from whisper_tui.supervisor.files_behind import changed_files, what_changed
 from whisper_tui.supervisor.judging import refused_on_error
 from whisper_tui.supervisor.remembered import Remembered
 from whisper_tui.supervisor.resolve import resolve
+from whisper_tui.supervisor.sandboxing import sandbox_problem
+
+BLOCKED_KEPT = 1000
+"""How many commands that a sandbox has kept from something are remembered."""
 
 KILLED = "the supervisor was killed meanwhile, or its journal was changed, and then a recorded approval starts nothing"
 """Why a call is asked about again that was approved and had not started."""
@@ -43,10 +48,23 @@ class Judge:
         self._clients_rules = clients_rules
         self._clock = clock
         self._remembered = Remembered(board)
+        self._sandbox_problem = sandbox_problem()
+        self._blocked: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Sessions and commands that a sandbox has kept from something, newest last."""
+        for call_id in board.settled:
+            self.note_ending(board.calls[call_id])
 
     def remember(self, grant: Grant) -> None:
         """Take a remembered approval into account from now on."""
         self._remembered.add(grant, self._clock())
+
+    def note_ending(self, record: CallRecord) -> None:
+        """Remember a command that its sandbox has kept from something: next time a human is asked about it."""
+        if record.blocked is None:
+            return
+        self._blocked[record.call.session_id, record.spec.identity()] = None
+        if len(self._blocked) > BLOCKED_KEPT:
+            self._blocked.popitem(last=False)
 
     def judge(self, call: ToolCall, spec: CommandSpec, *, used: str | None = None) -> Judged:
         """The verdict about a command of a call, as a fact that is yet to be recorded.
@@ -68,6 +86,8 @@ class Judge:
             tool=call.tool,
             own_shell=call.ticket is not None,
             trust=session.trust if session else "untrusted_external",
+            sandbox_problem=self._sandbox_problem,
+            was_blocked=(call.session_id, spec.identity()) in self._blocked,
             now=self._clock(),
         )
         memory = self._memory(call.session_id, spec, used)
@@ -102,6 +122,9 @@ class Judge:
         if _means_another(before, again.resolved) or (by_human and any(changed_files(before, again.resolved))):
             changed = what_changed(before, again.resolved)
             reason = f"what it would start has changed since it was approved: {changed}"
+            return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
+        if not by_human and again.verdict.kind == "allow" and again.verdict.sandbox != record.sandbox:
+            reason = "the rule that allowed it now says something else about its sandbox"
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         if again.verdict.kind == "ask" and not by_human:
             reason = f"what allowed it no longer holds: {again.verdict.reason}"

@@ -10,6 +10,7 @@ from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.rules import Rules
 from whisper_tui.supervisor.resolve import resolve
+from whisper_tui.supervisor.sandboxing import sandbox_problem
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,14 @@ def judge_alone(
     def judge() -> tuple[Verdict, Resolved]:
         resolved = resolve(spec, environment)
         question = Question(
-            session_id="", session_root=root, spec=spec, description="", resolved=resolved, tool=tool, now=now
+            session_id="",
+            session_root=root,
+            spec=spec,
+            description="",
+            resolved=resolved,
+            tool=tool,
+            sandbox_problem=sandbox_problem(),
+            now=now,
         )
         return evaluate(question, rules, ()), resolved
 

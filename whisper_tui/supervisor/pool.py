@@ -38,16 +38,21 @@ class Pool:
         settings: SupervisorSettings,
         limits: Limits,
         clock: Callable[[], float],
+        private: tuple[str, ...],
         turn_back: Callable[[CallRecord, Judged], None],
         fail: Callable[[], None],
     ) -> None:
-        """`fail`: what stops the supervisor, so that the next one takes everything back."""
+        """`private`: directories that no sandbox opens.
+
+        `fail`: what stops the supervisor, so that the next one takes everything back.
+        """
         self._ledger = ledger
         self._executor = executor
         self._judge = judge
         self._environments = environments
         self._settings = settings
         self._limits = limits
+        self._private = private
         self._clock = clock
         self._turn_back = turn_back
         self._fail = fail
@@ -208,7 +213,9 @@ class Pool:
 
     def _order(self, record: CallRecord) -> StartOrder:
         environment = self._environments.of(record.call.session_id)
-        return start_order(record, environment, self._settings, self._limits)
+        session = self._ledger.board.sessions.get(record.call.session_id)
+        root = session.root if session is not None else ""
+        return start_order(record, environment, self._settings, self._limits, root=root, private=self._private)
 
     async def _take_reports(self) -> None:
         async for reports in self._executor.reports():

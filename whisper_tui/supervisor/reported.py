@@ -33,7 +33,14 @@ def _fact(record: CallRecord, report: Report, at: float) -> Fact | None:
         case HasBackground(processes=processes) if record.background != processes:
             return BackgroundSeen(at=at, call_id=record.id, processes=processes)
         case HasEnded() if isinstance(state, Starting | Running):
-            return Finished(at=at, call_id=record.id, ending=report.ending, output=report.output, usage=report.usage)
+            return Finished(
+                at=at,
+                call_id=record.id,
+                ending=report.ending,
+                output=report.output,
+                usage=report.usage,
+                blocked=report.blocked,
+            )
         case HasSettled() if isinstance(state, Ended) and not state.settled:
             return Settled(at=at, call_id=record.id)
         case _:

@@ -3,7 +3,7 @@
 One that nobody was asked about starts without a shell where it needs none, in a clean environment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.run import Limits
@@ -14,13 +14,23 @@ from whisper_tui.policy.environment import taken_away
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.executor import RunKey, StartOrder
 from whisper_tui.supervisor.git_configuration import NEUTRAL
+from whisper_tui.supervisor.sandboxing import profile, shown_only
 from whisper_tui.supervisor.settings import SupervisorSettings
 
 
 def start_order(
-    record: CallRecord, environment: Mapping[str, str], settings: SupervisorSettings, limits: Limits
+    record: CallRecord,
+    environment: Mapping[str, str],
+    settings: SupervisorSettings,
+    limits: Limits,
+    *,
+    root: str = "",
+    private: Iterable[str] = (),
 ) -> StartOrder:
-    """What the executor is told about a call that starts; `environment` is its session's."""
+    """What the executor is told about a call that starts.
+
+    `environment` and `root` are its session's; `private` are directories that no sandbox opens.
+    """
     spec, program = _what_starts(record)
     resolved = record.resolved
     if record.claim is not None:
@@ -40,6 +50,7 @@ def start_order(
         max_output_bytes=settings.max_output_bytes,
         min_free_bytes=settings.min_free_bytes,
         limits=limits,
+        sandbox=profile(record, root, private),
         real_cwd=resolved.cwd if resolved else None,
         files=resolved.files if resolved and not _is_unasked(record) else {},
     )
@@ -60,24 +71,32 @@ def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, 
     """What a command inherits of its session's environment."""
     if not _is_unasked(record):
         return dict(environment)
-    kept = {name: value for name, value in environment.items() if not taken_away(name)}
     looks = record.verdict is not None and LOOKS.name in (record.verdict.rule or "")
-    return kept | NEUTRAL if looks else kept
+    if looks or (record.sandbox is not None and record.sandbox.kind == "read-only"):
+        return shown_only(environment, record.sandbox) | NEUTRAL
+    return {name: value for name, value in environment.items() if not taken_away(name)}
 
 
 def _what_starts(record: CallRecord) -> tuple[CommandSpec, str | None]:
     """The command to start and its program. What was judged is what runs: certain words need no shell to read them."""
     spec, resolved = record.spec, record.resolved
     program = resolved.program if resolved else None
-    if not isinstance(spec.command, Shell) or not _is_unasked(record) or spec.command.login or resolved is None:
+    command = spec.command
+    if not isinstance(command, Shell) or not _is_unasked(record) or resolved is None:
         return spec, program
-    plain = view(spec.command).plain
+    if command.login:
+        if record.sandbox is None or record.sandbox.kind != "read-only":
+            return spec, program
+        # What the login files of a home say is none of what was judged, and the sandbox keeps them closed anyway.
+        command = command.model_copy(update={"login": False})
+        spec = spec.model_copy(update={"command": command})
+    plain = view(command).plain
     if plain is None or len(plain) != 1 or not resolved.commands:
         return spec, program
-    (command,) = plain
+    (only,) = plain
     direct = resolved.commands[0].program
-    needs_shell = command.assignments or command.redirections or command.background or command.timed
-    if needs_shell or direct is None or command.argv[0] in BUILTINS:
+    needs_shell = only.assignments or only.redirections or only.background or only.timed
+    if needs_shell or direct is None or only.argv[0] in BUILTINS:
         return spec, program
-    argv = Argv(program=command.argv[0], args=command.argv[1:])
+    argv = Argv(program=only.argv[0], args=only.argv[1:])
     return spec.model_copy(update={"command": argv}), direct

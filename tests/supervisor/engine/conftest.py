@@ -72,7 +72,7 @@ class Engine:
 
     def order(self, command: str | Argv, **settings: Any) -> StartOrder:
         """An order for a line of shell or an argv; what belongs to the order itself is passed on to it."""
-        own = {"program", "environment", "max_output_bytes", "min_free_bytes", "limits", "key"}
+        own = {"program", "environment", "max_output_bytes", "min_free_bytes", "limits", "key", "sandbox"}
         mine = {name: settings.pop(name) for name in list(settings) if name in own}
         settings.setdefault("cwd", str(self.workspace))
         spec = CommandSpec(command=Shell(text=command) if isinstance(command, str) else command, **settings)

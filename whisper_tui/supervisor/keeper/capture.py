@@ -112,6 +112,10 @@ class Capture:
         for source in list(self._sources.values()):
             self._close(source)
 
+    def latest(self, number: int) -> bytes:
+        """The chunk of a stream (0: out, 1: err) that arrived last."""
+        return self._files[number].latest
+
     def retry(self) -> None:
         """Try to write what a full disk has not taken."""
         for file in self._files:

@@ -48,7 +48,7 @@ def terminal() -> Channels:
         raise spawn.no_channel("a terminal", error) from None
     set_size(ours, ROWS, COLUMNS)
     end = termios.tcgetattr(theirs)[6][termios.VEOF]
-    return Channels(spawn.terminal(os.ttyname(theirs)), (ours,), target, end, (theirs,))
+    return Channels(spawn.terminal(os.ttyname(theirs), theirs), (ours,), target, end, (theirs,))
 
 
 def set_size(fd: int, rows: int, columns: int) -> bool:

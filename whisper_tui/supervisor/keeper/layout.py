@@ -90,10 +90,24 @@ def make_directory(directory: str) -> None:
 
 
 def remove_directory(directory: str) -> None:
-    """Remove the directory of an attempt with its files, as far as it can be removed."""
+    """Remove the directory of an attempt with all that is in it, as far as it can be removed."""
+    remove_tree(directory)
+
+
+def remove_tree(top: str) -> None:
+    """Remove a directory and everything below it, as far as it can be removed. Links are removed, not followed."""
+    for directory, names, files in os.walk(top, topdown=False):
+        for name in (*files, *names):
+            path = os.path.join(directory, name)
+            try:
+                os.unlink(path)
+            except OSError:
+                _remove_empty(path)
+    _remove_empty(top)
+
+
+def _remove_empty(directory: str) -> None:
     try:
-        for name in os.listdir(directory):
-            remove(os.path.join(directory, name))
         os.rmdir(directory)
     except OSError:
         return

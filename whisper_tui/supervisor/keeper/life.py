@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import channels, layout, spawn
+from whisper_tui.supervisor.keeper import channels, layout, sandbox, spawn
 from whisper_tui.supervisor.keeper.alarms import Alarms
 from whisper_tui.supervisor.keeper.background import Background
 from whisper_tui.supervisor.keeper.capture import Capture
 from whisper_tui.supervisor.keeper.control import InputPump, Orders
+from whisper_tui.supervisor.keeper.denials import Denials
 from whisper_tui.supervisor.keeper.ending import Ender
 from whisper_tui.supervisor.keeper.freezer import Freezer
 from whisper_tui.supervisor.keeper.group import RunGroup
@@ -21,6 +22,7 @@ from whisper_tui.supervisor.keeper.moving import Mover
 from whisper_tui.supervisor.keeper.processes import Descendants
 from whisper_tui.supervisor.keeper.quota import Quota
 from whisper_tui.supervisor.keeper.record import Records
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 
 INTRODUCED_AFTER_S = 0.01
 """How long a command lives before it is announced; the end of a shorter one is announced with its start."""
@@ -48,6 +50,8 @@ class Standing(NamedTuple):
     """A descriptor that gets one byte for each signal: its number."""
     adopts: bool
     """Whether orphans become our children."""
+    sandboxes: Sandboxes
+    """Makes sandboxes, as far as the system has any."""
 
 
 class Keeper:
@@ -57,6 +61,8 @@ class Keeper:
         self._job = job
         self._spec = job.spec
         self._wake = standing.wake
+        self._sandboxes = standing.sandboxes
+        self._denials: Denials | None = None
         self._hints = Hints(job.directory)
         self._poll = select.poll()
         self._alarms = Alarms()
@@ -105,13 +111,17 @@ class Keeper:
     def _start(self) -> None:
         ours = self._open_channels()
         self._group.prepare(self._spec)
+        environment = self._private_directory(ours)
         spawn.enter(self._spec["cwd"])
         try:
             spawn.check_unchanged(self._spec)
-            pid = spawn.spawn(self._spec, self._job.environment, ours.actions, self._group)
+            pid, listener = spawn.spawn(self._spec, environment, ours.actions, self._group, self._sandboxes)
         finally:
             os.chdir("/")
         self._leader.has_started(pid)
+        if listener >= 0:
+            self._denials = Denials(listener, (*self._spec["sandbox"]["write"], os.devnull, "/dev/tty"))
+            self._poll.register(listener, select.POLLIN)
         for fd in ours.theirs:
             os.close(fd)
         for number, fd in enumerate(ours.sources):
@@ -123,6 +133,20 @@ class Keeper:
             self._alarms.ring_in(self._spec["timeout"], "timeout", self._time_is_over)
         self._alarms.ring_in(INTRODUCED_AFTER_S, "introduce", self._introduce)
         self._alarms.ring_in(self._look_pause, "look", self._look)
+
+    def _private_directory(self, ours: channels.Channels) -> dict[str, str]:
+        """The environment; a sandboxed command has an empty TMPDIR of its own in it, and its own terminal is open."""
+        asked = self._spec.get("sandbox")
+        if asked is None:
+            return self._job.environment
+        temporary = self._path(sandbox.TMP)
+        try:
+            os.mkdir(temporary, 0o700)
+        except OSError as error:
+            raise spawn.no_channel("a temporary directory", error) from None
+        own = [temporary, os.ttyname(ours.theirs[0]), "/dev/tty"] if self._spec["tty"] else [temporary]
+        self._spec = {**self._spec, "sandbox": {**asked, "write": [*asked["write"], *own]}}
+        return {**self._job.environment, "TMPDIR": temporary}
 
     def _open_channels(self) -> channels.Channels:
         ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
@@ -163,8 +187,8 @@ class Keeper:
             if timeline.dirty:
                 timeline.flush()
             ready = self._poll.poll(self._alarms.milliseconds_left())
-        for fd, _ in ready:
-            self._attend(fd)
+        for fd, event in ready:
+            self._attend(fd, event)
         self._alarms.ring()
         if self._input is not None:
             self._input.watch(self._poll)
@@ -175,11 +199,15 @@ class Keeper:
                 self._answer(self._leader.death)
             self._finish_if_over()
 
-    def _attend(self, fd: int) -> None:
+    def _attend(self, fd: int, event: int) -> None:
         if self._capture.has(fd):
             self._capture.pump(fd)
         elif fd == self._wake:
             self._hear_signals()
+        elif self._denials is not None and fd == self._denials.listener:
+            if not (event & select.POLLIN and self._denials.answer()):
+                self._poll.unregister(fd)
+                self._denials.close()
         else:
             # Orders were given before the input that comes together with them: a terminal has its size first.
             for order in self._orders.read() if self._orders is not None else ():
@@ -230,7 +258,15 @@ class Keeper:
             "by_us": self._leader.ended_by_us,
             "limit": self._quota.broken(),
             "background": self._background.picture(),
+            "blocked": self._denials.report(self._error_output()) if self._denials is not None else None,
         }
+
+    def _error_output(self) -> bytes:
+        """The end of what a failed command said; one that ended well was kept from nothing it needed."""
+        death = self._leader.death
+        if death is None or death.status == 0:
+            return b""
+        return self._capture.latest(0 if self._spec["tty"] else 1)
 
     def _finish_if_over(self) -> bool:
         if self._over or not self._answered or not self._leader.reap():
@@ -257,6 +293,10 @@ class Keeper:
             self._hints.give(layout.EXIT)
             self._mover.wait()
         self._group.remove()
+        if self._denials is not None:
+            self._denials.close()
+        if self._spec.get("sandbox") is not None:
+            layout.remove_tree(self._path(sandbox.TMP))
         self._records.done(self._capture.totals if self._capture.uncounted else None)
         self._hints.give(layout.DONE)
 

@@ -4,7 +4,9 @@ import errno
 import os
 import resource
 import signal
+import socket
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.group import RunGroup
@@ -12,6 +14,8 @@ from whisper_tui.supervisor.keeper.group import RunGroup
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 """Linux counts what a process can write to and shares with nobody; elsewhere it is its whole address space."""
+_LISTENS = b"L"
+"""Said with the descriptor of a sandbox; a number is a problem."""
 LAST_CPU_S = 5
 """Seconds of processor time between the signal that can be handled and the one that cannot."""
 
@@ -37,29 +41,41 @@ def spawn(
     files: list[tuple[Any, ...]],
     limits: Limits,
     group: RunGroup,
-) -> int:
-    """What `os.posix_spawn` does with a new session, and limits. Raises `OSError` and `ValueError` as it does."""
-    reader, writer = os.pipe()
-    pid = 0
-    try:
+    restrict: Callable[[], int] | None = None,
+) -> tuple[int, int]:
+    """What `os.posix_spawn` does with a new session, and limits. Raises `OSError` and `ValueError` as it does.
+
+    `restrict` puts the child into its sandbox. Returns its pid and the descriptor on which the sandbox asks, or -1.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
         pid = os.fork()
         if not pid:
-            _become(writer, program, argv, environment, files=files, limits=limits, group=group)
-        os.close(writer)
-        writer = -1
-        told = os.read(reader, 16)
-    finally:
-        os.close(reader)
-        if writer >= 0:
-            os.close(writer)
-    if told:
+            _become(theirs, program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
+        theirs.close()
+        told, passed = b"", [-1]
+        while piece := _receive(ours, passed):
+            told += piece
+    problem = told.replace(_LISTENS, b"")
+    if problem:
         os.waitpid(pid, 0)
-        raise _problem(int(told))
-    return pid
+        if passed[0] >= 0:
+            os.close(passed[0])
+        raise _problem(int(problem))
+    return pid, passed[0]
+
+
+def _receive(ours: socket.socket, passed: list[int]) -> bytes:
+    """What the child says next, with the descriptor that may come along."""
+    piece, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
+    if descriptors:
+        passed[0] = descriptors[0]
+        os.set_inheritable(passed[0], False)
+    return piece
 
 
 def _become(
-    writer: int,
+    teller: socket.socket,
     program: str,
     argv: list[str],
     environment: dict[str, str],
@@ -67,6 +83,7 @@ def _become(
     files: list[tuple[Any, ...]],
     limits: Limits,
     group: RunGroup,
+    restrict: Callable[[], int] | None,
 ) -> None:
     """The child, up to its exec. Never returns: what goes wrong is told by its number."""
     number = 0
@@ -83,6 +100,8 @@ def _become(
             _set(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + LAST_CPU_S)
         if limits.memory_bytes is not None:
             _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
+        if restrict is not None:
+            socket.send_fds(teller, [_LISTENS], [restrict()])
         os.execve(program, argv, environment)
     except OSError as error:
         number = error.errno or errno.EIO
@@ -91,7 +110,7 @@ def _become(
     except ValueError:
         number = errno.EINVAL
     finally:
-        os.write(writer, str(number).encode())
+        teller.send(str(number).encode())
         os._exit(127)
 
 

@@ -43,6 +43,8 @@ class StreamFile:
         self._unnoted = False
         self.total = 0
         """Bytes that arrived."""
+        self.latest = b""
+        """The chunk that arrived last."""
 
     @property
     def kept(self) -> int:
@@ -59,6 +61,7 @@ class StreamFile:
         """Move at most one chunk from a pipe or terminal. Returns 0 at its end; raises what reading it raises."""
         data = os.read(source, layout.CHUNK)
         if data:
+            self.latest = data
             self._store(data)
         return len(data)
 

@@ -121,7 +121,7 @@ class Records:
         try:
             os.pwrite(self._reserved, data, 0)
         except OSError:
-            facts = {**facts, "background": None}
+            facts = {**facts, "background": None, "blocked": None}
             os.pwrite(self._reserved, json.dumps(facts).encode().ljust(layout.RESERVED), 0)
         os.rename(path + ".tmp", path)
         self.close()

@@ -44,7 +44,7 @@ def _run(directory: str, standing: Standing) -> None:
     with suppress(FileExistsError):
         os.mkdir(os.path.dirname(directory), 0o700)
     os.mkdir(directory, 0o700)
-    layout.write_json(os.path.join(directory, layout.SPEC), _spec())
+    layout.write_json(os.path.join(directory, layout.SPEC), _spec(sandboxed=not standing.sandboxes.support.problem))
     job = take(pack(directory, dict(os.environ)))
     if job is not None:
         keeper = Keeper(job, standing)
@@ -52,7 +52,7 @@ def _run(directory: str, standing: Standing) -> None:
         keeper.close()
 
 
-def _spec() -> dict[str, object]:
+def _spec(*, sandboxed: bool) -> dict[str, object]:
     program = next((path for path in _PROGRAMS if os.access(path, os.X_OK)), None)
     return {
         "argv": ["echo"],
@@ -70,6 +70,9 @@ def _spec() -> dict[str, object]:
         "memory": None,
         "processes": None,
         "boot": "",
+        "sandbox": {"read": [], "execute": [], "write": [], "network": False, "processes": False}
+        if sandboxed
+        else None,
     }
 
 

@@ -5,8 +5,9 @@ import os
 import signal
 from typing import Any
 
-from whisper_tui.supervisor.keeper import limited
+from whisper_tui.supervisor.keeper import limited, sandbox
 from whisper_tui.supervisor.keeper.group import RunGroup
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.supervisor.keeper.stamp import stamp
 
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
@@ -56,24 +57,47 @@ def _here() -> str:
         return "nowhere"
 
 
-def spawn(order: dict[str, Any], environment: dict[str, str], files: list[tuple[Any, ...]], group: RunGroup) -> int:
-    """Start the command in a session of its own. `files`: file actions for posix_spawn. Returns the leader's pid."""
+def spawn(
+    order: dict[str, Any],
+    environment: dict[str, str],
+    files: list[tuple[Any, ...]],
+    group: RunGroup,
+    sandboxes: Sandboxes,
+) -> tuple[int, int]:
+    """Start the command in a session of its own. `files`: file actions for posix_spawn.
+
+    Returns the leader's pid and the descriptor on which its sandbox asks, or -1 where it has none.
+    """
     argv: list[str] = order["argv"]
     program: str | None = order["program"]
     if program is None:
         raise _not_found(argv[0])
+    profile = sandbox.of(order)
+    if profile is not None and sandboxes.support.problem:
+        raise _no_sandbox(program, sandboxes.support.problem)
     limits = limited.of(order)
     try:
         if limits is not None:
-            return limited.spawn(program, argv, environment, files=files, limits=limits, group=group)
-        return os.posix_spawn(
-            program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=_ALL_SIGNALS
-        )
+            restrict = sandboxes.restriction(profile) if profile is not None else None
+            return limited.spawn(program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
+
+        def start() -> int:
+            return os.posix_spawn(
+                program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=_ALL_SIGNALS
+            )
+
+        return (start(), -1) if profile is None else sandboxes.start(profile, start)
     except OSError as error:
-        raise _failure(program, error) from None
+        raise _failure(program, error, sandboxed=profile is not None) from None
     except ValueError as error:
         message = f"The command cannot be passed to the system: {_reason(error)}."
         raise StartFailed("other", program, message) from None
+
+
+def _no_sandbox(program: str, problem: str) -> StartFailed:
+    """Better not at all than outside of the sandbox in which it was allowed to run."""
+    message = f"The command was allowed to run in a sandbox only, and this system offers none: {problem}."
+    return StartFailed("other", program, message)
 
 
 def no_channel(what: str, error: OSError) -> StartFailed:
@@ -86,9 +110,12 @@ def three(stdin: int, stdout: int, stderr: int) -> list[tuple[Any, ...]]:
     return [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip((stdin, stdout, stderr), _STANDARD, strict=True)]
 
 
-def terminal(path: str) -> list[tuple[Any, ...]]:
-    """File actions that make a terminal all three; opened in the new session, it becomes the controlling one."""
-    return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDWR, 0), (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+def terminal(path: str, opened: int) -> list[tuple[Any, ...]]:
+    """File actions that make a terminal all three; opened in the new session, it becomes the controlling one.
+
+    It is opened for reading, which no sandbox asks about, and then replaced by what was opened before for both.
+    """
+    return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDONLY, 0), *three(opened, opened, opened)]
 
 
 def _not_found(asked: str) -> StartFailed:
@@ -102,8 +129,11 @@ def _not_found(asked: str) -> StartFailed:
     return StartFailed("program_not_found", asked, f"There is no program {asked!r} in PATH.")
 
 
-def _failure(program: str, error: OSError) -> StartFailed:
+def _failure(program: str, error: OSError, *, sandboxed: bool = False) -> StartFailed:
     match error.errno:
+        case errno.EACCES if sandboxed and os.access(program, os.X_OK):
+            message = f"{program} is in none of the directories from which the sandbox executes programs."
+            return StartFailed("permission_denied", program, message)
         case errno.ENOENT if os.path.exists(program):
             message = f"{program} names an interpreter that does not exist (its first line, or its loader)."
             return StartFailed("not_executable", program, message)

@@ -17,6 +17,7 @@ from whisper_tui.supervisor.keeper.life import Keeper, Standing
 from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
 from whisper_tui.supervisor.keeper.rehearsal import drain, rehearse
 from whisper_tui.supervisor.keeper.roster import Roster
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 
 IDLE = 4
 """Keepers that wait for a job."""
@@ -59,13 +60,14 @@ class Zygote:
         self._runs = runs
         self._boot = boot
         self._adopt = adopt
+        self._sandboxes = Sandboxes()
         self._wake = wakeup_pipe(signal.SIGCHLD)
         self._too_few, self._too_few_in = os.pipe()
         self._roster = Roster()
         for fd in (self._too_few, self._too_few_in):
             os.set_blocking(fd, False)
         for _ in range(REHEARSED):
-            rehearse(runs, Standing(boot, self._wake, adopts=False))
+            rehearse(runs, Standing(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
         gc.collect()
         gc.freeze()
 
@@ -121,9 +123,10 @@ class Zygote:
         status = 1
         try:
             os.setsid()
-            standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin())
+            standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin(), self._sandboxes)
             if not is_waiting(self._jobs):
                 rehearse(self._runs, standing)
+                self._sandboxes.prepare()
             self._serve(standing, place)
             status = 0
         finally:
@@ -149,6 +152,8 @@ class Zygote:
             if jobs.closed:
                 return
             self._roster.wait(place)
+            if not is_waiting(self._jobs):
+                self._sandboxes.prepare()
             message = jobs.next(SPARE_S)
         self._roster.leave(place)
         self._ask_for_more()

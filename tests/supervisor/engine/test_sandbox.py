@@ -1,0 +1,258 @@
+"""What the kernel holds of a sandboxed command, whatever its words say."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.engine.conftest import Engine
+from whisper_tui.model.ending import Exited, FailedToStart
+from whisper_tui.model.run import Limits
+from whisper_tui.supervisor.executor import HasEnded, SandboxProfile
+from whisper_tui.supervisor.keeper.sandbox import probe
+
+pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
+
+CLEAN = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LC_ALL": "C"}
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    made = Engine(tmp_path)
+    (made.workspace / "known.txt").write_text("known\n")
+    await made.open()
+    yield made
+    await made.close()
+
+
+class Box:
+    """Runs lines of bash in a sandbox and says what came of them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.ended: HasEnded
+        self.out = self.err = b""
+
+    async def run(self, text: str, **profile: object) -> "Box":
+        own = {name: profile.pop(name) for name in ("tty", "limits") if name in profile}
+        given = {"read": (str(self._engine.workspace),), **profile}
+        sandbox = SandboxProfile(**given)  # type: ignore[arg-type]
+        key = await self._engine.run(text, sandbox=sandbox, environment=CLEAN, **own)
+        self.ended = await self._engine.seen(key, HasEnded)
+        self.out, self.err = self._engine.out(key), self._engine.err(key)
+        return self
+
+    @property
+    def tried(self) -> list[str]:
+        """What it was kept from, as people are told."""
+        return [attempt.words() for attempt in self.ended.blocked.attempts] if self.ended.blocked else []
+
+
+@pytest.fixture
+def box(engine: Engine) -> Box:
+    return Box(engine)
+
+
+async def test_it_reads_the_workspace_and_the_system(box: Box) -> None:
+    await box.run("cat known.txt; head -c 5 /etc/passwd")
+    assert box.ended.ending == Exited(code=0)
+    assert box.out.startswith(b"known\n")
+    assert len(box.out) == 11
+    assert box.ended.blocked is None
+
+
+async def test_it_writes_nowhere_but_in_its_own_temporary_directory(box: Box, tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "workspace" / "made"
+    await box.run(
+        f'echo a > "$TMPDIR/a" && cat "$TMPDIR/a"; : > {outside}; : > {inside}; rm known.txt; echo > /dev/null'
+    )
+    assert box.out == b"a\n"
+    assert not outside.exists()
+    assert not inside.exists()
+    assert (tmp_path / "workspace" / "known.txt").read_text() == "known\n"
+    assert {f"tried to write {path}" for path in (outside, inside, inside.with_name("known.txt"))} <= set(box.tried)
+
+
+async def test_its_temporary_directory_is_gone_afterwards(box: Box) -> None:
+    await box.run('mkdir "$TMPDIR/d" && echo a > "$TMPDIR/d/a" && ln -s / "$TMPDIR/root" && echo "$TMPDIR"')
+    assert box.ended.ending == Exited(code=0)
+    assert not Path(os.fsdecode(box.out.strip())).exists()
+    assert Path("/bin/sh").exists()
+
+
+async def test_attributes_of_files_elsewhere_stay_as_they_are(box: Box, tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere"
+    file.write_text("x")
+    file.chmod(0o600)
+    before = file.stat()
+    await box.run(f"chmod 777 {file}; touch -d 2001-01-01 {file}; chmod 777 known.txt; truncate -s 0 {file}")
+    assert (file.stat().st_mode, file.stat().st_mtime_ns, file.stat().st_size) == (
+        before.st_mode,
+        before.st_mtime_ns,
+        1,
+    )
+    assert f"tried to change the attributes of {file}" in box.tried
+
+
+async def test_attributes_in_its_temporary_directory_can_be_changed(box: Box) -> None:
+    await box.run('cd "$TMPDIR"; : > f; chmod 640 f; touch -d "2001-01-01 UTC" f; stat -c "%a %Y" f; chmod u+s f')
+    assert box.out == b"640 978307200\n"
+    assert b"Operation not permitted" in box.err
+
+
+async def test_private_files_of_a_home_cannot_be_read(box: Box, tmp_path: Path) -> None:
+    secret = tmp_path / "home" / ".ssh" / "id_rsa"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("SECRET")
+    (tmp_path / "workspace" / "link").symlink_to(secret)
+    await box.run(f"cat {secret} link ../home/.ssh/id_rsa; ls {secret.parent}")
+    assert b"SECRET" not in box.out
+    assert box.ended.blocked is not None
+    assert any("Permission denied" in line for line in box.ended.blocked.messages)
+
+
+async def test_environments_and_files_of_other_processes_stay_closed_even_to_viewers(box: Box) -> None:
+    pid = os.getpid()
+    await box.run(f"cat /proc/{pid}/environ; ls /proc/{pid}/fd; cat /proc/{pid}/mem; ps e -p {pid}", processes=True)
+    assert b"PYTEST_CURRENT_TEST" not in box.out
+    assert b"environ: Permission denied" in box.err
+
+
+async def test_without_need_it_reads_nothing_about_other_processes(box: Box) -> None:
+    await box.run(f"cat /proc/{os.getpid()}/cmdline")
+    assert box.out == b""
+
+
+async def test_it_executes_programs_of_the_system_only(box: Box, tmp_path: Path) -> None:
+    program = tmp_path / "workspace" / "program"
+    program.write_text("#!/bin/sh\necho ran\n")
+    program.chmod(0o755)
+    await box.run('./program; cp /bin/true "$TMPDIR/t" && "$TMPDIR/t" || echo refused')
+    assert box.out == b"refused\n"
+    await box.run("./program", execute=(str(program.parent),))
+    assert box.out == b"ran\n"
+
+
+async def test_a_program_from_elsewhere_is_not_started_and_that_is_said(engine: Engine, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho ran\n")
+    program.chmod(0o755)
+    key = await engine.run("true", program=str(program), sandbox=SandboxProfile())
+    ending = await engine.ended(key)
+    assert isinstance(ending, FailedToStart)
+    assert "the sandbox executes" in ending.message
+
+
+async def test_it_reaches_no_network_and_no_local_socket(box: Box, tmp_path: Path) -> None:
+    path = tmp_path / "workspace" / "socket"
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        local.bind(str(path))
+        local.listen()
+        port = tcp.getsockname()[1]
+        perl = f"use IO::Socket::UNIX; print IO::Socket::UNIX->new(Peer => q({path})) ? q(open) : q(closed)"
+        await box.run(f"echo a > /dev/tcp/127.0.0.1/{port} || echo refused; perl -e '{perl}'")
+        tcp.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            tcp.accept()
+    assert box.out.startswith(b"refused\n")
+    assert b"open" not in box.out
+    assert box.tried == ["tried to use the network"]
+
+
+async def test_it_reaches_the_network_where_that_is_permitted(box: Box) -> None:
+    with socket.socket() as tcp:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        await box.run(f"echo hello > /dev/tcp/127.0.0.1/{tcp.getsockname()[1]}", network=True)
+        connection, _ = tcp.accept()
+        with connection:
+            assert connection.recv(100) == b"hello\n"
+
+
+async def test_it_signals_nobody_outside(box: Box) -> None:
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        await box.run(f"kill -9 {sleeper.pid}; sleep 60 & kill $! && echo own")
+        assert box.out == b"own\n"
+        assert sleeper.poll() is None
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+async def test_it_gains_no_rights_and_no_namespaces(box: Box) -> None:
+    await box.run("grep -E 'NoNewPrivs|CapEff' /proc/self/status; unshare -Ur true || echo refused", processes=True)
+    assert b"NoNewPrivs:\t1" in box.out
+    assert b"CapEff:\t0000000000000000" in box.out
+    assert b"refused" in box.out
+
+
+async def test_the_keeper_itself_stays_free(box: Box, engine: Engine, tmp_path: Path) -> None:
+    await box.run("true")
+    key = await engine.run(f"echo free > {tmp_path}/free")
+    assert await engine.ended(key) == Exited(code=0)
+    assert (tmp_path / "free").read_text() == "free\n"
+
+
+async def test_in_a_terminal_it_has_its_own_and_no_other(box: Box) -> None:
+    mine, theirs = os.openpty()
+    try:
+        other = os.ttyname(theirs)
+        await box.run(f"tty; echo to-me > /dev/tty; head -c 1 < {other} || echo refused", tty=True)
+    finally:
+        os.close(mine)
+        os.close(theirs)
+    assert b"/dev/pts/" in box.out
+    assert b"to-me" in box.out
+    assert b"refused" in box.out
+
+
+async def test_limits_hold_in_a_sandbox_too(box: Box, tmp_path: Path) -> None:
+    await box.run(f"ulimit -t; : > {tmp_path}/x", limits=Limits(cpu_s=7))
+    assert box.out == b"7\n"
+    assert box.tried == [f"tried to write {tmp_path}/x"]
+
+
+async def test_the_workspace_can_be_opened_for_writing(box: Box, tmp_path: Path) -> None:
+    workspace = str(tmp_path / "workspace")
+    text = f"mkdir d && echo a > d/a && mv d e && chmod 700 e && rm known.txt && ls; : > {tmp_path}/outside"
+    await box.run(text, write=(workspace,), execute=(workspace,))
+    assert box.out == b"e\n"
+    assert not (tmp_path / "outside").exists()
+
+
+async def test_attempts_without_end_are_counted(box: Box) -> None:
+    await box.run("for i in $(seq 1 60); do : > /tmp/whisper-tui-test-$i; done 2> /dev/null")
+    assert box.ended.blocked is not None
+    assert len(box.ended.blocked.attempts) == 20
+    assert box.ended.blocked.more == 40
+
+
+NO_LANDLOCK = """
+import ctypes, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+number = 444
+code = b"".join(struct.pack("=HBBI", *row) for row in (
+    (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7FFF0000)))
+buffer = ctypes.create_string_buffer(code, len(code))
+class Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+program = Program(4, ctypes.addressof(buffer))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.syscall(int(sys.argv[1]), 1, 0, ctypes.byref(program)) == 0
+"""
+"""Makes the kernel answer as one without Landlock does, for this process and all that it starts."""
+
+
+def test_without_landlock_that_is_found_out_and_said() -> None:
+    number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
+    text = NO_LANDLOCK + "from whisper_tui.supervisor.keeper.sandbox import probe\nprint(probe())"
+    done = subprocess.run([sys.executable, "-c", text, number], check=True, capture_output=True, text=True, timeout=60)
+    assert "version=0" in done.stdout, done.stderr
+    assert "this kernel has no Landlock" in done.stdout
