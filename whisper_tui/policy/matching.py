@@ -134,11 +134,19 @@ def _prefix_covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger])
     words = prefix[len(assigned) :]
     if not words or command.assignments != assigned or command.argv[: len(words)] != words:
         return False
-    if any(danger.word >= len(words) for danger in dangers):
+    if any(danger.word >= len(words) and not _is_named(danger, command, rule) for danger in dangers):
         return False
     return rule.options is None or all(
         _option_is_listed(word, rule.options) for word in _options(command.argv[len(words) :])
     )
+
+
+def _is_named(danger: Danger, command: PlainCommand, rule: Rule) -> bool:
+    """Whether a rule lists the option that makes it dangerous: one that writes a file, or runs what its value says."""
+    if danger.id not in {"runs-other-code", "writes-file"} or danger.word >= len(command.argv):
+        return False
+    word = command.argv[danger.word]
+    return word.startswith("-") and rule.options is not None and _option_is_listed(word, rule.options)
 
 
 def _options(words: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from whisper_tui.policy.dangers import code, files, git, network, systems
+from whisper_tui.policy.dangers.acting_options import acting_options
 from whisper_tui.policy.dangers.finding import Danger, Words
 
 _CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
@@ -87,6 +88,7 @@ def dangers(argv: Words, name: str) -> list[Danger]:
         found += code.interpreter(argv, name)
     if name in _BUILTINS:
         found += code.builtin_code(argv, name)
+    found += acting_options(argv, name)
     found += systems.deletes(argv, name)
     found += systems.database(argv, name)
     return found

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from whisper_tui.policy.dangers.acting_options import acting_for_rules
 from whisper_tui.policy.dangers.command import dangers
 from whisper_tui.policy.dangers.finding import Danger
 from whisper_tui.policy.dangers.network import talks
@@ -10,6 +11,7 @@ from whisper_tui.policy.dangers.unknown import may_run
 from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.reading.syntax import Script
 from whisper_tui.policy.wrappers.peel import peel
+from whisper_tui.policy.wrappers.peeled import program_name
 from whisper_tui.policy.wrappers.shells import RUNS_FILE, Input
 
 EVALUATING = frozenset(
@@ -83,14 +85,14 @@ def dangers_of_certain(argv: tuple[str, ...], *, comes: bool) -> list[Danger]:
     """
     peeled = peel(argv, Input(comes=comes))
     if peeled is None:
-        return dangers_of(Inner(argv=argv, span=(0, 0)))
+        return dangers_of(Inner(argv=argv, span=(0, 0))) + acting_for_rules(argv, program_name(argv[0]))
     runs = bool(peeled.commands or peeled.texts)
     stays = not runs or peeled.stays
     found = dangers_of(
         Inner(argv=argv, span=(0, 0), opaque=peeled.opaque, runs_others=not stays, starts=runs, runner=peeled.runner)
     )
     if not runs:
-        return found
+        return found + acting_for_rules(argv, program_name(argv[0]))
     inner = peeled.commands[0] if peeled.commands else ()
     offset = len(argv) - len(inner)
     words = tuple(word for word in inner if word is not None)
