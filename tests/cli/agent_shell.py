@@ -24,6 +24,8 @@ class Shell:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.calls = 0
+        self.environment: dict[str, str] = {}
+        """Variables of the agent, beside those of this process."""
 
     def ask(self, command: str, *options: str, client: str = "claude", **changes: Any) -> "subprocess.Popen[bytes]":
         """Begin to ask about a command."""
@@ -46,7 +48,7 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.instance.workspace,
-            env={**os.environ, **environment},
+            env={**os.environ, **self.environment, **environment},
         )
         assert process.stdin is not None
         process.stdin.write(text)

@@ -68,5 +68,8 @@ STILL_WAITING = Scene(LATE.command, NotDecided(), ticket="1")
 """The first call of an instance always gets this ticket."""
 UNHEARD = Scene("touch unheard-ran", NotDecided())
 
+GOING = Scene("mkdir 'a build' && cd 'a build'")
+GONE = Scene("touch gone-ran; pwd -P")
+
 ALL = (AS_IT_IS, ANOTHER, NO, FAILING, KILLED, LEAVING, LONG)
 """One conversation: each is asked for when the one before it was answered."""

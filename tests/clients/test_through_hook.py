@@ -8,7 +8,21 @@ import pytest
 from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
-from tests.clients.scenes import ALL, ANOTHER, AS_IT_IS, FAILING, KILLED, LATE, LEAVING, LONG, NO, UNHEARD, Scene
+from tests.clients.scenes import (
+    ALL,
+    ANOTHER,
+    AS_IT_IS,
+    FAILING,
+    GOING,
+    GONE,
+    KILLED,
+    LATE,
+    LEAVING,
+    LONG,
+    NO,
+    UNHEARD,
+    Scene,
+)
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied, Exited, Signalled
 from whisper_tui.model.state import Ended, Waiting
@@ -48,6 +62,14 @@ def impatient(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Pla
     """The hook's deadline passes twice; the first command is asked for again, and the human has agreed by then."""
     directory = tmp_path_factory.mktemp(f"{program.name}-hook-impatient")
     return play(program, (LATE, LATE, UNHEARD), directory, ask_for=ask_for, set_up=set_up_impatient)
+
+
+@pytest.fixture(scope="session")
+def going(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """One command changes the directory, and the next one asks where it is."""
+    return play(
+        program, (GOING, GONE), tmp_path_factory.mktemp(f"{program.name}-going"), ask_for=ask_for, set_up=set_up
+    )
 
 
 @pytest.fixture(scope="session")
@@ -129,6 +151,13 @@ def test_asking_again_for_what_was_approved_meanwhile_runs_it_once(program, impa
     assert program.shell_said(impatient.answers[1].result) == shown
     assert impatient.record(LATE).state.ending == Exited(code=0)
     assert (impatient.workspace / "late-ran").read_text() == "it ran\n"
+
+
+def test_the_next_command_runs_and_was_shown_where_the_clients_own_shell_would_be(program, going):
+    kept = going.workspace / "a build" if program.name == "claude" else going.workspace
+    assert program.shell_said(going.answer(GONE).result) == program.shell_shows(f"{kept}\n", 0)
+    assert going.record(GONE).call.spec.cwd == str(kept)
+    assert (kept / "gone-ran").exists()
 
 
 def test_what_was_never_decided_never_ran(program, impatient):

@@ -89,6 +89,9 @@ class HandExecutor:
     def input_file(self, key: RunKey) -> str | None:
         return None
 
+    def last_directory(self, key: RunKey) -> str | None:
+        return None
+
     def output_file(self, key: RunKey, stream: Stream) -> str | None:
         return self.files.get((key, stream))
 

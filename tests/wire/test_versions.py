@@ -13,9 +13,11 @@ import pytest
 from tests.wire.conftest import Raw
 from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
+from whisper_tui.policy.view import may_leave
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.call_door import CallDoor
 from whisper_tui.transports.hooks.door import HookDoor
+from whisper_tui.transports.hooks.following import Following
 from whisper_tui.transports.hooks.run_door import RunDoor
 from whisper_tui.transports.mcp import McpDoor
 from whisper_tui.wire.asking import asking
@@ -127,9 +129,10 @@ def test_what_is_sent_has_the_shape_of_its_version():
 
 @pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay"), ("call", "call")])
 async def test_what_an_agent_started_before_an_upgrade_is_told_what_a_human_has_to_do(supervisor, home, door, what):
+    following = Following(Path(home.runtime) / "directories", supervisor.last_directory, may_leave)
     doors = {
-        "hook": HookDoor(supervisor),
-        "exec": RunDoor(supervisor, descends, lambda _call: None),
+        "hook": HookDoor(supervisor, following),
+        "exec": RunDoor(supervisor, descends, lambda _call: None, following),
         "mcp": McpDoor(supervisor),
         "call": CallDoor(supervisor, standard_registry),
     }

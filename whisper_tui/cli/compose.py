@@ -91,7 +91,7 @@ async def _supervise(
     await supervisor.open()
     try:
         agents = _LateMcpDoor(supervisor, configuration)
-        doors: dict[str, Door] = {"mcp": agents, **_shell_doors(supervisor, configuration)}
+        doors: dict[str, Door] = {"mcp": agents, **_shell_doors(supervisor, configuration, home)}
         server = await serve(supervisor, home, doors, refused=supervisor.attempt_refused)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
@@ -105,15 +105,18 @@ async def _supervise(
         await supervisor.close()
 
 
-def _shell_doors(supervisor: Supervisor, configuration: Configuration) -> dict[str, Door]:
+def _shell_doors(supervisor: Supervisor, configuration: Configuration, home: Home) -> dict[str, Door]:
     """The doors of agents' own shells, and of anybody's."""
+    from whisper_tui.policy.view import may_leave
     from whisper_tui.transports.call_door import CallDoor
     from whisper_tui.transports.hooks.door import HookDoor
+    from whisper_tui.transports.hooks.following import Following
     from whisper_tui.transports.hooks.run_door import RunDoor
 
+    following = Following(Path(home.runtime) / "directories", supervisor.last_directory, may_leave)
     return {
-        "hook": HookDoor(supervisor),
-        "exec": RunDoor(supervisor, descends, supervisor.input_file),
+        "hook": HookDoor(supervisor, following),
+        "exec": RunDoor(supervisor, descends, supervisor.input_file, following),
         "call": CallDoor(supervisor, partial(_registry, configuration)),
     }
 

@@ -90,6 +90,8 @@ class CallRequest(Value):
     """Which helper of the agent asks. Empty: the agent itself."""
     ticket: str | None = None
     """A secret that has to be shown before it starts, once it is approved. None: it starts by itself."""
+    follows: bool = False
+    """Whether the agent's own shell goes on where the command has ended."""
     by_agent: bool = False
     """Whether the agent runs it itself once it is approved, out of the supervisor's sight."""
 
@@ -111,6 +113,7 @@ class ToolCall(Value):
     question: str | None = None
     asker: str = ""
     ticket: str | None = None
+    follows: bool = False
     by_agent: bool = False
     submitted_at: float
     """Seconds since the epoch."""

@@ -88,6 +88,8 @@ class Claim(Value):
     """Names of the session's variables that the agent keeps from its commands."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Harmless variables that the agent gives its commands."""
+    follows: bool = False
+    """Whether its own shell goes where the command's shell ends."""
 
 
 CallState = Annotated[

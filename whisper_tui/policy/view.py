@@ -16,6 +16,9 @@ from whisper_tui.policy.reading.wide import read_script
 
 _SEPARATORS = re.compile(r"[\s;&|()<>`'\"\\$={}!,]+")
 
+_MOVERS = frozenset("cd pushd popd . source eval".split())
+"""What changes the directory of the shell that carries it out, or can hold what does."""
+
 LONGEST_READ = 10_000
 """Characters beyond which a text is not read at all. It is asked, and searched for what is denied."""
 
@@ -60,6 +63,16 @@ class View:
     def dangers(self) -> tuple[tuple[Inner, Danger], ...]:
         """All dangers, with the command that each is in."""
         return tuple((command, danger) for command in self.commands for danger in dangers_of(command))
+
+
+def may_leave(command: Command) -> bool:
+    """Whether a command's bash may end in another directory than it began in; no other shell is looked at."""
+    if not isinstance(command, Shell) or command.shell.rsplit("/", 1)[-1] != "bash":
+        return False
+    seen = view(command)
+    if seen.plain is None:
+        return not _MOVERS.isdisjoint(seen.scraps)
+    return any(not _MOVERS.isdisjoint(each.argv[:2]) for each in seen.plain)
 
 
 def view(command: Command) -> View:

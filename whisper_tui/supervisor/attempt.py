@@ -134,4 +134,5 @@ def _spec(order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[st
         "group": group,
         "boot": boot,
         "sandbox": asdict(order.sandbox) if order.sandbox is not None else None,
+        "tells_directory": order.tells_directory,
     }

@@ -63,6 +63,8 @@ class StartOrder:
     """How it is confined. None: it is not."""
     files: Mapping[str, str] = field(default_factory=dict)
     """What has to be behind these paths. Empty: whatever is."""
+    tells_directory: bool = False
+    """Whether its bash is asked for the directory in which it ends."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,10 @@ class Executor(Protocol):
 
     def input_file(self, key: RunKey) -> str | None:
         """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        ...
+
+    def last_directory(self, key: RunKey) -> str | None:
+        """The directory in which its shell ended. None: it was not asked for, or is not known."""
         ...
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:

@@ -185,6 +185,15 @@ class LocalExecutor:
         path = Attempt(self._runs_path, key).path(layout.INPUT)
         return path if os.path.lexists(path) else None
 
+    def last_directory(self, key: RunKey) -> str | None:
+        """The directory in which its shell ended. None: it was not asked for, or is not known."""
+        try:
+            told = Attempt(self._runs_path, key).read(layout.EXIT)
+        except OSError:
+            return None
+        found = told.get("directory") if isinstance(told, dict) else None
+        return found if isinstance(found, str) else None
+
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """At most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)

@@ -70,6 +70,11 @@ class Looking:
         record = self._ledger.call(call_id)
         return self._executor.input_file(run_key(record)) if isinstance(record.state, Running) else None
 
+    def last_directory(self, call_id: str) -> str | None:
+        """The directory in which the shell of a call has ended. None: it was not asked for, or is not known."""
+        record = self._ledger.call(call_id)
+        return self._executor.last_directory(run_key(record)) if isinstance(record.state, Ended) else None
+
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """Rows of the time index."""
         record = self._ledger.call(call_id)

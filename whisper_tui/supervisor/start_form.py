@@ -11,7 +11,7 @@ from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.policy.allowing import LOOKS
 from whisper_tui.policy.builtin_names import BUILTINS
 from whisper_tui.policy.environment import taken_away
-from whisper_tui.policy.view import view
+from whisper_tui.policy.view import may_leave, view
 from whisper_tui.supervisor.executor import RunKey, StartOrder
 from whisper_tui.supervisor.git_configuration import NEUTRAL
 from whisper_tui.supervisor.sandboxing import profile, shown_only
@@ -53,6 +53,7 @@ def start_order(
         sandbox=profile(record, root, private),
         real_cwd=resolved.cwd if resolved else None,
         files=resolved.files if resolved and not _is_unasked(record) else {},
+        tells_directory=record.claim is not None and record.claim.follows and may_leave(spec.command),
     )
 
 

@@ -17,6 +17,7 @@ from whisper_tui.supervisor.keeper.ending import Ender
 from whisper_tui.supervisor.keeper.freezer import Freezer
 from whisper_tui.supervisor.keeper.group import RunGroup
 from whisper_tui.supervisor.keeper.job import Hints, Job
+from whisper_tui.supervisor.keeper.last_directory import LastDirectory
 from whisper_tui.supervisor.keeper.leader import Death, Leader
 from whisper_tui.supervisor.keeper.moving import Mover
 from whisper_tui.supervisor.keeper.processes import Descendants
@@ -79,6 +80,7 @@ class Keeper:
         self._orders: Orders | None = None
         self._input: InputPump | None = None
         self._terminal = -1
+        self._last_directory: LastDirectory | None = None
         self._answered = False
         self._timed_out = False
         self._look_pause = FIRST_LOOK_S
@@ -100,6 +102,8 @@ class Keeper:
     def close(self) -> None:
         """Let go of everything, the lock last."""
         self._capture.close()
+        if self._last_directory is not None:
+            self._last_directory.close()
         if self._input is not None:
             self._input.close()
         if self._orders is not None:
@@ -115,13 +119,16 @@ class Keeper:
         spawn.enter(self._spec["cwd"])
         try:
             spawn.check_unchanged(self._spec)
-            pid, listener = spawn.spawn(self._spec, environment, ours.actions, self._group, self._sandboxes)
+            environment, actions = self._ask_where_it_ends(environment, ours.actions)
+            pid, listener = spawn.spawn(self._spec, environment, actions, self._group, self._sandboxes)
         finally:
             os.chdir("/")
         self._leader.has_started(pid)
         if listener >= 0:
             self._denials = Denials(listener, (*self._spec["sandbox"]["write"], os.devnull, "/dev/tty"))
             self._poll.register(listener, select.POLLIN)
+        if self._last_directory is not None:
+            self._last_directory.has_started()
         for fd in ours.theirs:
             os.close(fd)
         for number, fd in enumerate(ours.sources):
@@ -147,6 +154,18 @@ class Keeper:
         own = [temporary, os.ttyname(ours.theirs[0]), "/dev/tty"] if self._spec["tty"] else [temporary]
         self._spec = {**self._spec, "sandbox": {**asked, "write": [*asked["write"], *own]}}
         return {**self._job.environment, "TMPDIR": temporary}
+
+    def _ask_where_it_ends(
+        self, environment: dict[str, str], actions: list[tuple[Any, ...]]
+    ) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
+        """The environment and the file actions of the start."""
+        if not self._spec.get("tells_directory"):
+            return environment, actions
+        try:
+            asked = self._last_directory = LastDirectory(environment)
+        except OSError as error:
+            raise spawn.no_channel("a way to tell its last directory", error) from None
+        return asked.environment, [*actions, *asked.actions]
 
     def _open_channels(self) -> channels.Channels:
         ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
@@ -259,6 +278,7 @@ class Keeper:
             "limit": self._quota.broken(),
             "background": self._background.picture(),
             "blocked": self._denials.report(self._error_output()) if self._denials is not None else None,
+            "directory": self._last_directory.read() if self._last_directory is not None else None,
         }
 
     def _error_output(self) -> bytes:

@@ -18,6 +18,7 @@ from whisper_tui.model.value import Value
 from whisper_tui.tools.failure import failure_of
 from whisper_tui.tools.told import told
 from whisper_tui.transports.hooks.clients import CLIENTS, PASSES, Asked, Client, Content, GeminiCli, HookAnswer, parsed
+from whisper_tui.transports.hooks.following import Following
 from whisper_tui.transports.versions import check_version
 
 CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
@@ -84,8 +85,9 @@ def _first(error: ValidationError) -> str:
 class Asking:
     """One question of a hook. It can be given up at any time: the call then waits for the agent to come back."""
 
-    def __init__(self, supervision: Supervision, hello: Content) -> None:
+    def __init__(self, supervision: Supervision, hello: Content, following: Following) -> None:
         self._supervision = supervision
+        self._following = following
         self._hello, self._client = checked(hello)
         self._call_id: str | None = None
 
@@ -136,6 +138,7 @@ class Asking:
             question=f"{asked.call_id} {same}" if asked.call_id else None,
             asker=asked.asker,
             ticket=secrets.token_hex(8),
+            follows=asked.tool in self._client.keeps_directory,
             by_agent=self._hello.agent_runs,
         )
 
@@ -162,7 +165,7 @@ class Asking:
         note = told(record) or ""
         match record.state:
             case Held():
-                return self._client.allow(asked, self._launch(record.id, ticket), note)
+                return self._client.allow(asked, self._launch(record), note)
             case Ended(ending=HandedOver()):
                 return self._client.allow(asked, _for_its_own_shell(asked, record), note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
@@ -180,9 +183,11 @@ class Asking:
             f"(ticket {self._call_id}). Run the same command again to go on waiting; do not try another way."
         )
 
-    def _launch(self, call_id: str, ticket: str) -> str:
+    def _launch(self, record: CallRecord) -> str:
         """Plain words, for some agents let a command out of their sandbox only if it is nothing but these."""
-        return shlex.join((*self._hello.launcher, "exec", f"{call_id}-{ticket}", *self._hello.places))
+        ticket = f"{record.id}-{record.call.ticket}"
+        words = shlex.join((*self._hello.launcher, "exec", ticket, *self._hello.places))
+        return f"{words} && {self._following.after(ticket)}" if self._following.applies(record) else words
 
     async def _after(self, client: GeminiCli, ran: str) -> HookAnswer:
         """The agent has told its model that the command was changed; only here can be said what that means."""

@@ -116,6 +116,8 @@ class Client(ABC):
         )
 
     event: ClassVar[str] = "PreToolUse"
+    keeps_directory: ClassVar[frozenset[str]] = frozenset()
+    """Its tools whose next command begins where the last one ended."""
 
     def _check_runs_nothing(self, tool: str, tool_input: object) -> None:
         """Raises `InvalidRequest` for a tool of the agent's own that is not known and has a command."""
@@ -167,6 +169,7 @@ class ClaudeCode(_ClaudeLike):
 
     name = "claude-code"
     tools = frozenset({"Bash", "Monitor", "PowerShell"})
+    keeps_directory = frozenset({"Bash"})
     root_variable = "CLAUDE_PROJECT_DIR"
 
     def read(self, content: Content) -> Asked | None:

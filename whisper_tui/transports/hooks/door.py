@@ -8,6 +8,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.transports.gone import unless_gone
 from whisper_tui.transports.hooks.asking import Asking
 from whisper_tui.transports.hooks.clients import HookAnswer
+from whisper_tui.transports.hooks.following import Following
 
 REFUSED = 2
 """The exit code with which every client takes a hook's refusal for one, and standard error for the reason."""
@@ -16,14 +17,15 @@ REFUSED = 2
 class HookDoor:
     """Answers hooks over one supervision."""
 
-    def __init__(self, supervision: Supervision) -> None:
+    def __init__(self, supervision: Supervision, following: Following) -> None:
         self._supervision = supervision
+        self._following = following
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection. Its end before the answer means that the agent stopped waiting."""
         asking: Asking | None = None
         try:
-            asking = Asking(self._supervision, hello)
+            asking = Asking(self._supervision, hello, self._following)
             said = await unless_gone(asking.answer(), reader)
         except WhisperError as error:
             said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)

@@ -19,6 +19,7 @@ from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Count, Value
 from whisper_tui.tools.exec_command.task import ending_sentence
 from whisper_tui.transports.hooks.flow import Flow
+from whisper_tui.transports.hooks.following import Following
 from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
 from whisper_tui.transports.versions import check_version
 
@@ -79,8 +80,11 @@ class RunHello(Value):
 class RunDoor:
     """Joins agents' shells with the runs that stand for their commands."""
 
-    def __init__(self, supervision: Supervision, descends: Descends, input_file: InputFile) -> None:
+    def __init__(
+        self, supervision: Supervision, descends: Descends, input_file: InputFile, following: Following
+    ) -> None:
         self._supervision = supervision
+        self._following = following
         self._descends = descends
         self._input_file = input_file
 
@@ -91,11 +95,14 @@ class RunDoor:
         record = await self._supervision.record(call_id)
         session = await self._supervision.session(record.call.session_id)
         await self._check(record, session, said, writer)
-        claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment))
+        follows = self._following.applies(record)
+        claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment), follows=follows)
         record = await self._supervision.claim(call_id, secret, claim, said.names)
         dies = session.client is None or session.client.name not in HANGS_ON_SIGNALS
         way_in = self._input_file if said.stdin else None
-        joined = _Joined(self._supervision, record, reader, writer, said, dies=dies, way_in=way_in)
+        joined = _Joined(
+            self._supervision, record, reader, writer, said, following=self._following, dies=dies, way_in=way_in
+        )
         await joined.serve()
 
     async def _check(self, record: CallRecord, session: Session, said: RunHello, writer: asyncio.StreamWriter) -> None:
@@ -126,6 +133,7 @@ class _Joined:
         writer: asyncio.StreamWriter,
         said: RunHello,
         *,
+        following: Following,
         dies: bool,
         way_in: InputFile | None,
     ) -> None:
@@ -137,6 +145,8 @@ class _Joined:
         self._record = record
         self._reader = reader
         self._writer = writer
+        self._following = following
+        self._ticket = said.ticket
         self._takes_input = False
         """Whether the run has taken input: if it then takes no more, it never will again."""
         self._flow = Flow(supervision, record.id, said.out, said.err)
@@ -174,7 +184,10 @@ class _Joined:
             await self._writer.drain()
         record = await self._supervision.outcome(self._record.id)
         if isinstance(record.state, Ended):
-            self._writer.write(frame(END, json.dumps(_ended(record, record.state.ending, dies=self._dies)).encode()))
+            ended = _ended(record, record.state.ending, dies=self._dies)
+            if note := self._following.point(self._ticket, record):
+                ended["said"] = note
+            self._writer.write(frame(END, json.dumps(ended).encode()))
             await self._writer.drain()
 
     async def _take(self) -> None:

@@ -1,0 +1,162 @@
+"""Claude Code tells its model that `cd` carries over to the next command: so it does for an approved one."""
+
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.agent_shell import Shell, finished, rewritten, shell
+from tests.outside import outside_only
+
+__all__ = ["shell"]
+pytestmark = outside_only
+
+
+class Claude:
+    """Runs approved commands as Claude Code's Bash does, and knows in which directory its shell is."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.workspace = shell.instance.workspace
+        self.cwd = str(self.workspace)
+
+    def bash(self, command: str, **how: str) -> "subprocess.CompletedProcess[bytes]":
+        """Ask, have a human agree, and run what the hook made of it."""
+        asking = self.shell.ask(command, cwd=self.cwd)
+        call_id = self.shell.waiting()
+        assert self.shell.row(call_id)["cwd"] == self.cwd
+        self.shell.approve(call_id, **how)
+        return self.run(rewritten(finished(asking)))
+
+    def run(self, line: str) -> "subprocess.CompletedProcess[bytes]":
+        told = self.workspace.parent / "claude-cwd"
+        told.unlink(missing_ok=True)
+        script = f"eval {shlex.quote(line)} < /dev/null && pwd -P >| {shlex.quote(str(told))}"
+        ran = self.shell.run(["bash", "-c", script], cwd=self.cwd, env={**os.environ, **self.shell.environment})
+        if told.exists():
+            self.cwd = os.fsdecode(told.read_bytes()[:-1])
+        return ran
+
+
+@pytest.fixture
+def claude(shell: Shell) -> Claude:
+    return Claude(shell)
+
+
+def test_the_next_command_runs_and_is_shown_in_the_directory_to_which_the_last_one_went(claude: Claude) -> None:
+    ran = claude.bash("mkdir build && cd build")
+    assert (ran.stdout, ran.stderr, ran.returncode) == (b"", b"", 0)
+    assert claude.cwd == f"{claude.workspace}/build"
+    (claude.workspace / "precious").touch()
+    assert claude.bash("touch here; pwd").stdout == f"{claude.workspace}/build\n".encode()
+    assert claude.bash("rm -rf ./*").returncode == 0
+    assert (claude.workspace / "precious").exists() and not (claude.workspace / "build" / "here").exists()
+
+
+@pytest.mark.parametrize("name", ["two words", "a 'quote' \" $HOME `x`", "two\nlines\n", "-P", "\udcff"])
+def test_any_name_of_a_directory_carries_over(claude: Claude, name: str) -> None:
+    (claude.workspace / "in").mkdir()
+    (claude.workspace / "in" / name).mkdir()
+    assert claude.bash("touch x; cd in && cd -- *").returncode == 0
+    assert claude.cwd == f"{claude.workspace}/in/{name}"
+
+
+def test_a_command_that_nobody_is_asked_about_carries_over_too(claude: Claude) -> None:
+    (claude.workspace / "build").mkdir()
+    rules = claude.shell.instance.root / "config" / "rules.toml"
+    rules.write_text("read_only = true\n")
+    assert claude.run(rewritten(finished(claude.shell.ask("cd build && ls", cwd=claude.cwd)))).returncode == 0
+    assert claude.cwd == f"{claude.workspace}/build"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "out"),
+    [
+        ("cd build; exit 3", 3, b""),
+        ("cd build && false", 1, b""),
+        ("set -e; cd build; false; echo no", 1, b""),
+        ("cd nowhere 2> err || exit 9", 9, b""),
+        ("cd build; kill -TERM $$; sleep 9", -signal.SIGTERM, b""),
+    ],
+)
+def test_as_in_its_own_shell_a_command_that_failed_carries_nothing_over(
+    claude: Claude, command: str, code: int, out: bytes
+) -> None:
+    (claude.workspace / "build").mkdir()
+    ran = claude.bash(command)
+    # Its shell says 143 for the signal, as it does of its own commands.
+    assert ran.returncode in {code, 128 - code}
+    assert (ran.stdout, claude.cwd) == (out, str(claude.workspace))
+
+
+def test_what_a_command_prints_is_what_it_printed_before(claude: Claude) -> None:
+    (claude.workspace / "build").mkdir()
+    ran = claude.bash("set -x; cd build; echo ${BASH_ENV-none} | tee f; (cd /; exit 1) || echo $?; trap")
+    assert ran.stdout.startswith(b"none\n1\n")
+    assert b"pwd -P" not in ran.stderr and b"+ cd build\n" in ran.stderr
+    wrong = claude.bash("cd /; if ; fi")
+    assert wrong.returncode == 2 and wrong.stderr.startswith(b"bash: -c: line 1: syntax error")
+
+
+def test_what_a_command_leaves_in_the_background_does_not_hold_it_back(claude: Claude) -> None:
+    (claude.workspace / "build").mkdir()
+    assert claude.bash("sleep 1000 & cd build; echo $!").returncode == 0
+    assert claude.cwd == f"{claude.workspace}/build"
+    claude.shell.instance.run("signal", "1", "KILL", "--tree")
+
+
+def test_of_a_directory_that_cannot_be_known_the_model_is_told_where_it_is(claude: Claude) -> None:
+    (claude.workspace / "build").mkdir()
+    ran = claude.bash("trap 'echo bye' EXIT; cd build")
+    assert (ran.stdout, ran.returncode, claude.cwd) == (b"bye\n", 0, str(claude.workspace))
+    assert f"the next command starts in {claude.workspace}".encode() in ran.stderr
+    gone = claude.bash("cd build; rmdir ../build; cd ../build 2> /dev/null; true")
+    assert (gone.returncode, claude.cwd) == (0, str(claude.workspace))
+    assert b"the next command starts in" in gone.stderr
+
+
+def test_a_variable_of_its_own_that_bash_reads_still_counts(claude: Claude) -> None:
+    (claude.workspace / "build").mkdir()
+    (claude.workspace / "mine.sh").write_text("mine() { echo mine; }\n")
+    claude.shell.environment["BASH_ENV"] = f"{claude.workspace}/mine.sh"
+    ran = claude.bash("mine; cd build; bash -c mine")
+    assert (ran.stdout, claude.cwd) == (b"mine\nmine\n", f"{claude.workspace}/build")
+
+
+def test_where_a_human_sends_a_command_its_agent_does_not_follow_unless_it_went_on_from_there(
+    claude: Claude, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "below").mkdir(parents=True)
+    assert claude.bash("cd .; pwd", cwd=str(elsewhere)).stdout == f"{elsewhere}\n".encode()
+    assert claude.cwd == str(claude.workspace)
+    claude.bash("touch x; cd below", cwd=str(elsewhere))
+    assert claude.cwd == f"{elsewhere}/below"
+
+
+def test_it_carries_over_although_the_supervisor_dies_while_the_command_runs(claude: Claude) -> None:
+    (claude.workspace / "build").mkdir()
+    asking = claude.shell.ask("touch begun; until test -e go; do sleep 0.1; done; cd build", cwd=claude.cwd)
+    claude.shell.approve(claude.shell.waiting())
+    line = rewritten(finished(asking))
+    process = subprocess.Popen(["bash", "-c", f"eval {shlex.quote(line)} && pwd -P"], cwd=claude.cwd, stdout=-1)
+    claude.shell.instance.until((claude.workspace / "begun").exists)
+    claude.shell.instance.kill_supervisor(signal.SIGKILL)
+    (claude.workspace / "go").touch()
+    out, _ = process.communicate(timeout=60)
+    assert (out, process.returncode) == (f"{claude.workspace}/build\n".encode(), 0)
+
+
+def test_a_command_that_cannot_change_the_directory_is_replaced_by_plain_words_alone(claude: Claude) -> None:
+    asking = claude.shell.ask("touch x && make", cwd=claude.cwd)
+    claude.shell.approve(claude.shell.waiting())
+    assert "&&" not in rewritten(finished(asking))
+
+
+def test_the_shells_of_other_clients_stay_where_they_are(claude: Claude) -> None:
+    asking = claude.shell.ask("touch x && cd /", client="codex")
+    claude.shell.approve(claude.shell.waiting())
+    assert "&&" not in rewritten(finished(asking))
