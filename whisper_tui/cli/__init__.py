@@ -4,6 +4,7 @@ import os
 import sys
 
 from whisper_tui import __version__
+from whisper_tui.cli.standard_streams import hold_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +14,15 @@ if TYPE_CHECKING:
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `whisper-tui` with these arguments, or those of the process. Returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    if list(given) == ["--version"]:
+    hold_places()
+    if list(given) == ["--version"] and sys.stdout is not None:
         # Programs ask for it at every start, so it does not wait for the subcommands.
-        sys.stdout.write(f"whisper-tui {__version__}\n")
+        try:
+            sys.stdout.write(f"whisper-tui {__version__}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            sys.stderr.write(f"whisper-tui: standard output cannot be written: {error.strerror}\n")
+            return _ended(74)
         return 0
     if given and given[0] in {"hook", "exec"}:
         code = _early(given)
@@ -29,7 +36,8 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 def _ended(code: int) -> int:
     """End at once: all is written, and tearing the interpreter down takes a fifth of its start."""
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
     os._exit(code)
 
 
@@ -40,5 +48,5 @@ def _early(given: "Sequence[str]") -> int | None:
 
         return run_early(given)
     except Exception as error:  # noqa: BLE001  agents run the command if their hook ends in any way but this
-        sys.stderr.write(f"whisper-tui: the command was not run: {error!r}\n")
+        os.write(2, f"whisper-tui: the command was not run: {error!r}\n".encode())
         return 2 if given[0] == "hook" else 126

@@ -42,7 +42,7 @@ def _agent(options: Options) -> int:
         raise InvalidRequest(f"--steps must be at least 1, not {options.steps}")
     import asyncio
 
-    from whisper_tui.cli.streams import while_somebody_reads
+    from whisper_tui.cli.hang_up import while_somebody_reads
 
     asyncio.run(while_somebody_reads(_work(options)))
     return 0
@@ -52,9 +52,9 @@ async def _work(options: Options) -> None:
     try:
         from openai import AsyncOpenAI
     except ImportError as error:
-        raise Unavailable(
-            "the official client for models is not installed", hint="pip install 'whisper-tui[agent]'"
-        ) from error
+        from whisper_tui.cli.extras import how_to_install
+
+        raise Unavailable("the official client for models is not installed", hint=how_to_install("agent")) from error
     from whisper_tui.library import connect
     from whisper_tui.tools import ToolRegistry
     from whisper_tui.transports.openrouter import Conversation

@@ -8,6 +8,7 @@ WRONG_USE = 2
 UNAVAILABLE = 3
 UNKNOWN = 4
 BAD_CONFIGURATION = 5
+OUTPUT_LOST = 74
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
@@ -18,6 +19,7 @@ MEANINGS = {
     UNAVAILABLE: "the supervisor or its files cannot be used, or none runs",
     UNKNOWN: "there is no such call",
     BAD_CONFIGURATION: "the configuration file cannot be used",
+    OUTPUT_LOST: "standard output could not be written; what was asked for may have been done",
     INTERRUPTED: "it was interrupted with Ctrl-C",
     PIPE_CLOSED: "whoever read the output stopped reading",
 }

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO
 
+from whisper_tui.cli.standard_streams import STDERR, STDOUT, data_on
 from whisper_tui.cli.terminal_text import TerminalText
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.run import OutputSpan, Stream
@@ -28,8 +29,8 @@ class Printer:
         self._call_id = call_id
         self._at: dict[Stream, int] = {"out": 0, "err": 0}
         self._write: dict[Stream, Callable[[bytes], None]] = {
-            "out": _writer(sys.stdout.buffer),
-            "err": _writer(sys.stderr.buffer),
+            "out": _writer(data_on(STDOUT)),
+            "err": _writer(data_on(STDERR)),
         }
 
     async def print_one(self, stream: Stream, *, follow: bool) -> None:

@@ -28,7 +28,8 @@ def add(verbs: Verbs) -> None:
 def _logs(options: Options) -> int:
     import asyncio
 
-    from whisper_tui.cli.streams import STDERR, STDOUT, while_somebody_reads
+    from whisper_tui.cli.hang_up import while_somebody_reads
+    from whisper_tui.cli.standard_streams import STDERR, STDOUT
 
     read = STDERR if options.stream == "err" else STDOUT
     asyncio.run(while_somebody_reads(_print(home_of(options), options), read))

@@ -4,8 +4,9 @@ import os
 import sys
 from importlib import import_module
 
-from whisper_tui.cli.exit_codes import INTERRUPTED, PIPE_CLOSED, REFUSED, UNAVAILABLE, code_of
+from whisper_tui.cli.exit_codes import DONE, INTERRUPTED, OUTPUT_LOST, PIPE_CLOSED, REFUSED, UNAVAILABLE, code_of
 from whisper_tui.cli.parsing import Options, Verbs, verb_of
+from whisper_tui.cli.standard_streams import OutputLost, hold_places, let_go, prepare
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 
@@ -65,26 +66,56 @@ def _cockpit(options: Options) -> int:
 def run(arguments: "Sequence[str] | None" = None) -> int:
     """Carry out one command line. Returns the exit code; argparse itself exits for `--help` and wrong use."""
     sys.excepthook = _report_defect
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    hold_places()
+    prepare()
     given = sys.argv[1:] if arguments is None else arguments
-    options = parser(given).parser.parse_args(given)
+    try:
+        options = parser(given).parser.parse_args(given)
+    except SystemExit as ending:
+        raise SystemExit(_printed(ending.code or DONE)) from None
+    return int(_printed(_carried_out(options)))
+
+
+def _carried_out(options: Options) -> int:
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
     except WhisperError as error:
         complain(error.sentence())
         return code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _let_go_of_stdout()
+        let_go()
         return PIPE_CLOSED
+    except OutputLost as error:
+        complain(error.sentence())
+        let_go()
+        return OUTPUT_LOST
     except OSError as error:
-        complain(str(error))
+        complain(_said_by(error))
         return UNAVAILABLE
     return code
+
+
+def _printed(code: "str | int") -> "str | int":
+    """The exit code, once all that was to be printed is: who prints nothing must not say that all went well."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        let_go()
+        return code or PIPE_CLOSED
+    except OutputLost as error:
+        if not code:
+            complain(error.sentence())
+        let_go()
+        return code or OUTPUT_LOST
+    return code
+
+
+def _said_by(error: OSError) -> str:
+    """What the system says, and about what."""
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{error.strerror or error}"
 
 
 def complain(sentence: str) -> None:
@@ -92,11 +123,6 @@ def complain(sentence: str) -> None:
     first = sentence.split(" ", 1)[0]
     shown = visible(sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence, keep_lines=True)
     sys.stderr.write(f"whisper-tui: {shown}{'' if shown.endswith(('.', '!', '?', '…')) else '.'}\n")
-
-
-def _let_go_of_stdout() -> None:
-    """Keep the interpreter from writing to the closed pipe once more when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report_defect(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:

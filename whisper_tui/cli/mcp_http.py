@@ -17,7 +17,7 @@ from h11 import LocalProtocolError
 from starlette.types import Receive, Scope, Send
 
 from whisper_tui.cli.early import launcher
-from whisper_tui.cli.streams import on_signals
+from whisper_tui.cli.hang_up import on_signals
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.model.sendable import sendable

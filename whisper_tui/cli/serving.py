@@ -13,7 +13,7 @@ from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from whisper_tui.cli.streams import on_signals
+from whisper_tui.cli.hang_up import on_signals
 from whisper_tui.cli.web_page import headers, page
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.home import Home

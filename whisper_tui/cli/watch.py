@@ -22,7 +22,7 @@ def _watch(options: Options) -> int:
     asks = not options.read_only and sys.stdin.isatty() and sys.stdout.isatty()
     import asyncio
 
-    from whisper_tui.cli.streams import while_somebody_reads
+    from whisper_tui.cli.hang_up import while_somebody_reads
     from whisper_tui.cli.watching import Watch
 
     asyncio.run(while_somebody_reads(Watch(home_of(options), asks=asks).run()))

@@ -77,8 +77,10 @@ async def _reports(supervision: Supervision, wanted: Wanted, known: Mapping[str,
 async def save(texts: AsyncIterator[str], path: Path) -> int:
     """Write a document into a file that only its owner can read; one that is there is replaced once all is written.
 
-    Returns the bytes written. Raises `Refused` when the file cannot be written.
+    A device or a pipe is written to as it is. Returns the bytes written. Raises `Refused` when it cannot be written.
     """
+    if path.exists() and not path.is_file():
+        return await _write_into(texts, path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         file = os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
@@ -93,3 +95,16 @@ async def save(texts: AsyncIterator[str], path: Path) -> int:
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror}", hint="Name another file") from error
     return size
+
+
+async def _write_into(texts: AsyncIterator[str], path: Path) -> int:
+    """Write a document into what is no file: to put a file in its place would take it from everybody."""
+    written = 0
+    try:
+        with path.open("w", encoding="utf-8") as sink:
+            async for text in texts:
+                sink.write(text)
+                written += len(text.encode())
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}", hint="Name another file") from error
+    return written

@@ -70,17 +70,21 @@ def run_relay(
     """
     for descriptor in (stdin, stdout):
         os.set_blocking(descriptor, True)
-    relay = Relay(reach, look, partial(_write, stdout), root=root, name=name, wait_s=wait_s, pid=os.getppid())
+    lost: list[OSError] = []
+    say = partial(_write, stdout, lost)
+    relay = Relay(reach, look, say, root=root, name=name, wait_s=wait_s, pid=os.getppid())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
-        for line in lines_of(lambda: os.read(stdin, 1 << 18)):
+        for line in lines_of(partial(_read, stdin)):
             relay.send(line)
     except (_Leave, BrokenPipeError):
         pass
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     relay.close()
+    if lost:
+        raise Unavailable(f"standard output, where the agent is answered, cannot be written: {lost[0].strerror}")
     return 0
 
 
@@ -283,10 +287,27 @@ class Relay:
             self._say(line)
 
 
-def _write(descriptor: int, line: bytes) -> None:
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 18)
+    except OSError as error:
+        raise Unavailable(
+            f"standard input, where the agent asks, cannot be read: {error.strerror}",
+            hint="An agent starts this program with a pipe for each direction",
+        ) from error
+
+
+def _write(descriptor: int, lost: list[OSError], line: bytes) -> None:
+    """Write a line. Raises `BrokenPipeError` where it cannot be, whyever: then no answer reaches the agent."""
     left = memoryview(line + b"\n")
-    while left:
-        left = left[os.write(descriptor, left) :]
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        lost.append(error)
+        raise BrokenPipeError from error
 
 
 def _refusal(error: object) -> WhisperError | OSError:

@@ -172,17 +172,29 @@ def agent_pid(client: str, environ: "Mapping[str, str]") -> int:
 def _stdin() -> bytes:
     """All of standard input. Raises `ValueError` if it is too long to be a question."""
     held = bytearray()
-    while piece := os.read(0, 1 << 16):
+    while piece := _piece():
         held += piece
         if len(held) > LONGEST_INPUT:
             raise ValueError(f"the hook's input is longer than {LONGEST_INPUT:,} bytes")
     return bytes(held)
 
 
+def _piece() -> bytes:
+    try:
+        return os.read(0, 1 << 16)
+    except OSError as error:
+        raise OSError(f"standard input, where the question stands, cannot be read: {error.strerror}") from error
+
+
 def _write(descriptor: int, data: bytes) -> None:
+    """Write all of it. An answer that does not arrive whole would let the command run: exits with a refusal."""
     left = memoryview(data)
     try:
         while left:
             left = left[os.write(descriptor, left) :]
-    except OSError:
+    except OSError as error:
+        if descriptor == 1:
+            _write(
+                2, f"whisper_tui: the command was not run: the answer cannot be written: {error.strerror}\n".encode()
+            )
         sys.exit(REFUSED)

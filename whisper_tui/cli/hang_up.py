@@ -1,4 +1,4 @@
-"""The standard streams of a program that may lose them, and the signals that end it."""
+"""When a program that waits has to end: nobody reads it any more, or a signal says so."""
 
 import asyncio
 import select
@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TypeVar
 
-T = TypeVar("T")
+from whisper_tui.cli.standard_streams import STDOUT
 
-STDOUT, STDERR = 1, 2
+T = TypeVar("T")
 
 
 def on_signals(end: Callable[[], object]) -> None:
