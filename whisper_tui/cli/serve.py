@@ -28,7 +28,9 @@ def _serve(options: Options) -> int:
     try:
         from whisper_tui.cli.serving import serve_cockpit
     except ModuleNotFoundError as error:
-        raise Unavailable(f"the module {error.name} is not installed", hint="pip install 'whisper-tui[web]'") from error
+        from whisper_tui.cli.extras import how_to_install
+
+        raise Unavailable(f"the module {error.name} is not installed", hint=how_to_install("web")) from error
     import asyncio
 
     asyncio.run(serve_cockpit(home, options.port))
