@@ -29,6 +29,11 @@ def add(verbs: Verbs) -> None:
         "--command", metavar="TEXT", help="run this instead: the shell's text, or a program and its arguments"
     )
     approve.add_argument("--cwd", metavar="DIR", help="run it in this directory instead")
+    confined = approve.add_argument_group("in a sandbox (without one of these: with all your rights)")
+    kinds = confined.add_mutually_exclusive_group()
+    kinds.add_argument("--read-only", action="store_true", help="it writes nothing but its own temporary directory")
+    kinds.add_argument("--confined", action="store_true", help="it writes nothing outside of the workspace")
+    confined.add_argument("--network", action="store_true", help="it may reach other machines all the same")
     _add_seen(approve)
     deny = verbs.add("deny", "refuse a waiting call; the agent is given the reason word for word", _deny)
     deny.add_argument("id", metavar="ID", help="number of the call")
@@ -52,13 +57,28 @@ def _approve(options: Options) -> int:
             sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
         if options.dry_run:
             return 0
-        _decide(supervisor, row, {"kind": "approve", "edited": edited, "remember": scope}, options.seen)
+        sandbox = _sandbox(options)
+        decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
+        _decide(supervisor, row, decision, options.seen)
     spec = edited or row["spec"]
     changed = ", changed" if edited else ""
     remembered = "" if scope is None else f"\n{meant(scope)}"
     shown = _shown(spec["command"]) if edited else masked_line(row["command"])
-    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {visible(spec['cwd'])}{remembered}\n")
+    place = visible(spec["cwd"])
+    if sandbox is not None:
+        place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
+    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {place}{remembered}\n")
     return 0
+
+
+def _sandbox(options: Options) -> dict[str, Any] | None:
+    """The sandbox that was chosen, as JSON. None: none. Raises `InvalidRequest`."""
+    if not (options.read_only or options.confined):
+        if options.network:
+            hint = "Use it with --read-only or --confined; without them nothing is closed"
+            raise InvalidRequest("--network is about a sandbox", hint=hint)
+        return None
+    return {"kind": "workspace" if options.confined else "read-only", "network": options.network}
 
 
 def _deny(options: Options) -> int:

@@ -59,7 +59,8 @@ def _examine(options: Options) -> int:
     proved = problem is None and all(report.proved for report in reports)
     if options.json:
         clients = [report.as_json() for report in reports]
-        print_json({"proved": proved, "problem": problem, "counts": status and status["counts"], "clients": clients})
+        about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
+        print_json({"proved": proved, "problem": problem, **about, "clients": clients})
     return DONE if proved else REFUSED
 
 
@@ -98,6 +99,8 @@ def _print_supervisor(status: dict[str, Any] | None) -> None:
         return
     if status["problem"] is not None:
         sys.stdout.write(f"  {SIGNS['bad']}  {cannot_work(status['problem'])}\n")
+    sign = SIGNS["good"] if status["sandbox_problem"] is None else SIGNS["note"]
+    sys.stdout.write(f"  {sign}  sandbox: {status['sandbox']}\n")
     sys.stdout.write(f"  {_about_groups(status['counts'])}\n")
 
 

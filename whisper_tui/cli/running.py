@@ -43,6 +43,7 @@ def _status(options: Options) -> int:
         f"{status['waiting']} waiting, {status['queued']} queued, {status['running']} running, "
         f"{status['workers']} workers\n"
     )
+    sys.stdout.write(f"Sandbox: {status['sandbox']}\n")
     if status["problem"] is not None:
         sys.stdout.write(f"{cannot_work(status['problem'])}\n")
     if status["paused_since"] is not None:

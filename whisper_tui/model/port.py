@@ -63,6 +63,10 @@ class SupervisorStatus(Value):
     """What keeps it from working, and what to do about that. None: nothing."""
     counts: tuple[str, ...] | None = None
     """What the control group of each run counts. None: runs have no control groups."""
+    sandbox: str = ""
+    """Which sandbox commands run in that nobody was asked about. Empty: it has not said."""
+    sandbox_problem: str | None = None
+    """Why there is none, as a clause. None: there is one."""
 
 
 class Pruned(Value):

@@ -26,8 +26,11 @@ class Sandbox(Value):
 class BlockedAttempt(Value):
     """One thing that the sandbox refused."""
 
-    what: Literal["write", "change", "network"]
-    """`write`: creating, writing, renaming or removing a file. `change`: its mode, owner, times or attributes."""
+    what: Literal["write", "change", "network", "execute"]
+    """`write`: creating, writing, renaming or removing a file. `change`: its mode, owner, times or attributes.
+
+    `execute`: its own program is in none of the directories from which it may be run.
+    """
     subject: str = ""
     """The path, links resolved. Empty: it is about no file."""
 
@@ -40,6 +43,8 @@ class BlockedAttempt(Value):
                 return f"tried to change the attributes of {self.subject}"
             case "network":
                 return "tried to use the network"
+            case "execute":
+                return f"could not execute {self.subject}"
 
 
 class Blocked(Value):

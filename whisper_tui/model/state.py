@@ -7,7 +7,7 @@ from pydantic import Field
 from whisper_tui.model.call import ToolCall
 from whisper_tui.model.command import CommandSpec, Function, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.ending import Ending
+from whisper_tui.model.ending import Ending, Exited
 from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, Usage
 from whisper_tui.model.sandbox import Blocked, Sandbox
 from whisper_tui.model.value import Value
@@ -154,6 +154,11 @@ class CallRecord(Value):
     def blocked(self) -> Blocked | None:
         """What its sandbox kept it from, once it has ended."""
         return self.state.blocked if isinstance(self.state, Ended) else None
+
+    @property
+    def failed_in_sandbox(self) -> bool:
+        """Whether it failed, and its sandbox kept it from something: outside of one it might have gone well."""
+        return self.blocked is not None and isinstance(self.state, Ended) and self.state.ending != Exited(code=0)
 
     @property
     def takes_input(self) -> bool:

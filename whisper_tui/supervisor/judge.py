@@ -60,7 +60,7 @@ class Judge:
 
     def note_ending(self, record: CallRecord) -> None:
         """Remember a command that its sandbox has kept from something: next time a human is asked about it."""
-        if record.blocked is None:
+        if not record.failed_in_sandbox:
             return
         self._blocked[record.call.session_id, record.spec.identity()] = None
         if len(self._blocked) > BLOCKED_KEPT:

@@ -18,6 +18,7 @@ from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.supervisor.coverage import LOOKED_AT, check_scope, coverage
 from whisper_tui.supervisor.executor import Executor, RunKey
 from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.sandboxing import sandbox_problem, sandbox_words
 from whisper_tui.supervisor.settings import SupervisorSettings
 
 READ_AT_ONCE = 25
@@ -136,6 +137,8 @@ class Looking:
             paused_by=board.paused.by if board.paused else None,
             problem=self._ledger.trouble.words or self._executor.trouble,
             counts=self._executor.counts,
+            sandbox=sandbox_words(),
+            sandbox_problem=sandbox_problem() or None,
         )
 
 

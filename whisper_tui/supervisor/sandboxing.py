@@ -54,8 +54,8 @@ def landlock_version() -> int:
 def sandbox_words() -> str:
     """What `status` and `doctor` say about the sandbox, as one sentence."""
     if sandbox_problem():
-        return f"not available: {sandbox_problem()}. What would run in it is asked"
-    return f"Landlock (version {landlock_version()}) and seccomp: what nobody was asked about is confined"
+        return f"none, for {sandbox_problem()}: what would run in one is asked"
+    return f"Landlock {landlock_version()} and seccomp hold every command that runs without a human's decision"
 
 
 def profile(record: CallRecord, root: str, private: Iterable[str]) -> SandboxProfile | None:

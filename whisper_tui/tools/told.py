@@ -10,8 +10,8 @@ from whisper_tui.model.state import CallRecord, Ended
 
 def told(record: CallRecord) -> str | None:
     """The sentences for the agent. None: what it asked for ran, and a human was asked."""
-    parts = [part for part in (_edit(record), _limit(record), _memory(record)) if part is not None]
-    return " ".join(parts) or None
+    parts = (_edit(record), _limit(record), _memory(record), sandbox_note(record))
+    return " ".join(part for part in parts if part is not None) or None
 
 
 def _edit(record: CallRecord) -> str | None:
@@ -44,6 +44,20 @@ def _memory(record: CallRecord) -> str | None:
     if record.decided_by is None or record.decided_by.surface != "memory":
         return None
     return "Nobody was asked this time: the human had approved this same command for the session."
+
+
+def sandbox_note(record: CallRecord) -> str | None:
+    """What a sandbox kept a failed command from, and what the agent can do about that."""
+    sandbox, blocked = record.sandbox, record.blocked
+    if sandbox is None or blocked is None or not record.failed_in_sandbox:
+        return None
+    automatic = record.decided_by is not None and record.decided_by.surface in {"rule", "memory"}
+    if automatic:
+        return (
+            f"This command was approved automatically and ran in a sandbox ({sandbox.words()}), which refused what it "
+            f"needed: it {blocked.words()}. Submit the same command again to ask a human to approve it without one."
+        )
+    return f"The human approved this command in a sandbox ({sandbox.words()}), which refused it: it {blocked.words()}."
 
 
 def command_line(spec: CommandSpec) -> str:

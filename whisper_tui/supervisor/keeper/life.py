@@ -180,7 +180,8 @@ class Keeper:
 
     def _give_up(self, failure: spawn.StartFailed) -> None:
         """Record why nothing was started, if need be when the disk has room again."""
-        while not self._records.written(lambda: self._records.failed(failure)):
+        sandboxed = self._spec.get("sandbox") is not None
+        while not self._records.written(lambda: self._records.failed(failure, sandboxed=sandboxed)):
             time.sleep(DISK_RETRY_S)
         self._finish()
 

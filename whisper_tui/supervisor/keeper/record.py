@@ -46,10 +46,13 @@ class Records:
         self._reserved = os.open(self._path(layout.EXIT) + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.pwrite(self._reserved, b" " * layout.RESERVED, 0)
 
-    def failed(self, failure: StartFailed) -> None:
+    def failed(self, failure: StartFailed, *, sandboxed: bool) -> None:
         """There was never a process. Raises `OSError`."""
         told = {"problem": failure.problem, "subject": failure.subject, "message": failure.message}
-        self._write_exit({"failed": told, "at": time.time(), "out": 0, "err": 0})
+        facts: dict[str, Any] = {"failed": told, "at": time.time(), "out": 0, "err": 0}
+        if sandboxed and failure.problem == "permission_denied":
+            facts["blocked"] = {"attempts": [{"what": "execute", "subject": failure.subject}]}
+        self._write_exit(facts)
 
     def ended(self, leader: Leader, death: Death, facts: dict[str, Any]) -> None:
         """The leader ended; `facts` is what else belongs to it. Raises `OSError`."""

@@ -1,0 +1,258 @@
+"""What nobody was asked about does no harm, even where the list of commands that only look is wrong about it."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.port.conftest import Desk
+from tests.supervisor.engine.test_sandbox import NO_LANDLOCK
+from whisper_tui.model.call import SessionHello
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.home import Home
+from whisper_tui.model.sandbox import Sandbox
+from whisper_tui.model.state import CallRecord
+from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.keeper.sandbox import probe
+from whisper_tui.supervisor.local import LocalExecutor
+
+pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
+
+
+class Place:
+    """A workspace with traps in it, a home beside it, and a supervisor over real keepers."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.workspace, self.home, self.elsewhere = top / "workspace", top / "home", top / "elsewhere"
+        for directory in (self.workspace, self.home / ".ssh", self.elsewhere):
+            directory.mkdir(parents=True)
+        (self.home / ".ssh" / "id_rsa").write_text("PRIVATE")
+        (self.elsewhere / "mine").write_text("untouched")
+        (self.workspace / "data.json").write_text('{"a": 1}\n')
+        self.supervisor: Supervisor
+        self.desk: Desk
+
+    async def open(self, rules: Rules) -> None:
+        home = Home(config=self.top / "config", state=self.top / "state", runtime=self.top / "run")
+        self.supervisor = Supervisor(home, LocalExecutor(self.top / "state" / "runs"), rules=rules)
+        await self.supervisor.open()
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C", "API_KEY": "PRIVATE"}
+        hello = SessionHello(name="agent", root=str(self.workspace), environment=environment)
+        self.desk = Desk(self.supervisor, await self.supervisor.open_session(hello))
+
+    async def unasked(self, text: str) -> CallRecord:
+        """What becomes of a line that is allowed without a question."""
+        call_id = await self.desk.submit(text=text)
+        record = await asyncio.wait_for(self.supervisor.outcome(call_id), 60)
+        assert record.decided_by is not None
+        assert record.decided_by.surface == "rule"
+        return record
+
+    async def said(self, record: CallRecord) -> bytes:
+        return await self.desk.output(record.id, "out") + await self.desk.output(record.id, "err")
+
+    def tree(self) -> dict[str, tuple[int, bytes]]:
+        """All that a command could have changed, state and journal excepted."""
+        found = {}
+        for directory in (self.workspace, self.home, self.elsewhere):
+            for path in sorted(directory.rglob("*")):
+                about = path.lstat()
+                found[str(path)] = (about.st_mode, path.read_bytes() if path.is_file() else b"")
+        return found
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    made = Place(tmp_path)
+    await made.open(Rules(read_only=True))
+    yield made
+    await made.supervisor.close()
+
+
+@pytest.fixture
+def no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of commands that only look, as wrong as can be: all that is plain is on it, and nothing is private."""
+    monkeypatch.setattr("whisper_tui.policy.allowing.only_looks", lambda *_, **__: True)
+    monkeypatch.setattr("whisper_tui.policy.evaluate._looks_too_far", lambda *_: False)
+
+
+def _write_traps(place: Place) -> None:
+    """The files that the attacks bring along."""
+    pwn = place.elsewhere / "pwn"
+    (place.workspace / "evil.sh").write_text(f"touch {pwn}\n")
+    (place.workspace / "evil.sh").chmod(0o755)
+    (place.workspace / "program.awk").write_text(f'BEGIN {{ system("touch {pwn}") }}\n')
+    (place.workspace / "link").symlink_to(place.home / ".ssh" / "id_rsa")
+    (place.workspace / "opts").write_text("--plugin ./evil.so")
+    bare = place.workspace / "bare"
+    for name in ("c/objects", "c/refs", "c/info"):
+        (bare / name).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    (bare / "commondir").write_text("c\n")
+    (bare / "c" / "config").write_text(
+        f'[core]\n\tfsmonitor = "touch {pwn}"\n[diff "evil"]\n\ttextconv = "touch {pwn}; cat"\n'
+    )
+    (bare / "c" / "info" / "attributes").write_text("* diff=evil\n")
+
+
+ATTACKS = (
+    """awk '/"/{system("touch PWN")} /"/' data.json""",
+    """awk '# "\nBEGIN{system("touch PWN")} # "'""",
+    """awk 'BEGIN{print "x" > "PWN"}'""",
+    "awk -f program.awk",
+    """awk 'BEGIN{ARGV[1]="SECRET";ARGC=2}1'""",
+    "sed ':/a/a e touch PWN' data.json",
+    "sed -n ':/a/a w PWN' data.json",
+    "sed -i s/1/2/ data.json",
+    "sed 'p;:/a/a r SECRET' data.json",
+    "test -n -- -a -v 'a[$''(touch PWN)]'",
+    "bash --rcfile ./evil.sh -ic ls",
+    "bash ./evil.sh",
+    "git -C bare show",
+    "git config --global core.pager touch --get",
+    "git config core.fsmonitor touch --get",
+    "nm @opts",
+    "openssl x509 -in org.openssl.engine:./evil.so:x -noout",
+    "cat SECRET link ../home/.ssh/id_rsa",
+    "grep -r '' ../home",
+    "find .. -name id_rsa -exec cat {} +",
+    "find . -delete",
+    'jq -n \'import "id_rsa" as $d {search:"../home/.ssh"}; $d\'',
+    "sort -o PWN data.json",
+    "sort --files0-from=link",
+    "tee PWN",
+    "cp data.json PWN",
+    "ln -s /etc PWN",
+    "mkdir PWN",
+    "rm -rf ../elsewhere ../home ../workspace",
+    "mv ../elsewhere ../gone",
+    "chmod 777 ../home/.ssh ../elsewhere/mine",
+    "touch -d 2001-01-01 ../elsewhere/mine",
+    "truncate -s 0 ../elsewhere/mine",
+    "dd if=SECRET of=PWN",
+    "printenv API_KEY",
+    "env",
+    "ps axeww",
+    'python3 -c \'open("PWN","w")\'',
+    'perl -e \'open(F,">PWN");system("touch PWN");print `cat SECRET`\'',
+)
+
+
+@pytest.mark.usefixtures("no_list")
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
+    _write_traps(place)
+    before = place.tree()
+    text = attack.replace("PWN", str(place.elsewhere / "pwn")).replace("SECRET", str(place.home / ".ssh" / "id_rsa"))
+    if shutil.which(text.split()[0]) is None:
+        pytest.skip(f"{text.split()[0]} is not on this machine")
+    call_id = await place.desk.submit(text=text)
+    record = await place.supervisor.record(call_id)
+    if record.state.kind == "waiting":
+        assert place.tree() == before
+        return  # Its text is not plain, so no list was even consulted.
+    record = await asyncio.wait_for(place.supervisor.outcome(call_id), 60)
+    assert record.sandbox == Sandbox(kind="read-only")
+    assert b"PRIVATE" not in await place.said(record)
+    assert place.tree() == before
+
+
+async def test_what_was_blocked_is_recorded_and_asked_the_next_time(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_tui.policy.allowing.only_looks", lambda *_, **__: True)
+    path = place.elsewhere / "pwn"
+    first = await place.unasked(f"touch {path}")
+    assert first.blocked is not None
+    assert first.blocked.words() == f"tried to write {path}"
+    again = await place.desk.until(await place.desk.submit(text=f"touch {path}"), "waiting")
+    assert again.verdict is not None
+    assert "was blocked there" in again.verdict.reason
+    await place.desk.decide(again.id, Approve())
+    assert (await place.supervisor.outcome(again.id)).blocked is None
+    assert path.exists()
+
+
+async def test_a_rule_without_a_word_about_it_is_read_only_and_one_with_a_word_is_not(tmp_path: Path) -> None:
+    made = Place(tmp_path)
+    closed = Rule(name="closed", prefix=("touch", "a"))
+    within = Rule(name="within", prefix=("touch", "b"), sandbox="workspace")
+    free = Rule(name="free", prefix=("touch", str(made.elsewhere / "c")), sandbox=False)
+    await made.open(Rules(allow=(closed, within, free)))
+    try:
+        assert (await made.unasked("touch a")).sandbox == Sandbox(kind="read-only")
+        assert (await made.unasked("touch b")).sandbox == Sandbox(kind="workspace")
+        assert (await made.unasked(f"touch {made.elsewhere / 'c'}")).sandbox is None
+    finally:
+        await made.supervisor.close()
+    assert not (made.workspace / "a").exists()
+    assert (made.workspace / "b").exists()
+    assert (made.elsewhere / "c").exists()
+
+
+async def test_a_human_may_approve_into_a_sandbox(place: Place) -> None:
+    call_id = await place.desk.submit(text=f"touch made; touch {place.elsewhere / 'made'}")
+    await place.desk.decide(call_id, Approve(sandbox=Sandbox(kind="workspace")))
+    record = await place.supervisor.outcome(call_id)
+    assert (place.workspace / "made").exists()
+    assert not (place.elsewhere / "made").exists()
+    assert record.blocked is not None
+
+
+async def test_an_unasked_command_has_an_environment_from_an_allow_list(place: Place) -> None:
+    record = await place.unasked("cat /dev/null")
+    spec = json.loads((place.top / "state" / "runs" / f"{record.id}.1" / "spec").read_text())
+    assert spec["sandbox"]["write"] == []
+    order = place.supervisor._pool._order(record)  # what a keeper is given is written nowhere
+    assert set(order.environment) >= {"PATH", "HOME", "LC_ALL", "WHISPER_TUI"}
+    assert "API_KEY" not in order.environment
+    assert str(place.home) not in order.environment.values()
+
+
+ASKED = [
+    *(attack.replace("PWN", "/tmp/pwn").replace("SECRET", "/root/.ssh/id_rsa") for attack in ATTACKS),
+    "grep -rn x .",
+    "find . -name x",
+    "git status",
+    "rg x",
+]
+
+
+def test_without_landlock_only_what_plainly_looks_runs_unasked(tmp_path: Path) -> None:
+    number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
+    text = NO_LANDLOCK + (
+        "import json, os\n"
+        "from whisper_tui.model.command import CommandSpec, Shell\n"
+        "from whisper_tui.policy import allowing\n"
+        "from whisper_tui.policy.rules import Rules\n"
+        "from whisper_tui.supervisor.judging import judge_alone\n"
+        "allowing.only_looks = lambda *_, **__: True\n"
+        "def kind(text):\n"
+        "    spec = CommandSpec(command=Shell(text=text), cwd=sys.argv[2])\n"
+        "    verdict, _ = judge_alone(spec, Rules(read_only=True), dict(os.environ), root=sys.argv[2], now=0.0)\n"
+        "    return verdict.kind\n"
+        "print(json.dumps([kind(text) for text in json.load(sys.stdin)]))\n"
+    )
+    plain = ["ls -l", "cat data.json", "head -1 data.json | wc -l", "pwd"]
+    done = subprocess.run(
+        [sys.executable, "-c", text, number, str(tmp_path)],
+        input=json.dumps([*ASKED, *plain]),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    kinds = dict(zip([*ASKED, *plain], json.loads(done.stdout), strict=True))
+    assert {text for text, kind in kinds.items() if kind == "allow"} <= {
+        *plain,
+        *(a for a in ASKED if a.startswith("cat ")),
+    }
+    assert {kinds[text] for text in plain} == {"allow"}
