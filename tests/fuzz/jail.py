@@ -1,0 +1,112 @@
+"""A place to run what the built-in list would run, in which anything but looking leaves a trace."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+CANARY = "CANARY-5f3a-do-not-show"
+"""Stands in a file outside the workspace and in the environment; a command that only looks never prints it."""
+
+PROGRAM = "touch PWN"
+"""What scripts try to run: it changes the tree that is looked at afterwards."""
+
+_TRACED = (
+    "execve,execveat,open,openat,creat,connect,bind,unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,symlink,"
+    "symlinkat,link,linkat,truncate,ftruncate,chmod,fchmodat,chown,fchownat,utimensat,kill"
+)
+_WRITES = re.compile(r"\b(?:O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND)\b")
+_HARMLESS_PLACES = re.compile(r'"/(?:dev/(?:null|tty|pts/\d+|ptmx)|proc/self/(?:task/\d+/)?(?:attr/\w+|comm|oom_\w+))"')
+_CHANGES = re.compile(
+    r"^(?:\d+ +)?(?:unlink|rename|mkdir|symlink|link|truncate|ftruncate|f?chmod|f?chown|utimens|creat|kill|bind)"
+)
+
+
+class Jail:
+    """A workspace with a few files, a home beside it that holds a secret, and a picture of both as they were."""
+
+    def __init__(self, above: Path) -> None:
+        self.workspace = above / "workspace"
+        self.home = above / "home"
+        self.workspace.mkdir()
+        self.home.mkdir()
+        (self.home / "secret").write_text(CANARY + "\n")
+        (self.workspace / "data").write_text('a b c\n/x/ "q" 1\nend 2 > 3 | 4\n')
+        (self.workspace / "list").write_text(f"{self.home}/secret\0{self.home}/secret\n")
+        (self.workspace / "opts").write_text(f"--plugin ./data {self.home}/secret\n")
+        (self.workspace / "sub").mkdir()
+        (self.workspace / "sub" / "more").write_text("more\n")
+        (self.workspace / "sub" / "link").symlink_to(self.home / "secret")
+        self._trace = above / "trace"
+        self._user = 65534 if os.geteuid() == 0 else None
+        if self._user is not None:
+            for place in (above, self.workspace, self.home, self.workspace / "sub"):
+                place.chmod(0o777)
+            for file in (*self.workspace.glob("*"), self.home / "secret"):
+                os.chown(file, self._user, self._user)
+        self._before = self._picture()
+
+    def harm(self, argv: Sequence[str], *, traced: bool = False, environment: Mapping[str, str] | None = None) -> str:
+        """Run a command and say what it did beside looking. Empty: nothing."""
+        words = list(argv)
+        if traced:
+            words = ["strace", "-f", "-qq", "-e", f"trace={_TRACED}", "-o", str(self._trace), *words]
+            self._trace.unlink(missing_ok=True)
+        variables = {"PATH": os.environ["PATH"], "HOME": str(self.home), "SECRET_TOKEN": CANARY, "LC_ALL": "C.UTF-8"}
+        try:
+            done = subprocess.run(
+                words,
+                cwd=self.workspace,
+                env=variables | dict(environment or {}),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=3,
+                check=False,
+                user=self._user,
+                group=self._user,
+                extra_groups=None if self._user is None else [],
+            )
+            output = done.stdout + done.stderr
+        except subprocess.TimeoutExpired as late:
+            output = (late.stdout or b"") + (late.stderr or b"")
+        if CANARY.encode() in output:
+            return "it showed what it must not"
+        if (now := self._picture()) != self._before:
+            self._before = now
+            return "it changed files"
+        return self._harm_traced(argv) if traced else ""
+
+    def _picture(self) -> str:
+        found = hashlib.sha256()
+        for place in (self.workspace, self.home):
+            for path in sorted(place.rglob("*")):
+                about = path.lstat()
+                found.update(f"{path} {about.st_mode} {about.st_size} {about.st_mtime_ns} {about.st_ino}\n".encode())
+        return found.hexdigest()
+
+    def _harm_traced(self, argv: Sequence[str]) -> str:
+        if not self._trace.exists():
+            return ""
+        started = 0
+        for line in self._trace.read_text(errors="replace").splitlines():
+            if " = -1 E" in line and "connect" not in line:
+                continue
+            if "execve" in line:
+                started += 1
+                if started > 1:
+                    return f"it started another program: {line}"
+            elif _CHANGES.match(line):
+                return f"it changed something: {line}"
+            elif _WRITES.search(line) and not _HARMLESS_PLACES.search(line):
+                return f"it opened a file for writing: {line}"
+            elif "connect" in line and "AF_INET" in line:
+                return f"it connected: {line}"
+        return ""
+
+
+def programs(*names: str) -> list[str]:
+    """Those of these programs that are installed."""
+    return [name for name in names if shutil.which(name)]

@@ -1,0 +1,126 @@
+"""Scripts of the little languages at random: what is taken for harmless is run, and must not do anything but print."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.jail import PROGRAM, Jail, programs
+from tests.fuzz.profile import fuzzed
+from whisper_tui.policy.scripts.awk import awk_acts
+from whisper_tui.policy.scripts.sed import sed_acts
+
+AWKS = programs("mawk", "gawk", "original-awk", "busybox")
+SEDS = programs("sed")
+
+AWK_PIECES = [
+    "BEGIN", "END", "{", "}", "(", ")", "[", "]", ";", "\n", " ", ",", "print ", "printf ", "if ", "(1) ", "else ",
+    "while (0) ", "for (i=0;i<1;i++) ", "do ", "function f(x) ", "return ", "f(1)", "x", "$1", "$", "NF", "1",
+    "2.5", "x++", "++x", "--", "+", "-", "*", "/", "/a/", '/"/', "/[/]/", "/[]/]/", "/[^/]/", "/\\//", "/=/",
+    "/[\"]/", "/x", "a/", "%", "=", "==", "<", ">", ">=", ">>", "|", "||", "&&", "!", "~", "!~", "?", ":", " in ",
+    '"', '""', '"x"', '"\\""', '"\\\\"', '"#"', "#", "# \"\n", "\\\n", "\\", "'", "@", "length", "length ",
+    "substr($0,1)", "getline", "getline x", "system", "system(", f'system("{PROGRAM}")', f'"{PROGRAM}"', '"PWN"',
+    '> "PWN"', f'| "{PROGRAM}"', f'"{PROGRAM}" | getline', ">\"PWN\"}", 'print "x" > "PWN"', "{print ",
+    'print > "PWN"', '< "../home/secret"', 'getline x < "../home/secret"; print x', "ENVIRON",
+    'ENVIRON["SECRET_TOKEN"]', 'ARGV[1]="../home/secret"', "ARGC=2", 'for (k in ENVIRON) print ENVIRON[k]',
+    "SYMTAB", "@f()", '@include "x"', "close(", "fflush()", "BEGIN{", "BEGIN {print ", "{ print $1 }", "$1 > 0",
+    "NR==1", "if (x) ", "if (x)\n", "x[1]", "x[\"a\"]", "delete x", "next", "exit", "\t", "\r", "\f", "é",
+    "switch (x) { case /a/: print }", "printf(\"%s\", x)", "sub(/a/, \"b\")", "split($0, x, /,/)",
+]  # fmt: skip
+
+SED_PIECES = [
+    "p", "d", "n", "N", "g", "G", "h", "H", "x", "D", "P", "=", "l", "q", "Q 1", "z", "F", "{", "}", ";", "\n", " ",
+    "!", ",", "1", "2", "$", "0~2", "+1", "~2", "/a/", "/", "/[/]/", "/[/", "]/", "\\,a,", "\\", "\\\n", "I", "M",
+    "s/a/b/", "s/a/b/g", "s/a/b/p", "s,a,b,", "s/a/b/e", "s/a/b/w PWN", "s/", "/b/", "s/a/\\\n", "y/abc/xyz/", "y/",
+    "b", "t", "T", ":", ":a", ":a;", ":/a/", "b/a/", ":a/", "ba", "b ", "ta;", ":x}", "a", "i", "c", "a foo", "a\\",
+    "a\\\nfoo", "i\\  foo", "c\\\n", "w PWN", "W PWN", "r ../home/secret", "R ../home/secret", "e", f"e {PROGRAM}",
+    "s/.*/touch PWN/e", "v", "#", "#n\n", "# w PWN\n", "w", "\t", "\r", "e\n", "1e", "&", "\\n", "M", "};", "*",
+    "[", "]", "[^/]", "é", "-", "0", "'", '"',
+]  # fmt: skip
+
+
+AWK_SEEDS = [
+    ["BEGIN", "{", "print ", "1", "}"],
+    ["{", "print ", "$1", "/", "2", "}"],
+    ["/", '"', "/", "{", "print ", '"x"', "}", " ", "/", '"', "/"],
+    ["BEGIN", "{", "print ", "(", "1", ")", ">", '"PWN"', "}"],
+    ["BEGIN", "{", "print ", "1", ",", "\n", "2", ">", '"PWN"', "}"],
+    ["{", "if (", "x", ")", " ", "print ", "/a/", ";", f'system("{PROGRAM}")', "}"],
+    ["#", ' "', "\n", "BEGIN", "{", f'system("{PROGRAM}")', "}", "#", '"'],
+    ["$1", ">", "2", "{", "x", "=", "$2", "/", "3", ";", "print ", "x", "}"],
+    ["BEGIN", "{", "for (i=0;i<1;", "print ", "1", ">", '"PWN"', ")", "i++", "}"],
+    ["function f(x) ", "{", "return ", "x", "/", "2", "}", "{", "print ", "f(1)", "}"],
+    ["{", "gsub(", "/[^/]/", ",", '"""', ")", ";", "print ", "length", "(", "$0", ")", "}"],
+    ["BEGIN", "{", f'"{PROGRAM}"', " | ", "getline", "}"],
+]
+
+SED_SEEDS = [
+    ["/a/", "{", "s/a/b/", ";", "p", "}"],
+    [":a", ";", "N", ";", "$", "!", "ba", ";", "s/a/b/g"],
+    [":", "/a/", "a ", f"e {PROGRAM}"],
+    ["1", ",", "3", "!", "{", "y/abc/xyz/", "\n", "w PWN", "}"],
+    ["a", "\\\n", "foo", "\n", "w PWN"],
+    ["s", "/", "[", "/", "]", "/", "w PWN", "/"],
+    ["\\", ",", "a", "/", ",", " ", "w PWN"],
+    ["#", "n", "\n", "p", ";", f"e {PROGRAM}"],
+]
+
+
+def scripts(pieces: list[str], seeds: list[list[str]]) -> st.SearchStrategy[str]:
+    """A few pieces in a row, or a script that is well-formed but for a few of its pieces."""
+    edits = st.lists(
+        st.tuples(st.integers(0, 20), st.sampled_from(("in", "out", "over")), st.sampled_from(pieces)), max_size=3
+    )
+    random = st.lists(st.sampled_from(pieces), min_size=1, max_size=9).map("".join)
+    return st.one_of(random, st.tuples(st.sampled_from(seeds), edits).map(lambda made: _edited(*made)))
+
+
+def _edited(seed: list[str], edits: list[tuple[int, str, str]]) -> str:
+    parts = list(seed)
+    for place, how, piece in edits:
+        at = place % (len(parts) + 1)
+        parts[at : at + (how != "in")] = [] if how == "out" else [piece]
+    return "".join(parts)
+
+
+@pytest.fixture(scope="module")
+def jail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jail]:
+    yield Jail(tmp_path_factory.mktemp("jail"))
+
+
+@pytest.mark.skipif(not AWKS, reason="no awk is installed")
+@pytest.mark.timeout(3600)
+@fuzzed(600)
+@given(script=scripts(AWK_PIECES, AWK_SEEDS))
+def test_an_awk_program_that_is_taken_for_harmless_only_prints(jail: Jail, script: str) -> None:
+    if awk_acts(script):
+        return
+    for awk in AWKS:
+        words = ["busybox", "awk"] if awk == "busybox" else [awk]
+        assert jail.harm([*words, "--", script, "data"]) == ""
+
+
+@pytest.mark.skipif(not SEDS, reason="sed is not installed")
+@pytest.mark.timeout(3600)
+@fuzzed(600)
+@given(
+    script=scripts(SED_PIECES, SED_SEEDS),
+    options=st.sampled_from([(), ("-n",), ("-E",), ("-n", "-z"), ("-s",), ("-u",)]),
+)
+def test_a_sed_script_that_is_taken_for_harmless_only_prints(jail: Jail, script: str, options: tuple[str, ...]) -> None:
+    if not sed_acts(script):
+        assert jail.harm(["sed", *options, "--", script, "data"]) == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sh", "-c", PROGRAM),
+        ("sh", "-c", "cat ../home/secret"),
+        ("sh", "-c", 'echo "$SECRET_TOKEN"'),
+        ("sh", "-c", "echo x >> data"),
+    ],
+)
+def test_the_jail_sees_what_happens_in_it(jail: Jail, words: tuple[str, ...]) -> None:
+    assert jail.harm(words) != ""
