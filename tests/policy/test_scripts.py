@@ -13,6 +13,8 @@ from whisper_tui.policy.scripts.sed import sed_acts
         '# "\nBEGIN{system("touch x")} # "',
         'BEGIN{print /}/ > "x"}',
         'BEGIN{print "x",\n"y" > "x"}',
+        'BEGIN{print "x",# \n\n"y" > "x"}',
+        '/a//"/{print /"/(1)>"x"}',
         'BEGIN{print "x" > "y"}',
         'BEGIN{print("x")>"y"}',
         'BEGIN{printf "x" >> "y"}',

@@ -74,6 +74,17 @@ class Meaning(Value):
     """Why it cannot be said what it runs in turn. None: it can."""
 
 
+class Repository(Value):
+    """The git repository that a command is about, in absolute paths."""
+
+    work_tree: str
+    git_dir: str
+    common_dir: str
+    """Where its configuration and objects are: elsewhere than `git_dir` for a linked work tree."""
+    modules: bool = False
+    """Whether other repositories are, or could be, part of it; git reads their configuration, too."""
+
+
 class Resolved(Value):
     """What the words of a command mean on this machine at this moment."""
 
@@ -85,6 +96,8 @@ class Resolved(Value):
     """What would keep it from starting, in one sentence."""
     git_is_neutral: bool = False
     """Whether git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
+    repository: Repository | None = None
+    """The repository around the working directory. None: there is none, or it is not known well enough."""
     shell: str | None = None
     """What reads a shell's text, links followed: `bash`, `dash`. None: no shell does, or nobody has looked."""
     variables: dict[str, str] = Field(default_factory=dict)

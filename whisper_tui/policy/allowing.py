@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from whisper_tui.policy.dangers.finding import Danger
 from whisper_tui.policy.dangers.of_inner import EVALUATING, dangers_of_certain
 from whisper_tui.policy.matching import covers, stays_inside
+from whisper_tui.policy.read_only.git import looks_into_modules
 from whisper_tui.policy.read_only.judged import only_looks
 from whisper_tui.policy.read_only.plainly import plainly_looks
 from whisper_tui.policy.reading.plain import PlainCommand
@@ -40,6 +41,8 @@ class Allowing:
     rules: tuple[Rule, ...]
     read_only: bool
     git_is_neutral: bool
+    git_modules: bool = False
+    """Whether other repositories are part of the one that git would look at."""
 
     def allows(self, commands: Sequence[PlainCommand]) -> tuple[Rule, ...] | None:
         """The rules that together allow all commands. None: at least one is not allowed."""
@@ -48,7 +51,15 @@ class Allowing:
         found = [self._one(command, 0) for command in commands]
         if any(rules is None for rules in found):
             return None
-        return tuple(dict.fromkeys(rule for rules in found for rule in rules or ()))
+        used = tuple(dict.fromkeys(rule for rules in found for rule in rules or ()))
+        if len({rule.name for rule in used} | {LOOKS.name}) > 1 and self._looks_with_git(commands, found):
+            return None  # a git that only looks is held to one repository, which others in the same text would inherit
+        return used
+
+    @staticmethod
+    def _looks_with_git(commands: Sequence[PlainCommand], found: Sequence[tuple[Rule, ...] | None]) -> bool:
+        pairs = zip(commands, found, strict=True)
+        return any(_runs_git((command,)) and LOOKS in (rules or ()) for command, rules in pairs)
 
     def _one(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
         opens = any(redirection.opens_file for redirection in command.redirections)
@@ -58,9 +69,13 @@ class Allowing:
             return (rule,)
         if opens or command.assignments or depth >= DEEPEST:
             return None
-        if self.read_only and not command.background and only_looks(command.argv, git_is_neutral=self.git_is_neutral):
+        if self.read_only and not command.background and self._only_looks(command):
             return (PLAINLY_LOOKS if plainly_looks(command.argv) else LOOKS,)
         return self._behind(command, depth)
+
+    def _only_looks(self, command: PlainCommand) -> bool:
+        neutral = self.git_is_neutral and not (self.git_modules and looks_into_modules(command.argv))
+        return only_looks(command.argv, git_is_neutral=neutral)
 
     def _rule(self, command: PlainCommand, dangers: Sequence[Danger], opens: bool) -> Rule | None:
         if any(danger.id == "opaque" and danger.word >= len(command.argv) for danger in dangers):
@@ -108,4 +123,8 @@ def _may_change(command: PlainCommand, rule: Rule) -> bool:
 def _moves_before_git(commands: Sequence[PlainCommand]) -> bool:
     """Whether git runs in a directory that the text itself chose: the repository there may run programs."""
     moves = any(command.argv[0] in {"cd", "pushd", "popd"} for command in commands)
-    return moves and any(command.argv[0].rsplit("/", 1)[-1] == "git" for command in commands)
+    return moves and _runs_git(commands)
+
+
+def _runs_git(commands: Sequence[PlainCommand]) -> bool:
+    return any(word.rsplit("/", 1)[-1] == "git" for command in commands for word in command.argv)

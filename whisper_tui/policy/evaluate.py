@@ -15,7 +15,7 @@ from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
 from whisper_tui.policy.mentions import mentioned
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.read_only.judged import SYSTEM_DIRECTORIES
-from whisper_tui.policy.read_only.private import shows_private
+from whisper_tui.policy.read_only.private import holds_homes, shows_private
 from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.suggest import suggested_prefixes
@@ -95,7 +95,8 @@ def _allowed(
     allowing = Allowing(
         rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
         read_only=bool(rules.read_only) and not _looks_too_far(question, seen),
-        git_is_neutral=question.resolved.git_is_neutral,
+        git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
+        git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
     )
     found = allowing.allows(seen.plain)
     if found is None:
@@ -148,6 +149,12 @@ def _may_come_from_workspace(question: Question, seen: View) -> bool:
         return True
     programs = [meaning.program for meaning in known if meaning.program is not None]
     return any(program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES) for program in programs)
+
+
+def _is_of_a_home(question: Question) -> bool:
+    """Whether the repository around the workspace holds somebody's whole home."""
+    repository = question.resolved.repository
+    return repository is not None and holds_homes(repository.work_tree)
 
 
 _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")

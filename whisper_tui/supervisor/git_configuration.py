@@ -1,6 +1,5 @@
-"""Whether git's configuration in a directory is known to run nothing by itself."""
+"""Which settings of a git repository run nothing by themselves, and what is set for a git that only looks."""
 
-import os
 import re
 
 _HARMLESS = re.compile(
@@ -15,7 +14,6 @@ _HARMLESS = re.compile(
 
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)\Z')
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?\Z")
-_LONGEST = 100_000
 
 _SETTINGS = {
     "core.fsmonitor": "false",
@@ -23,6 +21,16 @@ _SETTINGS = {
     "core.pager": "cat",
     "submodule.recurse": "false",
 }
+
+NO_PAGER = {
+    "PAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "AWS_PAGER": "cat",
+    "BAT_PAGER": "cat",
+    "BAT_PAGING": "never",
+}
+"""In a terminal, a pager would start programs at the press of a key."""
 
 NEUTRAL = {
     "GIT_CONFIG_GLOBAL": "/dev/null",  # a user's external diff cannot be turned off by a setting, only left out
@@ -34,45 +42,9 @@ NEUTRAL = {
     "GIT_PAGER": "cat",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    "PAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    "GH_PAGER": "cat",
-    "AWS_PAGER": "cat",
-    "BAT_PAGER": "cat",
-    "BAT_PAGING": "never",
+    **NO_PAGER,
 }
 """Added for a command that only looks and that nobody was asked about: neither git nor a pager starts anything else."""
-
-
-def is_neutral(cwd: str) -> bool:
-    """Whether the repository around a directory, if there is one, is set up so that looking at it runs nothing."""
-    directory = cwd
-    while True:
-        found = os.path.join(directory, ".git")  # noqa: PTH118
-        if os.path.lexists(found):
-            return os.path.isdir(found) and not os.path.islink(found) and _repository_is_neutral(found)  # noqa: PTH112, PTH114
-        if _looks_bare(directory):
-            return False
-        parent = os.path.dirname(directory)  # noqa: PTH120
-        if parent == directory:
-            return True
-        directory = parent
-
-
-def _looks_bare(directory: str) -> bool:
-    """A directory that git would take for a repository itself, though nobody would call it one."""
-    return all(os.path.lexists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs"))  # noqa: PTH118
-
-
-def _repository_is_neutral(git: str) -> bool:
-    if os.path.lexists(os.path.join(git, "config.worktree")):  # noqa: PTH118
-        return False
-    try:
-        with open(os.path.join(git, "config"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            text = file.read(_LONGEST + 1)
-    except (OSError, UnicodeDecodeError):
-        return False
-    return len(text) <= _LONGEST and configuration_is_neutral(text)
 
 
 def configuration_is_neutral(text: str) -> bool:

@@ -8,7 +8,7 @@ from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.files_behind import files_behind
 from whisper_tui.supervisor.find_program import find_program, is_directory
-from whisper_tui.supervisor.git_configuration import is_neutral
+from whisper_tui.supervisor.git_repository import find_repository
 from whisper_tui.supervisor.meaning import explain
 
 
@@ -22,11 +22,13 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
     problem = _problem(spec, word, program, cwd)
     if problem is not None or cwd is None or program is None:
         return Resolved(program=program, cwd=cwd, problem=problem)
+    repository, neutral = find_repository(cwd) if "git" in view(spec.command).names else (None, False)
     variables, commands, more = explain(spec, cwd, environment, {word: program})
     return Resolved(
         program=program,
         cwd=cwd,
-        git_is_neutral="git" in view(spec.command).names and is_neutral(cwd),
+        git_is_neutral=neutral,
+        repository=repository,
         shell=os.path.basename(os.path.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
         variables=variables,
         commands=commands,

@@ -13,7 +13,7 @@ from whisper_tui.policy.builtin_names import BUILTINS
 from whisper_tui.policy.environment import taken_away
 from whisper_tui.policy.view import may_leave, view
 from whisper_tui.supervisor.executor import RunKey, StartOrder
-from whisper_tui.supervisor.git_configuration import NEUTRAL
+from whisper_tui.supervisor.git_repository import looking_environment
 from whisper_tui.supervisor.sandboxing import profile, shown_only
 from whisper_tui.supervisor.settings import SupervisorSettings
 
@@ -72,9 +72,10 @@ def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, 
     """What a command inherits of its session's environment."""
     if not _is_unasked(record):
         return dict(environment)
-    looks = record.verdict is not None and LOOKS.name in (record.verdict.rule or "")
-    if looks or (record.sandbox is not None and record.sandbox.kind == "read-only"):
-        return shown_only(environment, record.sandbox) | NEUTRAL
+    rules = set((record.verdict.rule or "").split(", ")) if record.verdict is not None else set[str]()
+    if LOOKS.name in rules or (record.sandbox is not None and record.sandbox.kind == "read-only"):
+        added = looking_environment(record.spec, record.resolved, alone=rules == {LOOKS.name})
+        return shown_only(environment, record.sandbox) | added
     return {name: value for name, value in environment.items() if not taken_away(name)}
 
 

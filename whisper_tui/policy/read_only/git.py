@@ -11,7 +11,7 @@ _FORMAT = (
     "relative-date stat? numstat shortstat summary dirstat? name-only name-status compact-summary raw patch-with-stat "
     "unified= minimal patience histogram diff-algorithm= word-diff? word-diff-regex= color-words? no-prefix "
     "ignore-space-change ignore-all-space ignore-blank-lines ignore-space-at-eol ignore-cr-at-eol inter-hunk-context= "
-    "function-context exit-code quiet no-ext-diff no-textconv no-patch full-index find-renames? find-copies? "
+    "function-context exit-code quiet no-ext-diff no-textconv patch no-patch full-index find-renames? find-copies? "
     "diff-filter= pickaxe-all pickaxe-regex relative? no-relative text src-prefix= dst-prefix= "
     "color-moved? no-renames check cc no-notes notes? encoding= line-prefix= ita-invisible-in-index"
 )
@@ -27,7 +27,7 @@ _COMMITS = (
 _TABLE: dict[str, Form] = {
     "status": form("sbvz", "short branch porcelain? long verbose untracked-files? ignored? ignore-submodules null column? "
                    "no-column ahead-behind no-ahead-behind renames no-renames find-renames? show-stash -uno -uall -unormal"),
-    "log": form("n:sizgcmwbWS:G:L:O:U:M:C:EFPi", f"{_FORMAT} {_COMMITS}", "numbers"),
+    "log": form("n:pusizgcmwbWS:G:L:O:U:M:C:EFPi", f"{_FORMAT} {_COMMITS}", "numbers"),
     "show": form("szwbWS:G:O:U:M:C:m", f"{_FORMAT} {_COMMITS}"),
     "diff": form("szwbWRaS:G:O:U:M:C:pu", f"{_FORMAT} cached staged merge-base no-index base ours theirs patch diff-merges="),
     "shortlog": form("nsecw", f"numbered summary email group= {_COMMITS}"),
@@ -92,6 +92,12 @@ _LOCAL_SETTING = re.compile(r"(?:remote|branch)\.[^\n]+\.[A-Za-z]+|core\.bare|co
 """Settings of a repository, which are the same without the configuration of the user, and usually hold no secret."""
 
 _REFLOG = form("n:", f"{_FORMAT} {_COMMITS}", "numbers")
+
+
+def looks_into_modules(argv: Sequence[str]) -> bool:
+    """Whether a git that shows files of the work tree would start another one in each submodule."""
+    into = {"status", "diff", "diff-files", "diff-index", "describe", "stash", "ls-files", "grep"}
+    return not into.isdisjoint(argv)
 
 
 def only_looks(words: Sequence[str]) -> bool:

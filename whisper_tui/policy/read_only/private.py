@@ -32,7 +32,7 @@ def shows_private(commands: Sequence[Argv], cwd: str, root: str) -> bool:
     readers = [argv for argv in commands if _reads(argv)]
     if not readers:
         return False
-    if _is_above_homes(root) or _is_private(cwd, root):
+    if holds_homes(root) or _is_private(cwd, root):
         return True
     moved = [argv for argv in commands if argv[:1] in {("cd",), ("pushd",)}]
     return any(_leads_there(word, cwd, root) for argv in (*readers, *moved) for word in argv[1:])
@@ -42,7 +42,8 @@ def _reads(argv: Argv) -> bool:
     return bool(argv) and (argv[0] is None or program_name(argv[0]) not in _SHOWS_NAMES)
 
 
-def _is_above_homes(root: str) -> bool:
+def holds_homes(root: str) -> bool:
+    """Whether a directory is somebody's home, or lies above one."""
     return root in _ABOVE or root in {"/home", "/Users", "/export/home"} or _HOME.fullmatch(root) is not None
 
 

@@ -71,6 +71,8 @@ def _tokens(script: str) -> Iterator[_Token]:
             raise _Unreadable
         token = _Token(match.lastgroup or "", match[0])
         if token.text == "/":
+            if last.kind == "regex":
+                raise _Unreadable  # some take what follows for another regular expression
             if _ends_operand(last) and not after_statement:
                 at, token = match.end(), _Token("sign", "/")
             else:
@@ -134,8 +136,10 @@ def _writes(tokens: list[_Token]) -> bool:
                 prints = False
             elif token.text == ">" and (last.text == ">" or (prints and depth <= 0)):
                 return True
-        elif token.kind == "line" and depth <= 0 and _is_complete(last):
-            prints, depth = False, 0  # behind a comma or an operator the statement goes on
+        elif token.kind == "line":
+            if depth > 0 or not _is_complete(last):
+                continue  # behind a comma or an operator the statement goes on, over any number of lines
+            prints, depth = False, 0
         elif token.kind == "name" and token.text in {"print", "printf"}:
             prints, depth = True, 0
         last = token
