@@ -119,3 +119,34 @@ def test_a_second_plugin_of_opencode_is_one_too_many(machine: Machine) -> None:
     plugin = machine.home / FILES["opencode"]
     machine.write(".config/opencode/plugins/copy.js", plugin.read_text())
     assert "2 times" in said(machine.doctor("opencode"), "hook", State.BAD)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_told"),
+    [
+        (".claude/settings.json", None, True),
+        ("work/project/.claude/settings.json", False, True),
+        ("work/project/.claude/settings.local.json", False, True),
+        ("work/project/.claude/settings.json", True, False),
+    ],
+)
+def test_a_claude_code_that_runs_the_commands_of_skills_is_told(
+    machine: Machine, name: str, value: bool | None, is_told: bool
+) -> None:
+    machine.install("claude")
+    if value is None:
+        change(machine, name, '"disableSkillShellExecution": true', '"other": true')
+    else:
+        machine.write(name, json.dumps({"disableSkillShellExecution": value}))
+    report = machine.doctor("claude")
+    assert report.proved is not is_told
+    if is_told:
+        assert "skills and slash commands" in said(report, "skills", State.BAD)
+
+
+def test_a_claude_code_in_whose_sandbox_approved_commands_would_fail_is_told(machine: Machine) -> None:
+    machine.write("work/project/.claude/settings.json", '{"sandbox": {"enabled": true}}')
+    machine.install("claude")
+    assert machine.doctor("claude").proved
+    change(machine, ".claude/settings.json", "whisper-tui exec *", "other *")
+    assert "every approved command fails" in said(machine.doctor("claude"), "sandbox", State.BAD)

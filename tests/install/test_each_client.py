@@ -218,3 +218,36 @@ def test_a_hook_whose_launcher_is_gone_refuses(client: str) -> None:
     text = Launch(("/nowhere/whisper-tui",)).hook_text(client)
     ran = subprocess.run(["/bin/sh", "-c", text], input=b"{}", capture_output=True, timeout=60, check=False)
     assert ran.returncode == 2
+
+
+def test_claude_code_runs_no_commands_of_skills_and_lets_approved_ones_out_of_its_sandbox(machine: Machine) -> None:
+    machine.install("claude", mcp=False)
+    settings = machine.said(".claude/settings.json")
+    assert settings["disableSkillShellExecution"] is True
+    assert settings["sandbox"] == {"excludedCommands": [f"{machine.bin}/whisper-tui exec *"]}
+
+
+def test_claude_code_is_left_as_it_is_where_there_is_no_hook(machine: Machine) -> None:
+    machine.install("claude", hook=False)
+    assert set(machine.said(".claude/settings.json")) == {"permissions"}
+
+
+@pytest.mark.parametrize("chosen", ["true", "false"])
+def test_what_users_have_chosen_about_skills_and_the_sandbox_comes_back(machine: Machine, chosen: str) -> None:
+    text = (
+        f'{{\n  "disableSkillShellExecution": {chosen}, // no\n'.replace(" // no", "")
+        + '  "sandbox": {"enabled": true, "excludedCommands": ["docker *"]}\n}\n'
+    )
+    machine.write(".claude/settings.json", text)
+    machine.uninstall("claude")
+    assert machine.text(".claude/settings.json") == text, "nothing was ours"
+    machine.install("claude")
+    assert machine.said(".claude/settings.json")["disableSkillShellExecution"] is True
+    assert machine.said(".claude/settings.json")["sandbox"]["excludedCommands"][0] == "docker *"
+    machine.uninstall("claude")
+    assert machine.text(".claude/settings.json") == text
+    machine.install("claude")
+    edited = machine.text(".claude/settings.json").replace("docker *", "podman *")
+    machine.write(".claude/settings.json", edited)
+    machine.uninstall("claude")
+    assert machine.text(".claude/settings.json") == text.replace("docker *", "podman *")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from whisper_tui.install.entries import Entry, Handler, Item, Member
+from whisper_tui.install.entries import Entry, Handler, Item, Member, Setting
 from whisper_tui.install.files import JSON, Shared
-from whisper_tui.install.launch import DAY_S, SERVER, is_hook, split
+from whisper_tui.install.launch import DAY_S, SERVER, is_approved, is_hook, split
 from whisper_tui.install.wish import Fulfilment, Wish
 
 NAME = "claude"
@@ -17,6 +17,12 @@ only a refusal counts then: Claude Code would run the command as the model wrote
 MATCHER = "|".join(SHELL_TOOLS)
 ALLOWED = f"mcp__{SERVER}"
 """The rule that lets Claude Code call our tools without asking a second time."""
+
+NO_SKILL_SHELL = ("disableSkillShellExecution",)
+"""What keeps Claude Code from running the commands in skills and slash commands (`` !`command` ``) itself. No hook is
+asked about them, and an agent can write a skill."""
+UNBOXED = ("sandbox", "excludedCommands")
+"""The commands that run outside of Claude Code's sandbox, in which no supervisor can be reached."""
 
 
 def settings_of(wish: Wish) -> Path:
@@ -75,14 +81,18 @@ def is_ours(handler: object) -> bool:
 
 def fulfil(wish: Wish) -> Fulfilment:
     """The files of Claude Code."""
-    hook: tuple[Entry, ...] = (hook_entry(wish),)
-    allowing: tuple[Entry, ...] = (Item(("permissions", "allow"), ALLOWED),)
+    entries: list[tuple[Entry, bool]] = [
+        (hook_entry(wish), wish.hook),
+        (Item(("permissions", "allow"), ALLOWED), wish.mcp),
+        (Setting(NO_SKILL_SHELL, value=True), wish.hook),
+        (Item(UNBOXED, f"{wish.launch.exec()} *", ours=is_approved), wish.hook and not wish.agent_runs),
+    ]
     server: tuple[Entry, ...] = (server_entry(wish),)
     settings = Shared(
         settings_of(wish),
         JSON,
-        wanted=(hook if wish.hook else ()) + (allowing if wish.mcp else ()),
-        unwanted=(() if wish.hook else hook) + (() if wish.mcp else allowing),
+        wanted=tuple(entry for entry, wanted in entries if wanted),
+        unwanted=tuple(entry for entry, wanted in entries if not wanted),
     )
     servers = Shared(servers_of(wish), JSON, wanted=server if wish.mcp else (), unwanted=() if wish.mcp else server)
     return Fulfilment([settings, servers])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from whisper_tui.install.documents import Document, Key, WrongShape, value_at
 
@@ -12,6 +12,9 @@ ALLOW = "allow"
 
 class Entry(Protocol):
     """One thing that is to stand in a file."""
+
+    is_a_sign: ClassVar[bool]
+    """Whether its being there tells that whisper_tui was installed; nobody else would write it."""
 
     def holds(self, plain: Any) -> bool:
         """Whether it stands there as it should."""
@@ -33,6 +36,8 @@ class Entry(Protocol):
 @dataclass(frozen=True)
 class Member:
     """A member whose name is ours. What a user added to its value, such as an `env`, is kept by `write`."""
+
+    is_a_sign: ClassVar[bool] = True
 
     path: Path
     value: dict[str, Any]
@@ -63,32 +68,79 @@ class Member:
 class Item:
     """A word in an array of words."""
 
+    is_a_sign: ClassVar[bool] = True
     path: Path
     value: str
+    ours: Callable[[str], bool] | None = None
+    """Whether a word is ours, perhaps of another installation. None: only the value itself is."""
 
     def holds(self, plain: Any) -> bool:
-        """Whether the word is among them."""
-        there = value_at(plain, self.path)
-        return isinstance(there, list) and self.value in there
+        """Whether the word is among them, and no other of ours."""
+        return set(self._words(plain)) == {self.value}
 
     def found(self, plain: Any) -> "Item | None":
-        """The word, if it is among them."""
-        return self if self.holds(plain) else None
+        """The word as it stands there."""
+        return replace(self, value=words[0]) if (words := self._words(plain)) else None
 
     def write(self, document: Document) -> None:
-        """Add the word."""
+        """Add the word, in the place of one of another installation."""
+        self._drop(document, keep=())
         document.append(self.path, self.value)
 
     def remove(self, document: Document, original: Any) -> None:
         """Take the word away, unless it was there before."""
-        if self.holds(document.plain()) and not self.holds(original):
-            document.delete((*self.path, value_at(document.plain(), self.path).index(self.value)))
+        if self._drop(document, keep=self._words(original)):
             _prune(document, self.path, original)
+
+    def _drop(self, document: Document, keep: Sequence[str]) -> bool:
+        dropped = [word for word in self._words(document.plain()) if word not in keep]
+        for word in dropped:
+            document.delete((*self.path, value_at(document.plain(), self.path).index(word)))
+        return bool(dropped)
+
+    def _words(self, plain: Any) -> list[str]:
+        there = value_at(plain, self.path)
+        among = [word for word in there if isinstance(word, str)] if isinstance(there, list) else []
+        return [word for word in among if word == self.value or (self.ours is not None and self.ours(word))]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of the client's own that users may have chosen themselves."""
+
+    is_a_sign: ClassVar[bool] = False
+    path: Path
+    value: bool
+
+    def holds(self, plain: Any) -> bool:
+        """Whether it is set so."""
+        return value_at(plain, self.path) is self.value
+
+    def found(self, plain: Any) -> "Setting | None":
+        """The setting, if it is set so."""
+        return self if self.holds(plain) else None
+
+    def write(self, document: Document) -> None:
+        """Set it."""
+        document.put(self.path, self.value)
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Let it be as it was before."""
+        if not self.holds(document.plain()) or self.holds(original):
+            return
+        before = value_at(original, self.path)
+        if before is not None:
+            document.put(self.path, before)
+            return
+        document.delete(self.path)
+        _prune(document, self.path[:-1], original)
 
 
 @dataclass(frozen=True)
 class Handler:
     """A hook of an event: a group with a matcher and one handler, told by its command to be ours."""
+
+    is_a_sign: ClassVar[bool] = True
 
     path: Path
     group: dict[str, Any]
@@ -136,6 +188,8 @@ class Handler:
 @dataclass(frozen=True)
 class Permission:
     """A rule in a table of rules that may also be a single word, which is then the rule for everything."""
+
+    is_a_sign: ClassVar[bool] = True
 
     path: Path
     pattern: str

@@ -123,7 +123,7 @@ def _shared(file: Shared) -> Change | None:
         return None
     document = opened(file.path, file.opener, text or file.blank)
     plain = document.plain()
-    unwanted = [entry for entry in file.unwanted if entry.found(plain) is not None]
+    unwanted = [entry for entry in file.unwanted if entry.found(plain) is not None] if _is_ours(file, plain) else []
     if not unwanted and all(entry.holds(plain) for entry in file.wanted):
         return None
     try:
@@ -133,7 +133,7 @@ def _shared(file: Shared) -> Change | None:
 
 
 def _extended(file: Shared, text: str | None, document: Document) -> Change:
-    was_ours = any(entry.found(document.plain()) for entry in (*file.wanted, *file.unwanted))
+    was_ours = _is_ours(file, document.plain())
     saved = read_file(backup_of(file.path))
     backup = text if text is None or not was_ours else None
     if was_ours and saved is None and text is not None:
@@ -141,12 +141,17 @@ def _extended(file: Shared, text: str | None, document: Document) -> Change:
         _remove_all(file, without, None)
         backup = None if _is_empty(without) else without.text
     original = opened(file.path, file.opener, saved).plain() if saved is not None and was_ours else None
-    for entry in file.unwanted:
+    for entry in file.unwanted if was_ours else ():
         entry.remove(document, original)
     for entry in file.wanted:
         if not entry.holds(document.plain()):
             entry.write(document)
     return Change(file.path, text, document.text, backup=backup, drops_backup=text is None)
+
+
+def _is_ours(file: Shared, plain: Any) -> bool:
+    """Whether whisper_tui was installed there before."""
+    return any(entry.is_a_sign and entry.found(plain) is not None for entry in (*file.wanted, *file.unwanted))
 
 
 def _taken_back(file: Shared, text: str, document: Document) -> Change:

@@ -69,6 +69,12 @@ def is_launcher(words: Sequence[str]) -> bool:
     return bool(words) and (_EXECUTABLE.fullmatch(words[-1]) is not None or list(words[-2:]) == _MODULE)
 
 
+def is_approved(pattern: str) -> bool:
+    """Whether a pattern is for commands that were approved, in whatever installation."""
+    words = split(pattern)
+    return words[-2:] == ["exec", "*"] and is_launcher(words[:-2])
+
+
 def launcher_of(words: Sequence[str]) -> tuple[str, ...]:
     """The words that start whisper_tui in one of its command lines."""
     for place in range(1, len(words)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from whisper_tui.install.entries import Entry, Member, Permission
 from whisper_tui.install.files import JSON_WITH_COMMENTS, Own, Shared
-from whisper_tui.install.launch import DAY_S, SERVER, is_launcher, split
+from whisper_tui.install.launch import DAY_S, SERVER, is_approved
 from whisper_tui.install.wish import Fulfilment, Wish
 
 NAME = "opencode"
@@ -68,12 +68,6 @@ def hook_of(plugin: str) -> list[str]:
                 return []
             return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
     return []
-
-
-def is_approved(pattern: str) -> bool:
-    """Whether a pattern is for commands that were approved, in whatever installation."""
-    words = split(pattern)
-    return words[-2:] == ["exec", "*"] and is_launcher(words[:-2])
 
 
 def fulfil(wish: Wish) -> Fulfilment:

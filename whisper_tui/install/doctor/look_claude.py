@@ -11,11 +11,11 @@ from whisper_tui.install.doctor import variables
 from whisper_tui.install.doctor.canary import prove_hook
 from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, among, seconds, words_of
 from whisper_tui.install.doctor.programs import numbers
-from whisper_tui.install.doctor.report import bad, note
+from whisper_tui.install.doctor.report import Check, bad, note
 from whisper_tui.install.documents import value_at
 from whisper_tui.install.entries import handlers
 from whisper_tui.install.files import JSON
-from whisper_tui.install.launch import SERVER, split
+from whisper_tui.install.launch import SERVER, is_approved, split
 
 DEFAULT_TIMEOUT_S = 600.0
 MANAGED = (
@@ -46,8 +46,12 @@ def look(scene: Scene, version: str | None) -> Looked:
             looked.checks.append(bad("hooks", f"{path} disables all hooks", "Take disableAllHooks out"))
         if path != claude.settings_of(user):
             looked.checks.extend(variables.checks(path, variables.set_in(plain), claude.TITLE))
-    if looked.read(MANAGED, JSON).get("allowManagedHooksOnly"):
+    managed = looked.read(MANAGED, JSON)
+    if managed.get("allowManagedHooksOnly"):
         looked.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
+    if looked.hooks:
+        looked.checks.extend(_skills({**settings, MANAGED: managed}))
+        looked.checks.extend(_sandbox({**settings, MANAGED: managed}, looked.hooks))
     allowed = any(among(plain, ("permissions", "allow"), claude.ALLOWED) for plain in settings.values())
     servers = looked.read(claude.servers_of(user), JSON)
     for path, place, plain in (
@@ -62,6 +66,30 @@ def look(scene: Scene, version: str | None) -> Looked:
             note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")
         )
     return looked
+
+
+def _skills(settings: dict[Path, Any]) -> list[Check]:
+    """Whether Claude Code runs what skills and slash commands bring along. The last file that says so decides."""
+    said = {
+        path: value for path, plain in settings.items() if (value := value_at(plain, claude.NO_SKILL_SHELL)) is not None
+    }
+    path, value = next(reversed(said.items()), (None, None))
+    if value is True:
+        return []
+    where = f": {path} sets disableSkillShellExecution to {str(value).lower()}" if path is not None else ""
+    sentence = f"Claude Code runs the commands in skills and slash commands (!`command`) unseen{where}"
+    return [bad("skills", sentence, _AGAIN if path is None else "Set it to true, or take it out there")]
+
+
+def _sandbox(settings: dict[Path, Any], hooks: list[FoundHook]) -> list[Check]:
+    """Whether approved commands get out of Claude Code's own sandbox, in which they fail."""
+    boxed = [path for path, plain in settings.items() if value_at(plain, ("sandbox", "enabled")) is True]
+    lists = (value_at(plain, claude.UNBOXED) for plain in settings.values())
+    free = [word for words in lists if isinstance(words, list) for word in words if isinstance(word, str)]
+    if not boxed or all("--agent-runs" in hook.words for hook in hooks) or any(map(is_approved, free)):
+        return []
+    sentence = f"{boxed[0]} switches the sandbox on, and in it every approved command fails"
+    return [bad("sandbox", sentence, _AGAIN)]
 
 
 def _hook(scene: Scene, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
