@@ -34,6 +34,7 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "write_stdin": {**call, "data": "eQo="},
         "resize": {**call, "rows": 10, "columns": 10},
         "revoke": {"grant_id": "g1", "by": BY},
+        "trust_rules": {"path": "rules.toml", "by": BY},
         "prune": {},
         "close_session": {"session_id": session_id, "why": "x"},
         "shutdown": {"end_runs": True},
@@ -55,6 +56,7 @@ LOOKING = frozenset(
         "history",
         "grants",
         "would_cover",
+        "rule_files",
         "status",
         "rows",
     }

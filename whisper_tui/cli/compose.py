@@ -85,6 +85,7 @@ async def _supervise(
         limits=configuration.limits,
         retention=configuration.retention,
     )
+    rules.follow(supervisor.rule_trust)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.stopped.set)

@@ -27,8 +27,9 @@ def add(verbs: Verbs) -> None:
     history.add_argument(
         "action",
         nargs="?",
-        choices=("verify", "refused"),
-        help="verify: follow the journal's chain instead; refused: show who tried to decide and may not",
+        choices=("verify", "refused", "rules"),
+        help="verify: follow the journal's chain instead; refused: show who tried to decide and may not; "
+        "rules: show how the files of rules changed, and who trusted that",
     )
     history.add_argument("--head", metavar="END", help="with verify: the end that was printed before")
     history.add_argument("--limit", type=int, default=50, metavar="N", help="at most N calls (default: 50)")
@@ -59,10 +60,10 @@ def _history(options: Options) -> int:
         raise InvalidRequest("--head belongs to history verify", hint="whisper-tui history verify --head END")
     if options.limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {options.limit}")
-    if options.action == "refused":
-        from whisper_tui.cli.refused import refused
+    if options.action is not None:
+        from whisper_tui.cli.refused import notices
 
-        return refused(home_of(options), options.limit, as_json=options.json)
+        return notices(home_of(options), options.action, options.limit, as_json=options.json)
     headings = ("ID", "OUTCOME", "AGE", "SESSION", "COMMAND", "DESCRIPTION")
     chosen = {"limit": options.limit, "session": options.session, "text": options.text}
     return _show(options, headings, _past, kind="history", **chosen)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from whisper_tui.cli.outside import check_outside
+from whisper_tui.cli.outside import announce_to, check_outside
 from whisper_tui.config import load
 from whisper_tui.config.project_rules import PLACE, rules_of_content
 from whisper_tui.config.rule_files import RuleFiles
@@ -16,6 +16,7 @@ from whisper_tui.model.rule_names import PROJECT
 from whisper_tui.policy.examples import by_effect
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.supervisor.judging import judge_alone
+from whisper_tui.supervisor.rule_trust import mark_of
 from whisper_tui.tui.rule_book import Judgement, ProjectRules, RuleList, ShownRule
 
 
@@ -44,6 +45,7 @@ class InstanceRules:
                 because=rule.justification,
                 until=rule.until,
                 removable=(effect, rule.name) in saved,
+                entry=mark_of(effect, rule),
             )
             for effect, rule in by_effect(rules)
         )
@@ -60,7 +62,7 @@ class InstanceRules:
 
     def trust(self, project: ProjectRules, *, trusted: bool) -> None:
         """Trust the rules of a project as they were shown, or trust them no more."""
-        check_outside("trusting rules")
+        check_outside("trusting rules", self._home)
         root, known = os.path.realpath(project.root), self._files().trusted
         if trusted:
             known.trust(root, project.text.encode())
@@ -69,11 +71,11 @@ class InstanceRules:
 
     def remove(self, name: str) -> None:
         """Take the rules of a name out of the file."""
-        check_outside("taking a rule away")
+        check_outside("taking a rule away", self._home)
         self._files().remove(name)
 
     def _files(self) -> RuleFiles:
-        return RuleFiles(self._home, load(self._home).rules)
+        return RuleFiles(self._home, load(self._home).rules, announce_to(self._home))
 
 
 def _project(files: RuleFiles, root: str) -> ProjectRules | None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from whisper_tui.cli.asking import asking
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.json_text import print_json
-from whisper_tui.cli.outside import check_outside
+from whisper_tui.cli.outside import announce_to, check_outside
 from whisper_tui.cli.parsing import Options, Run, Verbs, add_places, home_of
 from whisper_tui.cli.table import print_table
-from whisper_tui.cli.trusting import describe_trust, trust, untrust
+from whisper_tui.cli.trusting import describe_trust, trust, untrust, waiting_for_trust
 from whisper_tui.cli.words import masked_line
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.masking import masked_json
@@ -48,7 +48,8 @@ def add(verbs: Verbs) -> None:
     kinds = ("claude", "codex", "gemini", "lists")
     carrying.add_argument("--from", dest="kind", choices=kinds, help="whose rules they are")
     carrying.add_argument("--write", action="store_true", help="add them to the rules file instead of showing them")
-    trusting = _action(actions, "trust", "show the rules of a project, and let those that allow hold there", trust)
+    sentence = "show what rules of a project, or your own that somebody changed, would allow, and let that hold"
+    trusting = _action(actions, "trust", sentence, trust)
     describe_trust(trusting)
     doubting = _action(actions, "untrust", "take back the trust in a project's rules", untrust)
     doubting.add_argument("directory", metavar="DIR", help="the workspace")
@@ -79,7 +80,7 @@ def _files(options: Options) -> "RuleFiles":
     from whisper_tui.config.rule_files import RuleFiles
 
     home = home_of(options)
-    return RuleFiles(home, load(home).rules)
+    return RuleFiles(home, load(home).rules, announce_to(home))
 
 
 def _list(options: Options) -> int:
@@ -111,6 +112,12 @@ def _list(options: Options) -> int:
         sys.stderr.write(
             f"whisper-tui: {unheard} of the project's rules allow, and do not hold: "
             f"whisper-tui rules trust {shlex.quote(here)} shows them\n"
+        )
+    waiting = waiting_for_trust(home_of(options))
+    if waiting:
+        sys.stderr.write(
+            f"whisper-tui: {waiting} of these entries would allow something, and do not hold: whisper-tui rules trust"
+            " shows them\n"
         )
     if rules.broken:
         sys.stderr.write(f"whisper-tui: everything is asked: {visible(rules.broken)}\n")
@@ -152,7 +159,7 @@ def _rule(options: Options) -> "Rule":
 
 
 def _add(options: Options) -> int:
-    check_outside("rules add")
+    check_outside("rules add", home_of(options))
     rule = _rule(options)
     files = _files(options)
     files.add(options.effect, rule)
@@ -173,7 +180,7 @@ def _try(options: Options) -> int:
 
 
 def _remove(options: Options) -> int:
-    check_outside("rules remove")
+    check_outside("rules remove", home_of(options))
     files = _files(options)
     gone = files.remove(options.name)
     sys.stdout.write(f"Removed {gone} rule{'s' if gone > 1 else ''} from {files.path}\n")
@@ -207,7 +214,7 @@ def _import(options: Options) -> int:
     except ValueError as error:
         raise InvalidRequest(f"{options.file} cannot be carried over: {error}", hint="See docs/policy.md") from error
     if options.write:
-        check_outside("rules import")
+        check_outside("rules import", home_of(options))
         files = _files(options)
         for effect, rule in carried.rules:
             files.add(effect, rule)

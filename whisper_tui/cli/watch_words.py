@@ -17,6 +17,7 @@ from whisper_tui.model.event import (
     Granted,
     GrantRevoked,
     Judged,
+    RulesChanged,
     SessionClosed,
     SessionOpened,
     Settled,
@@ -29,7 +30,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.describe import describe
 from whisper_tui.tui.meaning_text import meaning_paragraphs
-from whisper_tui.tui.refused_words import refused_sentence
+from whisper_tui.tui.refused_words import refused_sentence, rules_sentence
 from whisper_tui.tui.spans import Paragraph, Role
 from whisper_tui.tui.unmasking import listed_command
 from whisper_tui.tui.words import called, clock_time, count, decider, duration, ending_sentence, signal_name
@@ -60,6 +61,8 @@ def _sentence(event: Event, board: Board) -> str | None:
             return f"Approval {id_} was revoked, {decider(by)}."
         case AttemptRefused():
             return refused_sentence(event)
+        case RulesChanged():
+            return rules_sentence(event)
         case _:
             return _about_call(event, board)
 

@@ -44,7 +44,7 @@ class ProjectRules:
         if not root.startswith("/"):
             return Rules()
         path = Path(root) / PLACE
-        stamp = (_stamp(path), _stamp(self._trusted.path))
+        stamp = (_stamp(path), _stamp(self._trusted.path), self._trusted.version)
         known = self._known.get(root)
         if known is None or known[0] != stamp:
             if len(self._known) >= MOST_REMEMBERED:

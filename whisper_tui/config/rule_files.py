@@ -3,15 +3,17 @@
 import tomllib
 from pathlib import Path
 
+from whisper_tui.config.file import FILE_NAME as CONFIGURATION
 from whisper_tui.config.private_text import private_text
 from whisper_tui.config.private_write import write_private
 from whisper_tui.config.project_rules import ProjectRules
-from whisper_tui.config.trusted_content import TrustedContent
+from whisper_tui.config.trusted_content import Announce, TrustedContent, silent
 from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.model.home import Home
-from whisper_tui.policy.examples import EFFECTS, Effect, failed_examples
+from whisper_tui.policy.examples import EFFECTS, Effect, by_effect, failed_examples
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.policy.rules_file import read_rules, rules_text, shape_problem
+from whisper_tui.supervisor.rule_trust import RuleTrust, mark_of
 
 FILE_NAME = "rules.toml"
 """Rules that were saved by approvals and by `whisper-tui rules`; those written by hand may stand in it, too."""
@@ -24,26 +26,42 @@ MISSING: Stamp = (0, 0, 0)
 class RuleFiles:
     """The rules of one instance: those of the configuration file, of the rules file, and of each workspace."""
 
-    def __init__(self, home: Home, configured: Rules) -> None:
+    def __init__(self, home: Home, configured: Rules, announce: Announce = silent) -> None:
         self._configured = configured
+        self.configuration = Path(home.config) / CONFIGURATION
+        """The file that the configured ones stand in."""
+        self._announce = announce
+        self._trust: RuleTrust | None = None
         self.path = Path(home.config) / FILE_NAME
-        self._seen: Stamp | None = None
+        self._seen: tuple[Stamp, int] | None = None
         self._saved = Rules()
+        self._own = configured
         self._whole: tuple[Rules, Rules, Rules] | None = None
         """The saved rules, those of a project, and both with the configured ones, as they were wanted last."""
-        self.trusted = TrustedContent(home)
+        self.trusted = TrustedContent(home, announce)
         self.project = ProjectRules(self.trusted)
+
+    def follow(self, trust: RuleTrust) -> None:
+        """Let only that hold which is trusted there, and have what is written here trusted: as the supervisor does."""
+        self._trust = self.trusted.trust_of = trust
+        self._announce = self.trusted.announce = trust.extend
 
     def current(self, root: str = "") -> Rules:
         """All rules that hold now for sessions with this workspace. A file that cannot be read makes all be asked."""
-        stamp = self._stamp()
-        if stamp != self._seen or stamp is None:
-            self._saved = self.saved()
-            self._seen = stamp
+        stamp, version = self._stamp(), self._trust.version if self._trust else 0
+        if stamp is None or (stamp, version) != self._seen:
+            self._saved = self._screened(self.path, self.saved())
+            self._own = self._screened(self.configuration, self._configured)
+            version = self._trust.version if self._trust else 0
+            self._seen = None if stamp is None else (stamp, version)
         saved, project = self._saved, self.project.of(root)
         if self._whole is None or self._whole[0] is not saved or self._whole[1] is not project:
-            self._whole = (saved, project, looking(joined(joined(self._configured, saved), project)))
+            self._whole = (saved, project, looking(joined(joined(self._own, saved), project)))
         return self._whole[2]
+
+    def _screened(self, path: Path, rules: Rules) -> Rules:
+        """The same rules as long as nothing keeps any of them from holding."""
+        return rules if self._trust is None else self._trust.screen(str(path), rules)
 
     def saved(self) -> Rules:
         """The rules of the rules file alone."""
@@ -59,6 +77,7 @@ class RuleFiles:
         if problem:
             raise Refused(f"the rule {rule.name!r} {problem}", hint="Change it, then add it again")
         rules = self._readable()
+        self._announce(str(self.path), (mark_of(effect, rule),), ())
         self._write(rules.model_copy(update={effect: (*getattr(rules, effect), rule)}))
 
     def keep(self, rule: Rule) -> None:
@@ -75,6 +94,8 @@ class RuleFiles:
         gone = sum(len(getattr(rules, effect)) - len(kept[effect]) for effect in EFFECTS)
         if not gone:
             raise Refused(f"there is no rule {name!r} in {self.path}", hint="whisper-tui rules list shows them")
+        marks = tuple(mark_of(effect, rule) for effect, rule in by_effect(rules) if rule.name == name)
+        self._announce(str(self.path), (), marks)
         self._write(rules.model_copy(update=kept))
         return gone
 

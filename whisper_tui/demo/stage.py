@@ -8,7 +8,7 @@ from whisper_tui.demo.stage_sessions import StageSessions
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
-from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning, Refused
 from whisper_tui.model.event import (
     AgentGaveUp,
     Claimed,
@@ -19,6 +19,7 @@ from whisper_tui.model.event import (
     GrantRevoked,
     Paused,
     Resumed,
+    RulesChanged,
     SignalSent,
 )
 from whisper_tui.model.port import Pruned, Supervision
@@ -157,6 +158,16 @@ class Stage(StageSessions, StageLooking, Supervision):
             raise InvalidRequest(f"There is no remembered approval {grant_id}")
         session_id = self.board.grants[grant_id].session_id
         self.happen(GrantRevoked(at=self.clock(), session_id=session_id, grant_id=grant_id, by=by))
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """On the stage there are none."""
+        return ()
+
+    async def trust_rules(
+        self, path: str, by: Decider, digest: str | None = None, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
+    ) -> None:
+        """On the stage there are no files of rules."""
+        raise Refused(f"there is no file of rules {path} here", hint="Use a supervisor")
 
     async def pause(self, by: Decider) -> None:
         """Note that everything stands still."""

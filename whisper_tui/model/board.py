@@ -17,6 +17,7 @@ from whisper_tui.model.event import (
     GrantUsed,
     Paused,
     Resumed,
+    RulesChanged,
     SessionClosed,
     SessionDescribed,
     SessionEvent,
@@ -57,6 +58,8 @@ class Board:
         """Since when, and through whom, every run is held still. None: everything goes on."""
         self.refused: deque[AttemptRefused] = deque(maxlen=REFUSED_KEPT)
         """Attempts to decide by those who may not, oldest first."""
+        self.rules: dict[str, RulesChanged] = {}
+        """By path: what a file of rules says and how much of it is trusted, as it was journaled last."""
         self.ticketed: dict[str, None] = {}
         """Ids of the calls that have a ticket, whatever their state."""
         self.twinned: dict[str, None] = {}
@@ -95,6 +98,8 @@ class Board:
                 self.paused = event if isinstance(event, Paused) else None
             case AttemptRefused():
                 self.refused.append(event)
+            case RulesChanged():
+                self.rules[event.path] = event
             case Submitted():
                 self._place(self.calls.get(event.call.id), CallRecord(call=event.call, state=Unjudged()))
             case _:

@@ -236,6 +236,25 @@ class AttemptRefused(Fact):
     """How many others were refused, and not recorded, since the last that was."""
 
 
+class RulesChanged(Fact):
+    """A file of rules says something else than before, or a human trusts what it says."""
+
+    kind: Literal["rules_changed"] = "rules_changed"
+    path: str
+    entries: tuple[str, ...]
+    """What it says now: an effect, what it is about in short, and a digest of the rule."""
+    trusted: tuple[str, ...]
+    """The entries that a human agrees to. What allows holds only if it is one of these."""
+    added: tuple[str, ...] = ()
+    """The first of those that it did not say before."""
+    removed: tuple[str, ...] = ()
+    left_out: int = 0
+    """How many more were added or removed."""
+    why: str = ""
+    by: Decider | None = None
+    """Who trusts it. None: nobody was asked."""
+
+
 CallEvent = (
     Submitted
     | Judged
@@ -254,11 +273,10 @@ SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid |
 GrantEvent = Granted | GrantUsed | GrantRevoked
 PauseEvent = Paused | Resumed
 
-Event = Annotated[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused, Field(discriminator="kind")]
+AnyEvent = CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused | RulesChanged
+Event = Annotated[AnyEvent, Field(discriminator="kind")]
 
-EVENT: TypeAdapter[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused] = TypeAdapter(Event)
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
 """Reads and writes one event as JSON."""
-EVENTS: TypeAdapter[list[CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused]] = TypeAdapter(
-    list[Event]
-)
+EVENTS: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[Event])
 """Reads and writes a batch of events as JSON."""

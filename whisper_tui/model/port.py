@@ -8,7 +8,7 @@ from pydantic import Field
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
-from whisper_tui.model.event import Event
+from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.value import Count, Value, Whole
@@ -215,6 +215,20 @@ class Supervision(Protocol):
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
+        ...
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """What the files of rules say, and how much of it is trusted."""
+        ...
+
+    async def trust_rules(
+        self, path: str, by: Decider, digest: str | None = None, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
+    ) -> None:
+        """Let what a file of rules allows hold: all that it says, or entries that are about to be written or removed.
+
+        `digest`: of all that the human has seen in it; `ChangedSinceSeen` if it says something else. None: only the
+        entries `add` are trusted besides, and `remove` no longer belong to it.
+        """
         ...
 
     async def prune(self, *, dry_run: bool = False) -> Pruned:

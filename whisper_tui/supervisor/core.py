@@ -29,6 +29,7 @@ from whisper_tui.supervisor.looking import Looking, run_key
 from whisper_tui.supervisor.pausing import Pausing
 from whisper_tui.supervisor.pool import Pool
 from whisper_tui.supervisor.retention import Retention
+from whisper_tui.supervisor.rule_trust import RuleTrust
 from whisper_tui.supervisor.sessions import Sessions
 from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
 from whisper_tui.supervisor.waiters import Waiters
@@ -68,6 +69,8 @@ class Supervisor(Looking):
         self._clock = clock
         settings = settings or SupervisorSettings()
         super().__init__(home, Ledger(Journal(state / "journal.sqlite")), executor, settings, clock())
+        self.rule_trust = RuleTrust(self._ledger, clock)
+        """What is trusted of the rules on the disk; for whoever reads them."""
         environments = Environments(state / "environments", os.environ)
         judge = self._judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules)
         self._sessions = Sessions(self._ledger, environments, clock)
@@ -98,6 +101,8 @@ class Supervisor(Looking):
     async def open(self) -> None:
         """Take back what runs, judge what was left unjudged, and begin to work."""
         self._ledger.listen(self._notice)
+        self.rule_trust.open()
+        self._rules_now("")
         if not self._ledger.journal.ended_cleanly:
             self._desk.doubt_approvals()
         for call_id in tuple(self._ledger.board.unjudged):
@@ -248,6 +253,16 @@ class Supervisor(Looking):
         """Forget a remembered approval."""
         self._desk.revoke(grant_id, by)
 
+    async def trust_rules(
+        self, path: str, by: Decider, digest: str | None = None, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
+    ) -> None:
+        """Let what a file of rules allows hold."""
+        self._rules_now("")
+        if digest is None:
+            self.rule_trust.extend(path, add, remove, by)
+        else:
+            self.rule_trust.trust_all(path, digest, by)
+
     async def prune(self, *, dry_run: bool = False) -> Pruned:
         """Remove recorded output beyond what the user keeps."""
         return await self._retention.prune(dry_run=dry_run)
@@ -272,6 +287,7 @@ class Supervisor(Looking):
             await asyncio.sleep(LOOK_EVERY_S)
             with suppress(JournalFailed):
                 self._sessions.close_gone()
+                self._rules_now("")  # Who changed them is told of it, also while no call comes.
 
     def _notice(self, event: Event) -> None:
         if isinstance(event, Resumed):

@@ -19,6 +19,7 @@ from whisper_tui.model.event import (
     GrantUsed,
     Paused,
     Resumed,
+    RulesChanged,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
@@ -148,6 +149,13 @@ class Journal:
         query = "SELECT body FROM events WHERE seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?) ORDER BY seq"
         return tuple(EVENT.validate_json(body) for (body,) in self._rows(query, newest))
 
+    def rules(self) -> tuple[Event, ...]:
+        """The newest fact about each file of rules."""
+        query = (
+            "SELECT body FROM events WHERE seq IN (SELECT value FROM counters WHERE name LIKE 'rules %') ORDER BY seq"
+        )
+        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query))
+
     def call_ids_for_board(self) -> tuple[list[str], set[str]]:
         """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
         query = (
@@ -197,6 +205,9 @@ class Journal:
             self._count("grant", event.grant.id)
         elif isinstance(event, AttemptRefused):
             self._db.execute("INSERT INTO refused (seq) VALUES (?)", (event.seq,))
+        elif isinstance(event, RulesChanged):
+            named = (f"rules {event.path}", event.seq)
+            self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", named)
         row = (event.seq, _call_of(event), _session_of(event), body, end)
         self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
 

@@ -204,7 +204,8 @@ class Ledger:
         sessions |= self.journal.session_ids(SESSIONS_SHOWN)
         sessions |= {session.id for session in self.board.sessions.values() if session.closed_at is None}
         shown = (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls))
-        for source in ((self.journal.pause(), self.journal.refused(REFUSED_KEPT)), *shown):
+        told = (self.journal.pause(), self.journal.refused(REFUSED_KEPT), self.journal.rules())
+        for source in (told, *shown):
             yield from filter(None, map(partial(_up_to, limit), source))
 
 

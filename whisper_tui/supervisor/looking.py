@@ -10,7 +10,7 @@ from whisper_tui.model.call import Session
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Grant, Scope
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.event import Event
+from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
@@ -120,6 +120,10 @@ class Looking:
         session = self._ledger.session(record.call.session_id)
         records = await self.history(HistoryQuery(limit=LOOKED_AT))
         return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records)
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """What the files of rules say."""
+        return tuple(self._ledger.board.rules.values())
 
     async def status(self) -> SupervisorStatus:
         """How the supervisor is."""

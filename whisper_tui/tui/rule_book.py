@@ -27,7 +27,9 @@ class ShownRule:
     removable: bool = False
     """Whether it stands in the file that can be changed from here."""
     holds: bool = True
-    """Whether it decides: what a project allows does not, as long as the project is not trusted."""
+    """Whether it decides: what allows does not, as long as its file is not trusted."""
+    entry: str = ""
+    """How the journal knows it. Empty: it is a project's."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHell
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.event import Event
+from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.home import Home
 from whisper_tui.model.port import HistoryQuery, Pruned, SupervisorStatus
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
@@ -201,6 +201,17 @@ class RemoteSupervision:
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Forget a remembered approval."""
         await self._ask("revoke", grant_id=grant_id, by=by)
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """What the files of rules say."""
+        known: tuple[RulesChanged, ...] = await self._ask("rule_files")
+        return known
+
+    async def trust_rules(
+        self, path: str, by: Decider, digest: str | None = None, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
+    ) -> None:
+        """Let what a file of rules allows hold."""
+        await self._ask("trust_rules", path=path, by=by, digest=digest, add=add, remove=remove)
 
     async def prune(self, *, dry_run: bool = False) -> Pruned:
         """Remove recorded output beyond what the user keeps."""

@@ -126,6 +126,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.grants),
             _operation(Supervision.would_cover),
             _operation(Supervision.revoke, "decides"),
+            _operation(Supervision.rule_files),
+            _operation(Supervision.trust_rules, "decides"),
             _operation(Supervision.prune, "decides"),
             _operation(Supervision.status),
             _operation(Supervision.shutdown, "decides"),

@@ -148,7 +148,8 @@ def _until(until: float | None, now: float, without: str) -> str:
 def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple[Paragraph, ...]:
     """A rule in full."""
     often = hits.by_rule[rule.name]
-    does = f"This rule {_does(rule.effect)}" if rule.holds else "This rule would allow, but its project is not trusted"
+    whose = "file" if rule.entry else "project"
+    does = f"This rule {_does(rule.effect)}" if rule.holds else f"This rule would allow, but its {whose} is not trusted"
     sign = SIGNS[rule.effect] if rule.holds else Span("○", "muted")
     return (
         Paragraph((sign, Span(f" {does}", "strong")), margin=(Span(" "),)),

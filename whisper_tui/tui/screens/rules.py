@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +18,10 @@ from textual.widgets.option_list import Option
 from whisper_tui.export.calls import PAGE, newest_first
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.event import RulesChanged
+from whisper_tui.model.masking import masked
 from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.rule_entries import digest_of, untrusted
 from whisper_tui.model.text import visible
 from whisper_tui.tui.commands.rules import RULES
 from whisper_tui.tui.editor import edit
@@ -72,6 +76,7 @@ class RulesScreen(CommandScreen):
         self._cockpit = cockpit
         self._book = cockpit.rule_book
         self._rules = RuleList()
+        self._files: tuple[RulesChanged, ...] = ()
         self._grants: tuple[Grant, ...] = ()
         self._entries: list[Entry] = []
         self._hits = Hits(0, Counter())
@@ -105,6 +110,10 @@ class RulesScreen(CommandScreen):
             self._grants = await self._cockpit.supervision.grants()
             if self._book is not None:
                 self._rules = await asyncio.to_thread(self._book.rules, self._roots())
+                self._files = await self._cockpit.supervision.rule_files()
+                kept_out = {entry for file in self._files for entry in untrusted(file)}
+                rules = tuple(replace(rule, holds=rule.entry not in kept_out) for rule in self._rules.rules)
+                self._rules = replace(self._rules, rules=rules)
         except WhisperError as error:
             self._cockpit.tell(told(error), severity="error")
         self._draw()
@@ -234,8 +243,10 @@ class RulesScreen(CommandScreen):
         """Trust the project of the selected rule after it was read, or trust it no more."""
         rule = self._highlighted
         project = self._rules.project_of(rule) if isinstance(rule, ShownRule) else None
-        if project is None:
-            self._cockpit.tell("Select a rule that a project brings along; all others are your own.")
+        if project is None and any(map(untrusted, self._files)):
+            self._ask_to_trust_own()
+        elif project is None:
+            self._cockpit.tell("Select a rule that a project brings along; all others are your own, and hold.")
         elif project.trusted:
             await self._set_trust(project, trusted=False)
         else:
@@ -245,6 +256,30 @@ class RulesScreen(CommandScreen):
                     self.run_worker(self._set_trust(project, trusted=True), name="trust")
 
             self.app.push_screen(TrustScreen(project), answered)
+
+    def _ask_to_trust_own(self) -> None:
+        """Show what would be allowed by the user's own files, which somebody has changed, and trust it."""
+        files = [file for file in self._files if untrusted(file)]
+        said = [
+            f"{file.path}\n" + "\n".join(f"  {entry.rpartition(' #')[0]}" for entry in untrusted(file))
+            for file in files
+        ]
+        shown = ProjectRules("", ", ".join(file.path for file in files), masked("\n".join(said)), trusted=False)
+
+        async def trust() -> None:
+            try:
+                for file in files:
+                    digest = digest_of(file.entries)
+                    await self._cockpit.supervision.trust_rules(file.path, self._cockpit.me, digest=digest)
+            except WhisperError as error:
+                self._cockpit.tell(told(error), severity="error")
+            await self._reload()
+
+        def answered(agreed: bool | None) -> None:
+            if agreed:
+                self.run_worker(trust(), name="trust")
+
+        self.app.push_screen(TrustScreen(shown), answered)
 
     async def _set_trust(self, project: ProjectRules, *, trusted: bool) -> None:
         if self._book is None:

@@ -27,11 +27,13 @@ class TrustScreen(Dialog[bool]):
     def compose(self) -> ComposeResult:
         """What it says, and what trusting it means."""
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content("Trust the rules of a project")
+            whose = "Trust the rules of a project" if self._project.root else "Trust what your rules allow"
+            dialog.border_title = Content(whose)
             with VerticalScroll():
                 yield Static(Content(visible(self._project.text, keep_lines=True)), classes="dialog-text")
+            where = " there" if self._project.root else ""
             note = (
-                f"This is {visible(self._project.path)}. What it allows will run there without being asked,"
+                f"This is {visible(self._project.path)}. What it allows will run{where} without being asked,"
                 " until the file changes."
             )
             yield Static(Content(note), classes="dialog-note")
