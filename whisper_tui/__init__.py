@@ -18,6 +18,7 @@ _HOMES = {
     "whisper_tui.model.state": ("CallRecord",),
     "whisper_tui.tools": (
         "AITool",
+        "Answer",
         "ArgumentError",
         "CommandTool",
         "ToolContext",

@@ -14,6 +14,7 @@ from whisper_tui.model.decision import Deny as Deny
 from whisper_tui.model.errors import WhisperError as WhisperError
 from whisper_tui.model.state import CallRecord as CallRecord
 from whisper_tui.tools import AITool as AITool
+from whisper_tui.tools import Answer as Answer
 from whisper_tui.tools import ArgumentError as ArgumentError
 from whisper_tui.tools import CommandTool as CommandTool
 from whisper_tui.tools import ToolContext as ToolContext

@@ -5,7 +5,8 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,17 @@ from whisper_tui.policy.rules import NO_RULES, Rules
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
-from whisper_tui.tools import AITool, ToolContext, ToolRegistry
+from whisper_tui.tools import AITool, Answer, ToolContext, ToolFailure, ToolRegistry
+from whisper_tui.tools.room import Room, shortened
 from whisper_tui.wire.client import RemoteSupervision
+
+LONGEST_TEXT = 30_000
+"""Characters that a model is told about one call, if nothing else is said."""
+
+REST = "ask for a part of it, for example a range of lines with a command like sed -n"
+
+_ROOM: ContextVar[Room | None] = ContextVar("room", default=None)
+"""How long the answer to this call may be. None: as long as it is."""
 
 Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
 """Decides about a waiting call. None: it goes on waiting for somebody else."""
@@ -40,11 +50,48 @@ class Agent:
     """The standard tools, those of installed packages, and yours; a tool added here is asked about like the others."""
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool, for as long as a human takes, and return its result.
+        """Call a tool, for as long as a human takes, and return its result, with all output.
 
-        Raises `ArgumentError` before anything is started, `ToolFailure` where nothing ran, and what a tool raises.
+        What a model must know beside it, above all that a human changed the command before it ran, is in the result:
+        under `told` where that is an object, in front where it is a text. Raises `ToolFailure` where nothing ran, of
+        which `ArgumentError` is one, and what a tool raises.
         """
-        return await self.tools.call(name, dict(arguments))
+        answer = await self.answer(name, arguments)
+        if answer.told is None:
+            return answer.result
+        match answer.result:
+            case dict():
+                return {"told": answer.told, **answer.result}
+            case str():
+                return f"{answer.told}\n{answer.result}"
+            case result:
+                return result
+
+    async def answer(self, name: str, arguments: Mapping[str, Any], *, longest: int | None = None) -> Answer:
+        """The same with what a model must know kept apart from the result; `failed` says whether that is a failure.
+
+        `longest`: characters of the text; longer output has its middle left out. None: all of it.
+        """
+        room = Room(longest) if longest is not None else None
+        before = _ROOM.set(room)
+        try:
+            answer = await self.tools.answer(name, dict(arguments))
+        finally:
+            _ROOM.reset(before)
+        if room is None:
+            return answer
+        return replace(answer, text=shortened(answer.text, room.less(answer.told), REST))
+
+    async def tell(self, name: str, arguments: Mapping[str, Any], *, longest: int = LONGEST_TEXT) -> str:
+        """What a model is to read: the result as text, what it must know beside it, or why there is none.
+
+        At most about `longest` characters: of long output the middle is left out. Raises `UnknownTool`, and what a tool
+        of yours raises beside a `WhisperError`.
+        """
+        try:
+            return (await self.answer(name, arguments, longest=longest)).for_model
+        except ToolFailure as failure:
+            return failure.sentence()
 
 
 @asynccontextmanager
@@ -132,7 +179,7 @@ async def _session(
     supervision: Supervision, hello: SessionHello, tools: Iterable[AITool], settings: ToolSettings
 ) -> AsyncIterator[Agent]:
     session = await supervision.open_session(hello)
-    registry = offered(settings, ToolContext(supervision, session))
+    registry = offered(settings, ToolContext(supervision, session, room=_ROOM.get))
     for tool in tools:
         registry.register_tool(tool)
     try:

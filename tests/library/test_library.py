@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 import whisper_tui
-from whisper_tui import AITool, Approve, ArgumentError, CallRecord, Deny, Function, ToolFailure, connect, in_process
+from whisper_tui import (
+    AITool,
+    Approve,
+    ArgumentError,
+    Argv,
+    CallRecord,
+    Deny,
+    Function,
+    ToolFailure,
+    connect,
+    in_process,
+)
 
 
 def everything(_record: CallRecord) -> Approve:
@@ -54,6 +65,46 @@ async def test_wrong_arguments_raise_and_nobody_is_asked(tmp_path):
         with pytest.raises(ArgumentError, match="'command'"):
             await agent.call("execute_command", {})
         assert (await agent.supervision.status()).waiting == 0
+
+
+def edited(record: CallRecord) -> Approve:
+    return Approve(edited=record.spec.model_copy(update={"command": Argv(program="echo", args=("edited",))}))
+
+
+async def test_a_changed_command_is_told_in_the_result(tmp_path):
+    async with in_process("my agent", root=tmp_path, decide=edited) as agent:
+        asked = {"command": "touch", "args": ["asked"]}
+        result = await agent.call("execute_command", asked)
+        assert (result["stdout"], result["return_code"]) == ("edited\n", 0)
+        assert "The human changed the command before it ran. What ran: echo edited" in result["told"]
+        assert json.dumps(result).startswith('{"told": ')
+        line = await agent.call("ExecCommand", {"cmd": "touch asked"})
+        assert "What ran: echo edited" in line["told"]
+        answer = await agent.answer("execute_command", asked)
+        assert "told" not in answer.result and "What ran: echo edited" in str(answer.told)
+        assert (await agent.tell("execute_command", asked)).startswith("The human changed the command")
+        assert not (tmp_path / "asked").exists()
+
+
+async def test_for_a_model_there_is_one_text_of_bounded_length(tmp_path):
+    async with in_process("my agent", root=tmp_path, decide=everything) as agent:
+        much = {"command": "seq", "args": ["300000"]}
+        assert len((await agent.call("execute_command", much))["stdout"]) == 1_988_895
+        for longest in (500, 30_000):
+            text = await agent.tell("execute_command", much, longest=longest)
+            assert longest / 2 < len(text) <= longest
+            assert "left out here" in text and "299999" in text
+        both = await asyncio.gather(agent.tell("execute_command", much), agent.call("execute_command", much))
+        assert (len(both[0]) <= 30_000, len(both[1]["stdout"])) == (True, 1_988_895)
+
+
+async def test_why_nothing_ran_is_told_to_a_model_and_wrong_arguments_are_such_a_failure(tmp_path):
+    async with in_process("my agent", root=tmp_path, decide=lambda _: Deny(reason="not here")) as agent:
+        assert "not here" in await agent.tell("execute_command", {"command": "touch", "args": ["x"]})
+        assert "'command' is missing" in await agent.tell("execute_command", {})
+        with pytest.raises(ToolFailure, match="'command' is missing"):
+            await agent.call("execute_command", {})
+        assert "'verbose'" in json.dumps(await agent.call("ExecCommand", {"cmd": "x", "verbose": True}))
 
 
 class Post(AITool):

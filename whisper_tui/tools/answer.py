@@ -20,3 +20,8 @@ class Answer:
     """Whether the result tells of a failure."""
     left_out: dict[str, Stream] = field(default_factory=dict)
     """Marks in the result that stand for a whole stream, which whoever asked reads for itself."""
+
+    @property
+    def for_model(self) -> str:
+        """All that a model has to read, as one text: what it must know first, then the result."""
+        return self.text if self.told is None else f"{self.told}\n{self.text}"

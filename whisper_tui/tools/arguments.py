@@ -10,13 +10,14 @@ from jsonschema.validators import extend
 
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.sendable import is_sendable
+from whisper_tui.tools.failure import ToolFailure
 
 SHOWN = 60
 """Characters of a wrong value that an error repeats."""
 
 
-class ArgumentError(InvalidRequest):
-    """An argument is missing, unknown or not what the schema says; the message names it."""
+class ArgumentError(ToolFailure, InvalidRequest):
+    """An argument is missing, unknown or not what the schema says; the message names it for the model."""
 
     kind = "invalid_arguments"
 

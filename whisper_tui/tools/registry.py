@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.tools.ai_tool import AITool
+from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import ArgumentError, check_arguments
 from whisper_tui.tools.asked_tool import AskedTool
 from whisper_tui.tools.context import ToolContext
@@ -111,6 +112,23 @@ class ToolRegistry:
                 raise
             return shaped
         return await run_tool(tool, checked)
+
+    async def answer(self, name: str, arguments: object) -> Answer:
+        """Run a tool and say everything about it: its result, as text too, and what a model must know beside it.
+
+        Raises what `call` raises, except where the tool has a shape of its own for failures: then that is the result.
+        """
+        tool = self.get_tool_by_name(name)
+        try:
+            if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
+                return await tool.call(arguments)
+            result = await self.call(name, arguments)
+        except WhisperError as error:
+            shaped = tool.error_result(error)
+            if shaped is None:
+                raise
+            return Answer(shaped, tool.text(shaped), None, failed=True)
+        return Answer(result, tool.text(result), None, failed=tool.is_error(result))
 
 
 def _has_tags(tool: AITool, wanted: frozenset[str], match: Literal["all", "any"]) -> bool:

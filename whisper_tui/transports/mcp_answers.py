@@ -6,7 +6,7 @@ import mcp_types as types
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import AITool, Answer, ToolFailure
+from whisper_tui.tools import AITool, Answer, ArgumentError, ToolFailure
 from whisper_tui.tools.pending import pending, pending_text
 from whisper_tui.tools.room import Room, as_json, shortened
 
@@ -84,9 +84,8 @@ def failed_by(tool: AITool, error: WhisperError, call_id: str | None = None) -> 
 
 def failed(error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
     """The answer to a call that has no result. The text says so itself: some clients drop the error mark."""
-    text = (
-        error.sentence() if isinstance(error, ToolFailure) else f"Error: {error.sentence().rstrip('.')}. Nothing ran."
-    )
+    says_so = isinstance(error, ToolFailure) and not isinstance(error, ArgumentError)
+    text = error.sentence() if says_so else f"Error: {error.sentence().rstrip('.')}. Nothing ran."
     meta = {CALL_ID: call_id} if call_id is not None else None
     return types.CallToolResult(content=[_text(text)], is_error=True, meta=meta)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import Refused, Unavailable, WhisperError
-from whisper_tui.tools import SupervisedTool, ToolRegistry
+from whisper_tui.tools import ToolRegistry
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -140,19 +140,6 @@ class Conversation:
         except (ValueError, RecursionError) as error:
             return f"Error: the arguments are not JSON: {error}. Nothing ran."
         try:
-            return await self._call(wanted.name, arguments)
+            return (await self._tools.answer(wanted.name, arguments)).for_model
         except WhisperError as error:
             return f"Error: {error.sentence()}"
-
-    async def _call(self, name: str, arguments: object) -> str:
-        tool = self._tools.get_tool_by_name(name)
-        try:
-            if not (isinstance(tool, SupervisedTool) and await tool.is_asked(arguments)):
-                return tool.text(await self._tools.call(name, arguments))
-            answer = await tool.call(arguments)
-        except WhisperError as error:
-            shaped = tool.error_result(error)
-            if shaped is None:
-                raise
-            return tool.text(shaped)
-        return answer.text if answer.told is None else f"{answer.told}\n{answer.text}"
