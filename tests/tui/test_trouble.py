@@ -38,6 +38,18 @@ async def test_the_line_comes_while_there_is_trouble_and_goes_with_it() -> None:
         await seat.until(lambda: "cannot work" not in seat.text())
 
 
+async def test_agents_whose_own_commands_are_not_held_are_told_unless_there_is_worse() -> None:
+    play = asking()
+    async with cockpit(play) as seat:
+        play.stage.unguarded = ("Commands of Codex in /w are not all held\x1b[2J", "Another")
+        await seat.sees("✘ Commands of Codex in /w are not all held", "(and 1 more: whisper-tui status)")
+        assert "\x1b" not in seat.text()
+        play.stage.problem = WORDS
+        await seat.sees(f"cannot work as it should: {WORDS}")
+        play.stage.problem, play.stage.unguarded = None, ()
+        await seat.until(lambda: not seat.screen.query_one(TroubleBar).display)
+
+
 async def test_a_lost_connection_is_told_by_its_own_line_alone() -> None:
     play = asking()
     play.stage.problem = WORDS

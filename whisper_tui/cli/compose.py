@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,7 @@ async def _supervise(
         LocalExecutor(Path(home.state) / "runs", ControlGroups.found()),
         rules=rules.current,
         clients_rules=ClientRules(Path.home()).of,
+        gaps=_gaps,
         keep_rule=rules.keep,
         settings=configuration.supervisor,
         limits=configuration.limits,
@@ -104,6 +105,13 @@ async def _supervise(
         await server.close()
     finally:
         await supervisor.close()
+
+
+def _gaps(client: str, root: str, environ: Mapping[str, str]) -> list[str]:
+    """What the hooks of a client let pass in a workspace, as the doctor sees it."""
+    from whisper_tui.install.doctor.gaps import gaps
+
+    return gaps(client, Path(root), environ)
 
 
 def _shell_doors(supervisor: Supervisor, configuration: Configuration, home: Home) -> dict[str, Door]:

@@ -40,10 +40,12 @@ def add(verbs: Verbs) -> None:
 
 def _list(options: Options) -> int:
     with asking(options) as supervisor:
-        problem = supervisor.ask("status")["problem"]
+        status = supervisor.ask("status")
         rows = supervisor.ask("rows", kind="list")
-    if problem is not None:
-        sys.stderr.write(f"whisper-tui: {cannot_work(problem)}\n")
+    if status["problem"] is not None:
+        sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
+    for sentence in status["unguarded"]:
+        sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
     return _print(options, ("ID", "STATE", "AGE", "SESSION", "COMMAND", "DESCRIPTION"), _listed, rows)
 
 

@@ -46,6 +46,8 @@ def _status(options: Options) -> int:
     sys.stdout.write(f"Sandbox: {status['sandbox']}\n")
     if status["problem"] is not None:
         sys.stdout.write(f"{cannot_work(status['problem'])}\n")
+    for sentence in status["unguarded"]:
+        sys.stdout.write(f"{visible(sentence)}\n")
     if status["paused_since"] is not None:
         since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
         sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume lets it go on\n")

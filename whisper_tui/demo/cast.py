@@ -74,6 +74,8 @@ class Cast:
         """Why the stage cannot be used. None: it can."""
         self.problem: str | None = None
         """What the supervisor says that it cannot do, and what to do about it."""
+        self.unguarded: tuple[str, ...] = ()
+        """What the supervisor says about agents whose own commands are not held."""
         self.written: dict[str, Written] = {}
         """What each run has written, by its call."""
         self.spans: dict[str, list[OutputSpan]] = {}

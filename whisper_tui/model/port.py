@@ -67,6 +67,8 @@ class SupervisorStatus(Value):
     """Which sandbox commands run in that nobody was asked about. Empty: it has not said."""
     sandbox_problem: str | None = None
     """Why there is none, as a clause. None: there is one."""
+    unguarded: tuple[str, ...] = ()
+    """Whose own commands are not held, where, and why, one sentence each; about the agents that are connected."""
 
 
 class Pruned(Value):

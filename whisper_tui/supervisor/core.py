@@ -32,6 +32,7 @@ from whisper_tui.supervisor.retention import Retention
 from whisper_tui.supervisor.rule_trust import RuleTrust
 from whisper_tui.supervisor.sessions import Sessions
 from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
+from whisper_tui.supervisor.unguarded import Gaps, Unguarded
 from whisper_tui.supervisor.waiters import Waiters
 
 RETURN_S = 60.0
@@ -54,6 +55,7 @@ class Supervisor(Looking):
         *,
         rules: Rules | Callable[[str], Rules] = NO_RULES,
         clients_rules: ClientsRules | None = None,
+        gaps: Gaps | None = None,
         keep_rule: Callable[[Rule], None] | None = None,
         settings: SupervisorSettings | None = None,
         limits: Limits = NO_LIMITS,
@@ -73,6 +75,7 @@ class Supervisor(Looking):
         """What is trusted of the rules on the disk; for whoever reads them."""
         environments = Environments(state / "environments", os.environ)
         judge = self._judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules)
+        self._unguarded = Unguarded(gaps, self._ledger.board, environments)
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)
         self._functions = Functions(self._ledger, judge, self._desk.turn_back, clock)
@@ -122,11 +125,15 @@ class Supervisor(Looking):
             self._absence.cancel()
         if self._presence is not None:
             self._presence.cancel()
+        self._unguarded.close()
         await self._retention.close()
         await self._pausing.close()
         await self._pool.close()
         await self._executor.close()
         self._ledger.close()
+
+    def _unguarded_now(self) -> tuple[str, ...]:
+        return self._unguarded.sentences()
 
     async def open_session(self, hello: SessionHello) -> Session:
         """Begin, or resume, an agent's session."""
@@ -135,6 +142,7 @@ class Supervisor(Looking):
     async def describe_session(self, session_id: str, client: ClientInfo) -> None:
         """Say which program the agent is."""
         self._sessions.describe(session_id, client)
+        self._unguarded.look(self._sessions.living(session_id))
 
     async def say(self, session_id: str, text: str, by: Decider) -> None:
         """Add to the conversation of a session."""

@@ -143,7 +143,12 @@ class Looking:
             counts=self._executor.counts,
             sandbox=sandbox_words(),
             sandbox_problem=sandbox_problem() or None,
+            unguarded=self._unguarded_now(),
         )
+
+    def _unguarded_now(self) -> tuple[str, ...]:
+        """What is known of agents whose own commands are not held."""
+        return ()
 
 
 def run_key(record: CallRecord) -> RunKey:

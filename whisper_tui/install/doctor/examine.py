@@ -19,12 +19,13 @@ LONG_S = 3600.0
 
 _PROVE_AGAIN = "Install it again; if that does not help, whisper-tui status tells about the supervisor"
 
-_LOOKS: dict[str, Callable[[Scene, str | None], Looked]] = {
+LOOKS: dict[str, Callable[[Scene, str | None], Looked]] = {
     "claude": look_claude.look,
     "codex": look_codex.look,
     "gemini": look_gemini.look,
     "opencode": look_opencode.look,
 }
+"""What each client has been told. With a version, the client itself may be asked; without one, files alone tell."""
 
 
 def examine(name: str, scene: Scene, *, asked_for: bool) -> Report:
@@ -32,7 +33,7 @@ def examine(name: str, scene: Scene, *, asked_for: bool) -> Report:
     client = client_of(name)
     program = program_of(name, scene.environ)
     version = version_of(program, scene.environ) if program else None
-    looked = _LOOKS[name](scene, version)
+    looked = LOOKS[name](scene, version)
     concerned = asked_for or bool(looked.hooks or looked.servers)
     checks = [_installed(client.TITLE, name, program, version)]
     checks += looked.checks

@@ -1,5 +1,6 @@
 """What Codex has been told, and whether it trusts the hook."""
 
+import os
 import re
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,9 @@ def look(scene: Scene, version: str | None) -> Looked:
     """Its hooks and servers, and what it says of the hooks itself."""
     looked = Looked()
     keys: dict[str, Path] = {}
-    for wish in scene.wishes():
+    # In the user's own directory the project's layer is the user's.
+    layers = {os.path.realpath(codex.layer_of(wish)): wish for wish in reversed(scene.wishes())}
+    for wish in reversed(layers.values()):
         layer = codex.layer_of(wish)
         configuration = looked.read(layer / "config.toml", TOML)
         for path, plain in (

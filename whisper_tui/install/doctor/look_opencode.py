@@ -7,6 +7,7 @@ from typing import Any
 from whisper_tui.install import opencode
 from whisper_tui.install.doctor.canary import prove_plugin
 from whisper_tui.install.doctor.found import FoundHook, FoundServer, Looked, Scene, seconds
+from whisper_tui.install.doctor.report import bad
 from whisper_tui.install.documents import value_at
 from whisper_tui.install.files import JSON_WITH_COMMENTS
 from whisper_tui.install.launch import SERVER, is_hook
@@ -16,6 +17,8 @@ from whisper_tui.install.wish import Wish
 def look(scene: Scene, version: str | None) -> Looked:
     """Its plugins and its configuration."""
     looked = Looked()
+    if scene.environ.get("OPENCODE_PURE", "") not in {"", "0", "false"}:
+        looked.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
     for wish in scene.wishes():
         for path in _plugins(wish):
             words = opencode.hook_of(path.read_text(encoding="utf-8", errors="replace"))

@@ -1,4 +1,4 @@
-"""A line over everything while something keeps the supervisor from working."""
+"""A line over everything while something keeps the supervisor from working, or an agent goes past it."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.port import Supervision
+from whisper_tui.model.port import Supervision, SupervisorStatus
 from whisper_tui.model.text import visible
 
 LOOK_EVERY_S = 1.0
@@ -37,13 +37,23 @@ class TroubleBar(Static):
             self.run_worker(self._ask())
 
     async def _ask(self) -> None:
-        problem = None
+        said = None
         try:
             # Where there is no connection, another line tells of it.
             with suppress(WhisperError):
-                problem = (await self._supervision().status()).problem
+                said = _said(await self._supervision().status())
         finally:
             self._looking = False
-        self.display = problem is not None
-        if problem is not None:
-            self.update(Content(f"✘ The supervisor cannot work as it should: {visible(problem)}"))
+        self.display = said is not None
+        if said is not None:
+            self.update(Content(said))
+
+
+def _said(status: SupervisorStatus) -> str | None:
+    """What there is to say. None: all is well."""
+    if status.problem is not None:
+        return f"✘ The supervisor cannot work as it should: {visible(status.problem)}"
+    if not status.unguarded:
+        return None
+    first, *others = status.unguarded
+    return f"✘ {visible(first)}" + (f" (and {len(others)} more: whisper-tui status)" if others else "")
