@@ -1,8 +1,11 @@
-"""Whether these tests run where decisions are possible at all."""
+"""Whether these tests run where decisions, or sandboxes, are possible at all."""
 
 import pytest
 
+from whisper_tui.supervisor.sandboxing import sandbox_problem
 from whisper_tui.wire.peers import why_supervised_here
 
 outside_only = pytest.mark.skipif(why_supervised_here() is not None, reason="inside a supervised command")
 """For tests that decide: a supervised command may not, so they cannot pass in one."""
+needs_sandbox = pytest.mark.skipif(bool(sandbox_problem()), reason=f"no sandbox here: {sandbox_problem()}")
+"""For tests whose commands the kernel has to confine."""

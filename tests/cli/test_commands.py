@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.cli.conftest import PROGRAM
-from tests.outside import outside_only
+from tests.outside import needs_sandbox, outside_only
 
 pytestmark = outside_only
 
@@ -33,6 +33,20 @@ def test_a_call_waits_is_listed_approved_and_answered(instance):
     assert instance.rows("list") == []
     (past,) = instance.rows("history")
     assert past["id"] == row["id"] and past["pid"] > 1
+
+
+@needs_sandbox
+def test_what_a_sandbox_blocked_is_shown_and_marked_in_the_history(instance):
+    call = instance.call("execute_command", command="touch", args=["made"])
+    assert instance.run("approve", "1", "--read-only").returncode == 0
+    call.communicate(timeout=90)
+    shown = instance.run("show", "1").stdout
+    assert "call          1, exit 1, blocked" in shown
+    assert f"blocked       tried to write {instance.workspace}/made" in shown
+    assert "sandbox       read-only, no network" in shown
+    assert "exit 1, blocked" in instance.run("history").stdout
+    (row,) = instance.rows("history")
+    assert row["blocked"]["attempts"] == [{"what": "write", "subject": f"{instance.workspace}/made"}]
 
 
 def test_a_denial_reaches_the_caller_word_for_word(instance):

@@ -5,13 +5,14 @@ import stat
 
 import pytest
 
-from tests.outside import outside_only
+from tests.outside import needs_sandbox, outside_only
 from whisper_tui.export import calls
 from whisper_tui.export.calls import oldest_first, sessions_named
 from whisper_tui.export.document import Wanted, document, save
 from whisper_tui.export.markdown_text import block, in_code, plain_output
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.sandbox import Sandbox
 
 pytestmark = outside_only
 
@@ -75,6 +76,19 @@ async def test_a_report_tells_what_was_decided_what_ran_and_what_came_of_it(desk
     assert "as a human edited it:\n\n```text\necho two\n```" in text
     assert "### Call 4: waiting" in text
     assert "Median time from a call's arrival" in text
+
+
+@needs_sandbox
+async def test_a_report_and_json_lines_tell_the_sandbox_and_what_it_blocked(desk):
+    call_id = await desk.submit(text="touch 'a`b'")
+    await desk.decide(call_id, Approve(sandbox=Sandbox()))
+    await desk.until(call_id, "ended")
+    report = await text_of(desk, Wanted(calls=(call_id,)), "markdown")
+    path = f"{desk.session.root}/a`b"
+    assert "* Sandbox: read-only, no network\n" in report
+    assert f"* Blocked by its sandbox: it ``tried to write {path}``\n" in report
+    (row,) = [json.loads(line) for line in (await text_of(desk, Wanted(calls=(call_id,)), "jsonl")).splitlines()]
+    assert (row["sandbox"]["kind"], row["blocked"]["words"]) == ("read-only", f"tried to write {path}")
 
 
 async def test_a_report_holds_text_of_agents_in_code_that_it_cannot_leave(desk):

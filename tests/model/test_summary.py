@@ -24,6 +24,7 @@ from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import BackgroundSeen
 from whisper_tui.model.run import ControlGroup, Limits
+from whisper_tui.model.sandbox import Blocked, BlockedAttempt, Sandbox
 from whisper_tui.model.summary import call_details, call_row, grant_row, signal_name
 
 RUN = (opened(), submitted(), judged(), decided(decision=Approve()), started(), spawned())
@@ -122,3 +123,18 @@ def test_a_remembered_approval_is_a_row_too():
 
 def test_signals_without_a_name_keep_their_number():
     assert (signal_name(15), signal_name(40)) == ("SIGTERM", "SIG40")
+
+
+def test_what_a_sandbox_kept_it_from_is_told_in_fields_and_in_words():
+    blocked = Blocked(attempts=(BlockedAttempt(what="write", subject="/x"),), more=2)
+    ended = finished().model_copy(update={"blocked": blocked})
+    confined = decided(decision=Approve(sandbox=Sandbox(kind="workspace")))
+    record = a_board(*RUN[:3], confined, *RUN[4:], ended).record("1")
+    found = call_details(record, a_session())
+    assert found["blocked"]["words"] == "tried to write /x and 2 more"
+    assert found["blocked"]["attempts"] == [{"what": "write", "subject": "/x"}]
+    assert found["sandbox"]["kind"] == "workspace"
+    assert found["sandbox"]["words"] == "writes only in the workspace, no network"
+    assert call_row(record, None)["blocked"] == found["blocked"]
+    plain = call_details(a_board(*RUN, finished()).record("1"), a_session())
+    assert (plain["sandbox"], plain["blocked"]) == (None, None)

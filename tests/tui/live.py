@@ -16,6 +16,7 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
+from whisper_tui.policy.rules import NO_RULES, Rules
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
@@ -77,13 +78,13 @@ class Live:
 
 
 @asynccontextmanager
-async def live(directory: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Live]:
+async def live(directory: Path, size: tuple[int, int] = (120, 40), rules: Rules = NO_RULES) -> AsyncIterator[Live]:
     """A cockpit over real processes; at the end all of them are ended."""
     home = Home(config=directory / "config", state=directory / "state", runtime=directory / "run")
     workspace = directory / "workspace"
     workspace.mkdir()
     executor = LocalExecutor(home.state / "runs")
-    supervisor = Supervisor(home, executor, settings=SupervisorSettings(workers=4))
+    supervisor = Supervisor(home, executor, settings=SupervisorSettings(workers=4), rules=rules)
     await supervisor.open()
     hello = SessionHello(name="agent", root=str(workspace), environment={"PATH": os.environ["PATH"]})
     session = await supervisor.open_session(hello)

@@ -47,6 +47,8 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "session", f"{row['session']} ({row['session_id']})"
     if row["client"]:
         yield "agent", " ".join(filter(None, (row["client"], row["model"], row["asker"] and f"({row['asker']})")))
+    if row["blocked"]:
+        yield "blocked", row["blocked"]["words"]
     if row["description"]:
         yield "description", row["description"]
     yield "command", _command(row["command"])
@@ -99,6 +101,9 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["decision"]:
         by = row["decided_by"] or {"surface": "", "who": ""}
         yield "decided", f"{row['decision']} by {by['who']} ({by['surface']})"
+    if row["sandbox"]:
+        also = ", ".join(row["sandbox"]["execute"])
+        yield "sandbox", row["sandbox"]["words"] + (f"; it may also run programs in {also}" if also else "")
 
 
 def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,7 @@ from whisper_tui.tui.spans import Paragraph, Role
 from whisper_tui.tui.unmasking import listed_command
 from whisper_tui.tui.words import called, clock_time, count, decider, duration, ending_sentence, signal_name
 
-DRAWN = "│┆┊▲“◆◇▶▷●○✔✘↺┌"
+DRAWN = "│┆┊▲“◆◇▶▷●○✔✘⊘↺┌"
 """Signs that are drawn for the eye, and would be read out by their names."""
 UNSPOKEN = str.maketrans("", "", DRAWN)
 SIGN = re.compile(rf"^(\s*)[{DRAWN}]+\s?")
@@ -77,7 +77,8 @@ def _about_call(event: Event, board: Board) -> str | None:
             return f"Call {call_id} of {session_name(record, board)} asks: {first_words(record)}."
         case Decided(decision=Approve(), by=by):
             edited = ", edited" if record.edited else ""
-            return f"Call {call_id} is approved{edited} {decider(by)}: {first_words(record)}."
+            confined = f" into a sandbox ({record.sandbox.words()})" if record.sandbox is not None else ""
+            return f"Call {call_id} is approved{edited}{confined} {decider(by)}: {first_words(record)}."
         case Spawned(process=process):
             return f"Call {call_id} runs as pid {process.leader.pid}: {first_words(record)}."
         case SignalSent(number=number, by=by):
@@ -89,11 +90,17 @@ def _about_call(event: Event, board: Board) -> str | None:
             return f"Call {call_id} has {count(alive, 'process', 'processes')} in the background."
         case Finished(ending=ending, usage=usage):
             after = f", after {duration(usage.wall_s)}" if usage is not None else ""
-            return f"Call {call_id}: {ending_sentence(ending)}{after}."
+            return f"Call {call_id}: {ending_sentence(ending)}{after}.{_blocked(record)}"
         case Settled() if record.background:
             return f"Nothing of call {call_id} is alive any more."
         case _:
             return None
+
+
+def _blocked(record: CallRecord) -> str:
+    """What its sandbox kept a call from, as a sentence after another one. Empty: nothing."""
+    blocked = as_shown(record).blocked
+    return f" Its sandbox blocked it: it {visible(blocked.words())}." if blocked is not None else ""
 
 
 def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:

@@ -29,16 +29,17 @@ def masked_line(command: list[str] | str) -> str:
 
 
 def outcome(row: dict[str, Any]) -> str:
-    """How a call ended, or the state that it is in."""
+    """How a call ended, and whether its sandbox blocked it, or the state that it is in."""
+    blocked = ", blocked" if row["blocked"] else ""
     match row["ending"]:
         case None:
             return str(row["state"])
         case "exited":
-            return f"exit {row['exit_code']}"
+            return f"exit {row['exit_code']}{blocked}"
         case "signalled":
-            return str(row["signal_name"])
+            return f"{row['signal_name']}{blocked}"
         case kind:
-            return str(kind).replace("_", " ")
+            return str(kind).replace("_", " ") + blocked
 
 
 def cannot_work(problem: str) -> str:

@@ -29,6 +29,7 @@ from whisper_tui.model.run import (
     TerminalSize,
     Usage,
 )
+from whisper_tui.model.sandbox import Blocked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -153,13 +154,14 @@ class Cast:
             processes.append(BackgroundProcess(identity=identity, pgid=self._next_pid, command=command))
         self.happen(BackgroundSeen(at=self.clock(), call_id=call_id, processes=tuple(processes)))
 
-    def finish(self, call_id: str, ending: Ending | None = None, usage: Usage | None = None) -> None:
+    def finish(
+        self, call_id: str, ending: Ending | None = None, usage: Usage | None = None, blocked: Blocked | None = None
+    ) -> None:
         """The leader ends; the call is over unless something was left behind."""
         written = self.written.get(call_id, Written())
         sizes = OutputSizes(out=len(written.out), err=len(written.err))
-        self.happen(
-            Finished(at=self.clock(), call_id=call_id, ending=ending or Exited(code=0), output=sizes, usage=usage)
-        )
+        ended = Finished(at=self.clock(), call_id=call_id, ending=ending or Exited(code=0), output=sizes, usage=usage)
+        self.happen(ended.model_copy(update={"blocked": blocked}))
         if not self.known(call_id).living_background:
             self.settle(call_id)
 

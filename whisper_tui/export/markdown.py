@@ -104,6 +104,10 @@ def _facts(record: CallRecord) -> list[str]:
         word = "Approved" if isinstance(record.decision, Approve) else "Denied"
         by = f"{record.decided_by.surface} {record.decided_by.who}".strip()
         found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
+    if record.sandbox is not None:
+        found.append(f"Sandbox: {record.sandbox.words()}")
+    if record.blocked is not None:
+        found.append(f"Blocked by its sandbox: it {in_code(record.blocked.words())}")
     if isinstance(record.state, Ended):
         if reason := call_row(record, None)["reason"]:
             found.append(f"Because: {in_code(reason)}")

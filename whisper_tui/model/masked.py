@@ -5,7 +5,8 @@ from whisper_tui.model.command import Argv, Command, CommandSpec, Function, Shel
 from whisper_tui.model.decision import Approve, Grant, PrefixScope, RuleScope, Scope
 from whisper_tui.model.masking import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.run import BackgroundProcess
-from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.model.sandbox import Blocked
+from whisper_tui.model.state import CallRecord, Ended, Unjudged, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 
 SHORTEST = 6
@@ -43,13 +44,15 @@ def masked_record(record: CallRecord) -> CallRecord:
     if isinstance(decision, Approve):
         edited = decision.edited and masked_spec(decision.edited)
         decision = decision.model_copy(update={"edited": edited, "remember": _scope(decision.remember)})
-    changes = {
+    changes: dict[str, object] = {
         "call": hidden.call(record.call),
         "decision": decision,
         "verdict": record.verdict and hidden.verdict(record.verdict),
         "resolved": record.resolved and hidden.resolved(record.resolved),
         "background": tuple(hidden.process(process) for process in record.background),
     }
+    if isinstance(record.state, Ended) and record.state.blocked is not None:
+        changes["state"] = record.state.model_copy(update={"blocked": hidden.blocked(record.state.blocked)})
     return record.model_copy(update=changes)
 
 
@@ -108,6 +111,12 @@ class _Hidden:
 
     def process(self, process: BackgroundProcess) -> BackgroundProcess:
         return process.model_copy(update={"command": self._text(process.command)})
+
+    def blocked(self, blocked: Blocked) -> Blocked:
+        attempts = tuple(
+            attempt.model_copy(update={"subject": self._text(attempt.subject)}) for attempt in blocked.attempts
+        )
+        return blocked.model_copy(update={"attempts": attempts, "messages": tuple(map(self._text, blocked.messages))})
 
     def _meaning(self, meaning: Meaning) -> Meaning:
         known = iter(masked_words([word or "" for word in meaning.words]))

@@ -44,6 +44,7 @@ def call_row(record: CallRecord, session: Session | None) -> Row:
         "rule": record.verdict.rule if record.verdict else None,
         "pid": process.leader.pid if process else None,
         **_ending_row(record),
+        "blocked": _blocked(record),
         "background": [
             {"pid": one.identity.pid, "command": one.command, "alive": one.alive} for one in record.background
         ],
@@ -69,6 +70,7 @@ def call_details(record: CallRecord, session: Session | None) -> Row:
         "remembered": isinstance(record.decision, Approve) and record.decision.remember is not None,
         "decided_by": record.decided_by.model_dump(mode="json") if record.decided_by else None,
         "decided_at": record.decided_at,
+        "sandbox": _sandbox(record),
         "attempt": record.attempt,
         "pgid": process.pgid if process else None,
         "keeper_pid": process.keeper_pid if process else None,
@@ -133,6 +135,14 @@ def _since(record: CallRecord) -> float:
             return record.state.at
         case _ as never:
             assert_never(never)
+
+
+def _sandbox(record: CallRecord) -> Row | None:
+    return {**sandbox.model_dump(mode="json"), "words": sandbox.words()} if (sandbox := record.sandbox) else None
+
+
+def _blocked(record: CallRecord) -> Row | None:
+    return {**blocked.model_dump(mode="json"), "words": blocked.words()} if (blocked := record.blocked) else None
 
 
 def _ending_row(record: CallRecord) -> Row:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from whisper_tui.model.call import Session
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision
+from whisper_tui.model.sandbox import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.tui.command_text import command_paragraphs, command_title
@@ -13,6 +14,7 @@ from whisper_tui.tui.ends import said_with_ends
 from whisper_tui.tui.fields import labelled
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.risk_words import risk_role, risk_sign
+from whisper_tui.tui.sandbox_text import blocked_paragraphs, sandbox_paragraphs
 from whisper_tui.tui.session_text import recent_paragraphs, session_paragraphs
 from whisper_tui.tui.spans import BLANK, LONGEST_SAID, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import (
@@ -83,6 +85,8 @@ def standing(record: CallRecord, now: float) -> Line:
             return (Span("▷ starting", "running"),)
         case Running(process=process):
             return (Span("▶ running", "running"), Span(f" for {duration(max(0, now - process.started_at))}", "muted"))
+        case Ended(ending=ending, settled=True, blocked=Blocked()):
+            return (Span("⊘ ", "risk"), Span(f"blocked, {ending_word(ending)}", "risk"))
         case Ended(ending=ending, settled=settled):
             mark = Span("✔ ", "good") if went_well(ending) else Span("✘ ", "bad")
             word = Span(ending_word(ending), mark.role)
@@ -143,13 +147,14 @@ def _caption(word: str, spec: CommandSpec, role: str = "label") -> Paragraph:
 
 def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
     """What happened to it: before the command, because it is what a person looks for once it runs."""
-    found: list[Paragraph] = []
+    found: list[Paragraph] = list(blocked_paragraphs(record.blocked))
     if isinstance(record.state, Waiting) and record.state.returned_because:
         found.append(labelled("Asked again", said(record.state.returned_because, "risk")))
     if record.process is not None:
         leader = record.process.leader
         words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
         found.append(labelled("Process", (Span(words),)))
+    found += sandbox_paragraphs(record)
     if isinstance(record.state, Ended):
         found += _how_it_ended(record, record.state)
     found += _left_behind(record)

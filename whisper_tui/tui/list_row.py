@@ -1,6 +1,7 @@
 """The lines of the list of calls: what a person needs to tell one call from another at a glance."""
 
 from whisper_tui.model.call import Session
+from whisper_tui.model.sandbox import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.tui.command_text import one_line
 from whisper_tui.tui.risk_words import risk_line
@@ -107,6 +108,8 @@ def _mark(record: CallRecord) -> Span:
             return Span("▶", "running")
         case Ended(settled=False):
             return Span("●", "behind")
+        case Ended(blocked=Blocked()):
+            return Span("⊘", "risk")
         case Ended(ending=ending):
             return Span("✔", "good") if went_well(ending) else Span("✘", "bad")
         case _:
@@ -121,6 +124,8 @@ def _right(record: CallRecord, now: float) -> Line:
             return (Span(f"{age(now - process.started_at):>3}", "muted"),)
         case Ended(settled=False):
             return (Span(f"{len(record.living_background)} alive", "behind"),)
+        case Ended(ending=ending, blocked=Blocked()):
+            return (Span(f"blocked, {ending_word(ending)}", "risk"),)
         case Ended(ending=ending):
             return (Span(ending_word(ending), "muted" if went_well(ending) else "bad"),)
         case _:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from whisper_tui.tui.calling.blocked import BlockedNotices
 from whisper_tui.tui.calling.news import TITLE, as_json, in_words, waiting_title
 from whisper_tui.tui.calling.programs import DESKTOP_TIMEOUT_S, desktop_program, run_program
 from whisper_tui.tui.calling.refused import RefusedNotices
@@ -26,6 +27,7 @@ class Caller:
         self._write = write
         self._summons = Summons(settings, screen.clock)
         self._refused = RefusedNotices(screen)
+        self._blocked = BlockedNotices(screen)
         self._touched_at = screen.clock()
         self._titled: int | None = None
         self._failed: dict[str, str] = {}
@@ -51,6 +53,8 @@ class Caller:
 
     def changed(self, call_ids: Iterable[str]) -> None:
         """These calls are other ones now."""
+        call_ids = tuple(call_ids)
+        self._blocked.changed(call_ids)
         calls = self._screen.board.calls
         for call_id in call_ids:
             self._summons.changed(call_id, calls.get(call_id))

@@ -1,0 +1,147 @@
+"""How a command is confined, and what that kept it from: said where a person looks."""
+
+from pathlib import Path
+
+from tests.outside import needs_sandbox, outside_only
+from tests.tui.cockpit import cockpit
+from tests.tui.live import Live, live
+from tests.tui.scenes import ME, Play
+from tests.tui.test_describe import described
+from whisper_tui.cli.watch_words import happened
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.event import Decided
+from whisper_tui.model.masked import masked_record
+from whisper_tui.model.sandbox import Blocked, BlockedAttempt, Sandbox
+from whisper_tui.policy.rules import Rule, Rules
+
+CACHE = "/home/me/.cache/garden"
+WRITES = BlockedAttempt(what="write", subject=CACHE)
+NETWORK = BlockedAttempt(what="network")
+TOUCH = Rules(allow=(Rule(name="touch", prefix=("touch",)),))
+"""Lets a command run unasked that its read-only sandbox will block."""
+
+
+def confined(play: Play, scene: str = "build", sandbox: Sandbox | None = None) -> str:
+    """A call that runs in a sandbox."""
+    call_id = play.ask(scene)
+    decision = Approve(sandbox=sandbox or Sandbox())
+    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=decision, by=ME))
+    play.stage.start(call_id)
+    return call_id
+
+
+def blocked(*attempts: BlockedAttempt, more: int = 0) -> Play:
+    """Call 1 has ended, and its sandbox has kept it from something."""
+    play = Play.begin()
+    call_id = confined(play)
+    play.stage.write(call_id, f"touch: cannot touch '{CACHE}': Permission denied\n".encode(), "err")
+    play.stage.finish(call_id, Exited(code=1), blocked=Blocked(attempts=attempts or (WRITES, NETWORK), more=more))
+    return play
+
+
+async def unasked(room: Live, text: str) -> str:
+    """Submit a line that a rule lets run; returns its call once it has ended."""
+    spec = CommandSpec(command=Shell(text=text), cwd=str(room.workspace))
+    request = CallRequest(session_id=room.session_id, tool="run_shell_command", arguments={}, spec=spec)
+    call_id = await room.supervisor.submit(request)
+    await room.supervisor.outcome(call_id)
+    await room.until(lambda: call_id in room.screen.board.calls and room.board(call_id).state.kind == "ended")
+    return call_id
+
+
+def test_a_confined_call_says_how_it_runs() -> None:
+    play = Play.begin()
+    sandbox = Sandbox(kind="workspace", network=True, execute=("/opt/node\u202e/bin",))
+    assert "Sandbox     writes only in the workspace, with network; it may also run programs in /opt/node" in described(
+        play, confined(play, sandbox=sandbox), 200
+    )
+    assert "\u202e" not in described(play, "1")
+
+
+def test_without_a_sandbox_nothing_is_said_of_one() -> None:
+    play = Play.begin()
+    call_id = play.ask("build")
+    assert "Sandbox" not in described(play, call_id)
+    play.approve(call_id)
+    assert "Sandbox" not in described(play, call_id)
+
+
+def test_a_blocked_call_says_first_of_all_what_it_was_kept_from() -> None:
+    text = described(blocked(more=3), "1")
+    assert f"Blocked     tried to write {CACHE}\n             tried to use the network\n             and 3 more" in text
+    assert text.startswith(" Blocked")
+
+
+def test_what_a_failed_command_printed_stands_for_what_was_not_seen() -> None:
+    play = Play.begin()
+    call_id = confined(play)
+    play.stage.finish(call_id, Exited(code=1), blocked=Blocked(messages=("cat: /x: Permission denied",)))
+    assert "Blocked     said: cat: /x: Permission denied" in described(play, call_id)
+
+
+def test_a_path_that_was_tried_obeys_nobody() -> None:
+    text = described(blocked(BlockedAttempt(what="write", subject="/tmp/a\x1b[2J\u202eb")), "1")
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+def test_a_secret_is_masked_in_what_was_tried_too() -> None:
+    secret = "sk-ant-api03-" + "a1B2" * 22
+    record = blocked(BlockedAttempt(what="write", subject=f"/tmp/{secret}")).stage.board.calls["1"]
+    masked = masked_record(record).blocked
+    assert masked is not None
+    assert secret not in masked.words()
+
+
+async def test_a_blocked_call_is_marked_in_the_list_and_in_its_heading() -> None:
+    async with cockpit(blocked()) as seat:
+        await seat.select("1")
+        await seat.sees("⊘ blocked, exit 1")
+        assert any("⊘ " in line and "blocked, exit 1" in line for line in seat.text().splitlines())
+
+
+async def test_what_was_blocked_before_the_cockpit_opened_is_not_told_in_passing() -> None:
+    play = blocked()
+    play.clock.advance(60)
+    async with cockpit(play) as seat:
+        await seat.select("1")
+        await seat.sees("Blocked")
+        assert "The sandbox blocked" not in seat.text()
+        call_id = confined(play, "test")
+        play.stage.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
+        await seat.sees(f"The sandbox blocked call {call_id}: it tried to use the network.")
+
+
+async def test_of_many_blocked_calls_most_are_counted() -> None:
+    play = Play.begin()
+    async with cockpit(play) as seat:
+        calls = [confined(play, "test") for _ in range(5)]
+        for call_id in calls:
+            play.stage.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
+        await seat.sees("The sandbox blocked 3 other calls as well.")
+
+
+def test_watch_says_that_it_was_blocked() -> None:
+    play = blocked()
+    said = [happened(event, play.stage.board) for event in play.stage.events]
+    assert any(
+        line.endswith(
+            f"Failed with exit code 1. Its sandbox blocked it: it tried to write {CACHE}; tried to use the network."
+        )
+        for line in said
+        if line
+    )
+    assert any("is approved into a sandbox (read-only, no network)" in line for line in said if line)
+
+
+@outside_only
+@needs_sandbox
+async def test_a_real_command_that_its_sandbox_blocked_is_told_marked_and_described(tmp_path: Path) -> None:
+    async with live(tmp_path, rules=TOUCH) as room:
+        await unasked(room, "touch made.txt")
+        await room.sees("The sandbox blocked call 1", "blocked, exit 1", "Sandbox", "read-only, no network")
+        await room.sees(f"tried to write {room.workspace}/made.txt")
+        assert not (room.workspace / "made.txt").exists()
