@@ -30,6 +30,7 @@ from whisper_tui.model.event import (
     Judged,
     Paused,
     Resumed,
+    RulesChanged,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
@@ -216,6 +217,14 @@ def one_of_each() -> tuple[Event, ...]:
             program="sh -c make",
             from_call="1",
             left_out=3,
+        ),
+        RulesChanged(
+            at=7.28,
+            path="/home/me/.config/whisper_tui/rules.toml",
+            entries=("allow make … #0123456789abcdef01234567", "looks"),
+            trusted=("looks",),
+            added=("allow make … #0123456789abcdef01234567",),
+            by=None,
         ),
         *(
             event

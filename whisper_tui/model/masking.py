@@ -15,13 +15,16 @@ Span = tuple[int, int]
 
 _NAME = re.compile(
     r"(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|TOKEN|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET_?KEY|CREDENTIALS?|"
-    r"(?:^|_)(?:PASS|PAT)|._PWD)\Z",
+    r"ENCRYPTION_?KEY|SIGNING_?KEY|MASTER_?KEY|ACCOUNT_?KEY|SHARED_?KEY|SECRET_KEY_BASE|SSHPASS|STOREPASS|KEYPASS|"
+    r"(?:^|_)(?:PASS|PAT)|._(?:PWD|AUTH))\Z",
     re.I,
 )
 _SHAPES = re.compile(
     r"\bgh[oprsu]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bsk-[\w-]{20,}|\b[rs]k_(?:live|test)_\w{16,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bnpm_[A-Za-z0-9]{30,}"
     r"|\bpypi-[\w-]{32,}|\bhf_[A-Za-z0-9]{30,}|\beyJ[\w-]{10,1000}+\.[\w-]{10,}\.[\w-]*"
+    r"|\bhv[sbr]\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bdo[opr]_v1_[0-9a-f]{32,}|\bAGE-SECRET-KEY-1[A-Z0-9]{40,}"
+    r"|\blin_(?:api|oauth)_\w{20,}|\bshp(?:at|ca|pa|ss)_[0-9a-f]{32}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)",
     re.DOTALL,
 )
@@ -32,6 +35,25 @@ _HEADER = re.compile(
     re.I,
 )
 _IN_URL = re.compile(r"://[^/\s:@'\"]*:(?P<secret>[^/\s@'\"]+)@")
+_IN_CONTEXT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # Addresses that are secrets themselves, and secrets in addresses.
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{16,})",
+        r"discord(?:app)?\.com/api/webhooks/\d+/(?P<secret>[\w-]{16,})",
+        r"api\.telegram\.org/(?:file/)?bot(?P<secret>\d+:[\w-]{16,})",
+        r"://(?P<secret>[A-Za-z0-9_-]{20,})(?::x-oauth-basic)?@",
+        r"[?&](?:sig|(?:X-Amz-|X-Goog-)?Signature|X-Amz-Security-Token)=(?P<secret>[\w%+/=-]{16,})",
+        # What is written for a program that reads its secret from standard input.
+        r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?:'%s(?:\\n)?'\s+)?['\"]?(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*"
+        r"(?:\w+\s+login\b[^|;&\n]{0,200}--password-stdin|sudo\s+(?:-[A-Za-z]+\s+)*-[A-Za-z]*S)",
+        r"\b(?:echo|printf)\s+(?:-\w+\s+)?['\"]?[\w.-]+:(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*(?:sudo\s+)?chpasswd\b",
+        # Files of secrets that are written by a command.
+        r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<secret>[^\s'\"]+)",
+    )
+)
+_IN_YAML = re.compile(r"(?:\n|\\n)[ \t]*(?P<name>[\w.-]+):[ \t]+(?P<secret>(?:[^\s'\"\\]|\\(?!n))+)")
+_IN_LIST = re.compile(r",(?P<name>[A-Za-z_][\w.-]*)=(?P<secret>[^\s\"'&;|<>()`,]+)")
 _IN_OBJECT = re.compile(
     r"(?P<quote>\\?[\"'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*(?P=quote)(?P<secret>[^\"'\\\n]*)(?P=quote)"
 )
@@ -42,13 +64,25 @@ _ENDS_COMMAND = frozenset(";|&()\n")
 _REFERENCE = re.compile(r"[\"']?(?:\$[({]|`|\$\w+(?=[\"'\s;|&<>(),}]|\Z))")
 """Begins a value that is known only when the command runs: not the secret itself."""
 _HINT = re.compile(
-    r"pass|token|secret|key|cred|pat\b|_pwd|curl|redis|docker|podman|mongo|ldap|zip|mysql|mariadb|\b7z", re.I
+    r"pass|token|secret|key|cred|pat\b|_pwd|_auth|curl|redis|docker|podman|mongo|ldap|zip|mysql|mariadb|\b7z|openssl"
+    r"|sqlcmd|smbclient|lftp|nmcli|twine|\baz\b|cargo|vault|poetry|\bhttps?\b",
+    re.I,
 )
 """One of these stands in every text in which words can show a secret."""
 _SCRIPT_OPTION = re.compile(r"-[A-Za-z]*c\Z|eval\Z")
 
 _VALUE_NEXT: dict[str, frozenset[str]] = {
-    "curl": frozenset({"-u", "--user", "-U", "--proxy-user", "--oauth2-bearer"}),
+    "curl": frozenset({"-u", "--user", "-U", "--proxy-user", "--oauth2-bearer", "-b", "--cookie"}),
+    "http": frozenset({"-a", "--auth"}),
+    "https": frozenset({"-a", "--auth"}),
+    "mongodump": frozenset({"-p"}),
+    "mongorestore": frozenset({"-p"}),
+    "az": frozenset({"-p"}),
+    "twine": frozenset({"-p"}),
+    "sqlcmd": frozenset({"-P"}),
+    "bcp": frozenset({"-P"}),
+    "smbclient": frozenset({"-U", "--user"}),
+    "lftp": frozenset({"-u", "--user"}),
     "sshpass": frozenset({"-p"}),
     "redis-cli": frozenset({"-a"}),
     "docker": frozenset({"-p"}),
@@ -71,7 +105,16 @@ _VALUE_ATTACHED: dict[str, str] = {
 }
 """Options with a secret in the same word."""
 
-_LOGIN_ONLY = frozenset({"docker", "podman"})
+_BEHIND: dict[str, str] = {
+    **dict.fromkeys(("curl", "http", "https"), ":"),
+    "smbclient": "%",
+    "lftp": ",",
+}
+"""What stands between a name and the secret, of programs that want both in one word."""
+
+_COOKIE_OPTIONS = frozenset({"-b", "--cookie"})
+
+_LOGIN_ONLY = frozenset({"docker", "podman", "az"})
 """Programs whose option means something else outside of `login`."""
 
 
@@ -151,7 +194,10 @@ def _anywhere(text: str) -> Iterator[Span]:
         yield from _unless_reference(text, match.span(match.lastgroup or 0))
     for match in _IN_URL.finditer(text):
         yield from _unless_reference(text, match.span("secret"))
-    for pattern in (_SETTING, _IN_OBJECT):
+    for pattern in _IN_CONTEXT:
+        for match in pattern.finditer(text):
+            yield from _unless_reference(text, match.span("secret"))
+    for pattern in (_SETTING, _IN_OBJECT, _IN_LIST, _IN_YAML):
         for match in pattern.finditer(text):
             if is_secret_name(match["name"]):
                 yield from _unless_reference(text, match.span("secret"))
@@ -195,7 +241,7 @@ class _Command:
     def next(self, word: str) -> list[Span]:
         """Where secrets stand in the next word."""
         bare = word.strip("'\"")
-        spans = self._value(word) or self._attached(word) or self._named(word)
+        spans = self._value(word) or self._attached(word) or self._operand(word) or self._named(word)
         if not self._program and "=" not in word:
             self._program = bare.rpartition("/")[2]
         self._plain.add(bare)
@@ -220,22 +266,49 @@ class _Command:
         if re.fullmatch(r"-(?:password|passwd|pass|token|secret|apikey)", before, re.I):
             return [(0, len(word))]
         if before in _VALUE_NEXT.get(self._program, ()) and self._means_secret():
-            return self._behind_colon(word, 0)
+            return self._behind_name(word, 0)
         return []
 
     def _attached(self, word: str) -> list[Span]:
         option = _VALUE_ATTACHED.get(self._program)
         if option is None or not word.startswith(option) or len(word) == len(option):
             return []
-        return self._behind_colon(word, len(option))
+        return self._behind_name(word, len(option))
+
+    def _operand(self, word: str) -> list[Span]:
+        """Secrets that show by their place, or by the name of the whole command."""
+        plain, options = self._plain, {one for one in self._plain if one.startswith("-")}
+        match self._program:
+            case "htpasswd" if any("b" in one[1:] and not one.startswith("--") for one in options):
+                # The file and the name come before it.
+                whole = len(plain - options) >= 3 and not word.startswith("-")
+            case "nmcli":
+                whole = self._before == "password"
+            case "cargo" | "vault":
+                whole = self._before == "login" and not word.startswith("-") and "=" not in word
+            case "poetry":
+                credentials = any(one.startswith(("pypi-token.", "http-basic.")) for one in plain)
+                whole = credentials and (self._before.startswith("pypi-token.") or len(plain) >= 4)
+            case "kubectl" | "oc" if "secret" in plain:
+                literal = re.match(r"[\"']?(?:--from-literal=)?[\w.-]+=", word)
+                names = word.startswith("--from-literal=") or self._before == "--from-literal"
+                return [(literal.end(), len(word))] if literal and names else []
+            case "curl" if word.startswith(("--user=", "--cookie=", "--proxy-user=")):
+                return self._behind_name(word, word.index("=") + 1)
+            case _:
+                whole = False
+        return [(0, len(word))] if whole else []
 
     def _means_secret(self) -> bool:
         return self._program not in _LOGIN_ONLY or "login" in self._plain
 
-    def _behind_colon(self, word: str, start: int) -> list[Span]:
-        """`curl` wants a name before the secret, and others want none."""
-        if self._program != "curl" or self._before == "--oauth2-bearer":
+    def _behind_name(self, word: str, start: int) -> list[Span]:
+        """Some programs want a name before the secret, and others want none."""
+        sign = _BEHIND.get(self._program)
+        if self._before in _COOKIE_OPTIONS or word.startswith("--cookie="):
+            sign = "="  # Without it, the word is the name of a file of cookies.
+        if sign is None or self._before == "--oauth2-bearer":
             return [(start, len(word))]
-        at = word.find(":", start)
+        at = word.find(sign, start)
         closed = word[-1:] in {"'", '"'}
         return [(at + 1, len(word) - closed)] if at >= 0 else []
