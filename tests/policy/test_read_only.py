@@ -162,6 +162,25 @@ def test_programs_that_were_not_looked_up_are_not_taken_on_trust() -> None:
         "cat /proc/1/cmdline",
         "grep -r . /proc",
         "cd .. && cat x",
+        "cd .. && ls",
+        "cd && cat .bash_history",
+        "cd; cat .config/gh/hosts.yml",
+        "cd - && cat x",
+        "cd '~' && cat x",
+        "cd -P /tmp && ls",
+        "cd /tmp && cat ../home/me/.bash_history",
+        "cd sub/../.. && ls",
+        "cat /dev/fd/../root/home/me/.bash_history",
+        "head -c 7 /dev/pts/5",
+        "cat /dev/tty",
+        "cat /dev/sda",
+        "strings /dev/mem",
+        "cat /proc/kcore",
+        "cat /dev/input/event0",
+        "grep -r x /etc",
+        "grep -rh '' /var/lib",
+        "rg x /tmp",
+        "rg -e x /tmp",
         "cd /home/me; rg x",
         "bash -c 'cat /home/me/x'",
         "timeout 5 cat /home/me/x",
@@ -179,7 +198,6 @@ def test_what_is_inside_of_peoples_files_elsewhere_is_asked(text: str) -> None:
         "cat sub/../x",
         "ls /home/me",
         "find / -name x",
-        "cd .. && ls",
         "cat /proc/cpuinfo",
         "sed -n '/needle/p' x",
         "tail -5 /var/log/messages",
@@ -341,3 +359,112 @@ def test_the_shells_code_in_a_word_is_seen_although_quotes_break_it_up_in_the_te
         (),
     ).risks
     assert "substitution" in {risk.id for risk in risks}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cd src && cat x",
+        f"cd {CWD} && ls -la",
+        "cd src && cd sub && cat x",
+        "cd /tmp",
+        "rg /api/v1 src",
+        "grep -rn /api/v1 src",
+        "grep -rn x /usr/include",
+        "cat /dev/null",
+        "head -c 8 /dev/urandom | xxd",
+    ],
+)
+def test_what_stays_inside_of_the_workspace_or_harms_nobody_runs(text: str) -> None:
+    assert kind(text) == "allow"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".envrc",
+        "prod.env",
+        "privkey.pem",
+        "server.pem",
+        "secrets.yml",
+        "config/secrets.yaml",
+        "service-account.json",
+        "terraform.tfstate",
+        "prod.tfvars",
+        "kubeconfig",
+        "id_rsa.bak",
+        ".vault_pass",
+        "auth.json",
+        "AuthKey.p8",
+        "key.ppk",
+        "/etc/ssl/private/x.pem",
+        "/etc/ssh/ssh_host_ed25519_key",
+        "/tmp/krb5cc_0",
+        "/etc/shadow",
+        ".bash_history",
+        ".credentials.json",
+        "HEAD:.env",
+        "/srv/http-token",
+    ],
+)
+def test_files_that_usually_hold_secrets_are_asked_with_a_risk(name: str) -> None:
+    program = "git show" if ":" in name else "cat"
+    spec = CommandSpec(command=Shell(text=f"{program} {name}"), cwd=CWD)
+    resolved = FOUND.model_copy(update={"cwd": CWD, "git_is_neutral": True, "shell": "bash"})
+    verdict = evaluate(a_question(spec, resolved=resolved, session_root=CWD), LOOKING, ())
+    assert verdict.kind == "ask"
+    assert "reads-secrets" in {risk.id for risk in verdict.risks}
+
+
+@pytest.mark.parametrize("name", ["cert.pem", "fullchain.pem", ".env.example", "id_rsa.pub", "environ", "README.md"])
+def test_files_that_only_sound_alike_are_no_secrets(name: str) -> None:
+    assert kind(f"cat {name}") == "allow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env",
+        "env -0",
+        "printenv",
+        "printenv X",
+        "env | sort",
+        "ps auxe",
+        "ps e",
+        "ps axeww",
+        "export -p",
+        "set",
+        "base64 < .env",
+    ],
+)
+def test_what_shows_the_environment_has_a_risk(text: str) -> None:
+    spec = CommandSpec(command=Shell(text=text), cwd=CWD)
+    verdict = evaluate(a_question(spec, session_root=CWD), LOOKING, ())
+    assert verdict.kind == "ask"
+    assert "reads-secrets" in {risk.id for risk in verdict.risks}
+
+
+@pytest.mark.parametrize("text", ["ps -ef", "ps aux", "env A=1 make", "ssh -i .ssh/id_rsa x", "set -e", "rm .env"])
+def test_what_shows_no_environment_has_no_such_risk(text: str) -> None:
+    spec = CommandSpec(command=Shell(text=text), cwd=CWD)
+    verdict = evaluate(a_question(spec, session_root=CWD), LOOKING, ())
+    assert "reads-secrets" not in {risk.id for risk in verdict.risks}
+
+
+def asked_about(**found: object) -> str:
+    resolved = FOUND.model_copy(update={"cwd": CWD, "shell": "bash", "program": "/bin/bash", **found})
+    spec = CommandSpec(command=Shell(text="ls | zcat a.gz"), cwd=CWD)
+    return evaluate(a_question(spec, resolved=resolved, session_root=CWD), LOOKING, ()).kind
+
+
+def test_neither_the_shell_nor_a_helper_of_a_program_may_come_from_the_workspace() -> None:
+    assert asked_about() == "allow"
+    assert asked_about(program=f"{CWD}/bin/bash") == "ask"
+    assert asked_about(helpers=(f"{CWD}/bin/gzip",)) == "ask"
+
+
+def test_a_shim_asks_the_project_what_it_shall_start() -> None:
+    found = Meaning(words=("python3", "--version"), program="/root/.pyenv/shims/python3")
+    resolved = FOUND.model_copy(update={"cwd": CWD, "shell": "bash", "commands": (found,)})
+    spec = CommandSpec(command=Shell(text="python3 --version"), cwd=CWD)
+    assert evaluate(a_question(spec, resolved=resolved, session_root=CWD), LOOKING, ()).kind == "ask"

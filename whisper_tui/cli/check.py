@@ -58,7 +58,10 @@ def _judged(options: Options) -> dict[str, Any]:
     text = options.command[0] if len(options.command) == 1 else " ".join(options.command)
     command, cwd = Shell(text=text), os.path.realpath(Path.cwd())
     spec = CommandSpec(command=command, cwd=cwd)
-    verdict, resolved = judge_alone(spec, rules_of(options), os.environ, root=cwd, tool=options.tool, now=time.time())
+    own = [str(directory) for directory in home_of(options)]
+    verdict, resolved = judge_alone(
+        spec, rules_of(options), os.environ, root=cwd, tool=options.tool, own=own, now=time.time()
+    )
     seen = view(command)
     return {
         "verdict": verdict.kind,

@@ -74,6 +74,20 @@ class Meaning(Value):
     """Why it cannot be said what it runs in turn. None: it can."""
 
 
+PlaceKind = Literal["file", "directory", "other", "process", "own", "above-own"]
+
+
+class Place(Value):
+    """Something that a word of a command names, where that is not what the word says by itself."""
+
+    command: int
+    """Which of the commands that would run it belongs to, counted from 0."""
+    path: str
+    """Its real path, links followed."""
+    kind: PlaceKind
+    """`other`: no file and no directory. `process`: it tells about a process. `own`: it is whisper_tui's own."""
+
+
 class Repository(Value):
     """The git repository that a command is about, in absolute paths."""
 
@@ -98,6 +112,10 @@ class Resolved(Value):
     """Whether git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
     repository: Repository | None = None
     """The repository around the working directory. None: there is none, or it is not known well enough."""
+    places: tuple[Place, ...] = ()
+    """Where words of a text lead that lead elsewhere than they say."""
+    helpers: tuple[str, ...] = ()
+    """Programs that those of the command would start in turn, as they are found in PATH."""
     shell: str | None = None
     """What reads a shell's text, links followed: `bash`, `dash`. None: no shell does, or nobody has looked."""
     variables: dict[str, str] = Field(default_factory=dict)

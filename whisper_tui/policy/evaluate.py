@@ -138,7 +138,9 @@ def _is_bash(question: Question) -> bool:
 def _looks_too_far(question: Question, seen: View) -> bool:
     """Why the list of commands that only look says nothing about this call."""
     cwd = question.resolved.cwd or question.spec.cwd
-    private = shows_private([inner.argv for inner in seen.commands], cwd, question.session_root)
+    private = shows_private(
+        [inner.argv for inner in seen.commands], cwd, question.session_root, question.resolved.places
+    )
     return private or _may_come_from_workspace(question, seen)
 
 
@@ -148,7 +150,18 @@ def _may_come_from_workspace(question: Question, seen: View) -> bool:
     if known and sum(1 for meaning in known if meaning.words) < len(seen.commands):
         return True
     programs = [meaning.program for meaning in known if meaning.program is not None]
-    return any(program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES) for program in programs)
+    shell = question.resolved.program or ""
+    if any(_is_shim(program) for program in programs):
+        return True
+    return any(
+        program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES)
+        for program in (*programs, *question.resolved.helpers, shell)
+    )
+
+
+def _is_shim(program: str) -> bool:
+    """Whether a program only looks into the project which one it shall start."""
+    return not {"shims", ".volta"}.isdisjoint(program.split("/"))
 
 
 def _is_of_a_home(question: Question) -> bool:

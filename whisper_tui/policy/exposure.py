@@ -9,7 +9,9 @@ from whisper_tui.policy.dangers.network import talks
 from whisper_tui.policy.environment import changes_what_runs
 from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.question import Question
+from whisper_tui.policy.read_only.secret_names import names_secret, shows_environment
 from whisper_tui.policy.view import View
+from whisper_tui.policy.wrappers.peeled import program_name
 
 
 def exposures(question: Question, seen: View) -> tuple[Risk, ...]:
@@ -18,6 +20,7 @@ def exposures(question: Question, seen: View) -> tuple[Risk, ...]:
         *_writes_outside(question, seen),
         *_network(seen),
         *_secrets(seen),
+        *_reads_secrets(question, seen),
         *_environment(question, seen),
     )
 
@@ -63,6 +66,44 @@ def _secrets(seen: View) -> tuple[Risk, ...]:
         ):
             return (Risk(id="secret-in-arguments", sentence=sentence, span=command.span),)
     return ()
+
+
+_SHOWS = frozenset(
+    "cat tac head tail less more most bat batcat nl od xxd hexdump hd strings base64 base32 grep egrep fgrep rg ag sed "
+    "awk gawk mawk jq yq cut sort uniq wc diff cmp cp mv scp rsync tar zip vim vi view nano emacs source . openssl git "
+    "dd tee xclip pbcopy gpg cksum rev fold fmt column paste comm join".split()
+)
+"""Programs that show or pass on what is inside of the files that they are given."""
+
+
+def _reads_secrets(question: Question, seen: View) -> tuple[Risk, ...]:
+    """Key files, files of passwords, and the environment, where agents' and services' keys usually are."""
+    for command in seen.commands:
+        if shows_environment(command.argv):
+            sentence = "It shows variables of the environment, which often hold keys and passwords"
+            return (Risk(id="reads-secrets", sentence=sentence, span=_word(command, 0)),)
+        at = next((at for at, word in enumerate(command.argv) if at and word and names_secret(word)), None)
+        if at is not None and command.name in _SHOWS:
+            return (_reads_secret(command.argv[at] or "", _word(command, at)),)
+        for redirection in command.redirections:
+            name = redirection.target.value
+            if redirection.access == "read" and name is not None and names_secret(name):
+                return (_reads_secret(name, (redirection.target.start, redirection.target.end)),)
+    for meaning in question.resolved.commands:
+        name = next((word for word in meaning.words[1:] if word and names_secret(word)), None)
+        if name is not None and program_name(meaning.words[0] or "") in _SHOWS:
+            return (_reads_secret(name, None),)
+    for place in question.resolved.places:
+        command = seen.commands[place.command]
+        if (place.kind == "own" or names_secret(place.path)) and command.name in _SHOWS:
+            return (_reads_secret(place.path, command.span),)
+    return ()
+
+
+def _reads_secret(name: str, span: tuple[int, int] | None) -> Risk:
+    return Risk(
+        id="reads-secrets", sentence=f"{visible(name)} usually holds keys, passwords or other secrets", span=span
+    )
 
 
 def _environment(question: Question, seen: View) -> tuple[Risk, ...]:

@@ -74,7 +74,8 @@ class Supervisor(Looking):
         self.rule_trust = RuleTrust(self._ledger, clock)
         """What is trusted of the rules on the disk; for whoever reads them."""
         environments = Environments(state / "environments", os.environ)
-        judge = self._judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules)
+        own = [str(directory) for directory in home]
+        judge = self._judge = Judge(self._ledger.board, environments, self._rules_now, clock, clients_rules, own=own)
         self._unguarded = Unguarded(gaps, self._ledger.board, environments)
         self._sessions = Sessions(self._ledger, environments, clock)
         self._desk = Desk(self._ledger, judge, clock, keep_rule)

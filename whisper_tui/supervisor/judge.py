@@ -1,7 +1,7 @@
 """Looking at a call: what its words mean here and now, and what the policy says about it."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session, ToolCall
@@ -41,12 +41,16 @@ class Judge:
         rules: Callable[[str], Rules],
         clock: Callable[[], float],
         clients_rules: ClientsRules | None = None,
+        *,
+        own: Sequence[str] = (),
     ) -> None:
+        """`own`: whisper_tui's directories, which no command looks into unasked."""
         self._board = board
         self._environments = environments
         self._rules = rules
         self._clients_rules = clients_rules
         self._clock = clock
+        self._own = tuple(own)
         self._remembered = Remembered(board)
         self._sandbox_problem = sandbox_problem()
         self._blocked: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -76,7 +80,7 @@ class Judge:
 
     def _verdict(self, call: ToolCall, spec: CommandSpec, used: str | None) -> tuple[Verdict, Resolved]:
         session = self._board.sessions.get(call.session_id)
-        resolved = resolve(spec, self._environments.of(call.session_id))
+        resolved = resolve(spec, self._environments.of(call.session_id), self._own)
         question = Question(
             session_id=call.session_id,
             session_root=session.root if session else "",
@@ -119,7 +123,9 @@ class Judge:
             return again
         by_human = record.decided_by is not None and record.decided_by.surface not in {"rule", "memory"}
         before = record.resolved or Resolved()
-        if _means_another(before, again.resolved) or (by_human and any(changed_files(before, again.resolved))):
+        if _means_another(before, again.resolved, by_human=by_human) or (
+            by_human and any(changed_files(before, again.resolved))
+        ):
             changed = what_changed(before, again.resolved)
             reason = f"what it would start has changed since it was approved: {changed}"
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
@@ -146,8 +152,12 @@ class Judge:
         return again.model_copy(update={"verdict": _asked(again.verdict, KILLED)})
 
 
-def _means_another(before: Resolved, now: Resolved) -> bool:
-    return before.model_copy(update={"files": {}}) != now.model_copy(update={"files": {}})
+def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
+    """Where links lead is judged anew with the rest; the repository only matters to a git that looks unasked."""
+    ignored: dict[str, object] = {"files": {}, "places": (), "helpers": ()}
+    if by_human:
+        ignored |= {"repository": None, "git_is_neutral": False}
+    return before.model_copy(update=ignored) != now.model_copy(update=ignored)
 
 
 def _asked(verdict: Verdict, reason: str) -> Verdict:

@@ -1,7 +1,7 @@
 """Judging a command without running it, and without losing it where judging itself goes wrong."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.errors import WhisperError
@@ -34,12 +34,19 @@ def refused_on_error(judge: Callable[[], tuple[Verdict, Resolved]]) -> tuple[Ver
 
 
 def judge_alone(
-    spec: CommandSpec, rules: Rules, environment: Mapping[str, str], *, root: str, tool: str = "", now: float
+    spec: CommandSpec,
+    rules: Rules,
+    environment: Mapping[str, str],
+    *,
+    root: str,
+    tool: str = "",
+    own: Sequence[str] = (),
+    now: float,
 ) -> tuple[Verdict, Resolved]:
     """The verdict about a command that nobody has submitted, and what its words mean here."""
 
     def judge() -> tuple[Verdict, Resolved]:
-        resolved = resolve(spec, environment)
+        resolved = resolve(spec, environment, own)
         question = Question(
             session_id="",
             session_root=root,

@@ -1,39 +1,48 @@
 """What the words of a command mean on this machine: which files would start, and where."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from whisper_tui.model.command import CommandSpec, Function, Shell
 from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.read_only.helpers import helpers_of
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.files_behind import files_behind
 from whisper_tui.supervisor.find_program import find_program, is_directory
 from whisper_tui.supervisor.git_repository import find_repository
 from whisper_tui.supervisor.meaning import explain
+from whisper_tui.supervisor.places import places_of
 
 
-def resolve(spec: CommandSpec, environment: Mapping[str, str]) -> Resolved:
-    """Look up programs in the PATH of the command itself, and expand what expands without running anything."""
+def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str] = ()) -> Resolved:
+    """Look up programs in the PATH of the command itself, and expand what expands without running anything.
+
+    `own`: the directories of whisper_tui, which a command that only looks does not look into.
+    """
     cwd = os.path.realpath(spec.cwd) if is_directory(spec.cwd) else None
     if isinstance(spec.command, Function):
         return Resolved(cwd=cwd, problem=None if cwd else f"the working directory {spec.cwd} does not exist")
     word = spec.command.words()[0]
-    program = find_program(word, cwd or spec.cwd, spec.environment.get("PATH", environment.get("PATH", os.defpath)))
+    path = spec.environment.get("PATH", environment.get("PATH", os.defpath))
+    program = find_program(word, cwd or spec.cwd, path)
     problem = _problem(spec, word, program, cwd)
     if problem is not None or cwd is None or program is None:
         return Resolved(program=program, cwd=cwd, problem=problem)
-    repository, neutral = find_repository(cwd) if "git" in view(spec.command).names else (None, False)
+    seen = view(spec.command)
+    repository, neutral = find_repository(cwd) if "git" in seen.names else (None, False)
     variables, commands, more = explain(spec, cwd, environment, {word: program})
     return Resolved(
         program=program,
         cwd=cwd,
         git_is_neutral=neutral,
         repository=repository,
+        places=places_of(seen, cwd, own),
+        helpers=tuple(filter(None, (find_program(name, cwd, path) for name in helpers_of(seen.names)))),
         shell=os.path.basename(os.path.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
         variables=variables,
         commands=commands,
         more=more,
-        unread=view(spec.command).problem,
+        unread=seen.problem,
         files=files_behind(program, commands, cwd),
     )
 

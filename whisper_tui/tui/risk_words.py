@@ -7,7 +7,7 @@ GRAVE = frozenset(
     {
         "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
         "silent-description", "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
-        "secret-in-arguments",
+        "secret-in-arguments", "reads-secrets",
     }
 )  # fmt: skip
 """Risks of what cannot be taken back, or of being led astray."""

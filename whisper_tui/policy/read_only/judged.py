@@ -9,24 +9,13 @@ from typing import NamedTuple
 from whisper_tui.policy.read_only import git
 from whisper_tui.policy.read_only.forms import Form, form, forms, take_apart
 from whisper_tui.policy.read_only.machine import MACHINE
+from whisper_tui.policy.read_only.secret_names import names_secret
 from whisper_tui.policy.read_only.special import SPECIAL, VERSIONS
 from whisper_tui.policy.read_only.subcommands import SUBCOMMANDS
 from whisper_tui.policy.read_only.text_tools import TEXT_TOOLS
 
 SYSTEM_DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/")
 """Where a program that is named by its path may be to count as the program of that name."""
-
-SECRETS = re.compile(
-    r"(?:^|/)(?:\.env(?:\.(?!example|sample|template)[\w.-]+)?|\.netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|\.my\.cnf|"
-    r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?|shadow-?|gshadow-?|sudoers|master\.passwd|credentials(?:\.json)?|"
-    r"\.htpasswd|\.vault-token|authorized_keys|[\w.-]*(?:private|secret)[\w.-]*\.(?:pem|key|json)|[\w.-]+\.(?:key|p12|pfx|kdbx|jks|keystore))\Z"
-    r"|(?:^|/)(?:\.ssh|\.gnupg|\.aws|\.kube|\.docker|\.azure|gcloud|\.password-store)/"
-    r"|(?:^|/)whisper[_-]tui/(?:.*/)?(?:run|state|environments|journal[\w.-]*|[\w.-]*token[\w.-]*)(?:/|\Z)"
-    r"|(?:^|/)proc/(?:\d+|self)/environ\Z|(?:^|/)environ\Z",
-    re.IGNORECASE,
-)
-"""Names of files that usually hold something that should not be shown."""
-
 
 _SECRET_WORD = re.compile(r"(?i)\bsecrets?\b|keyvault|password")
 
@@ -63,7 +52,7 @@ def _subcommands() -> dict[str, tuple[_Subcommand, ...]]:
 def only_looks(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
     """Whether a command with certain words only reads and shows. Not known counts as no."""
     name = _program(argv[0])
-    if name is None or any(SECRETS.search(word.rpartition("=")[2]) for word in argv[1:]):
+    if name is None or any(names_secret(word) for word in argv[1:]):
         return False
     words = argv[1:]
     if name == "git":
