@@ -15,7 +15,7 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Judged
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
-from whisper_tui.tui.calling.news import as_json, in_words, waiting_title
+from whisper_tui.tui.calling.news import as_json, in_words, input_in_words, waiting_title
 from whisper_tui.tui.calling.programs import desktop_program, run_program
 from whisper_tui.tui.calling.quiet import quiet_until
 from whisper_tui.tui.calling.settings import CallingSettings
@@ -149,6 +149,8 @@ def test_words_for_people_name_sessions_and_risks_but_no_command() -> None:
     assert words == "3 new calls from site builder, release agent (destructive) · 3 wait for you"
     assert in_words(records[2:], play.stage.board) == "1 new call from release agent · 3 wait for you"
     assert (waiting_title(0), waiting_title(3)) == ("whisper_tui", "(3) whisper_tui")
+    assert (waiting_title(0, 1), waiting_title(3, 2)) == ("(1 input) whisper_tui", "(3, 2 input) whisper_tui")
+    assert input_in_words(records[:1], play.stage.board) == "1 command of site builder needs input"
 
 
 def test_a_program_is_told_everything_but_environments() -> None:

@@ -11,16 +11,17 @@ import psutil
 import pytest
 
 from tests.tui.cockpit import cockpit
-from tests.tui.live import live
+from tests.tui.live import HUMAN, live
 from tests.tui.scenes import Play, workday
 from tests.tui.test_output_pane import running
-from whisper_tui.model.event import SessionClosed
+from whisper_tui.model.event import Paused, SessionClosed
 from whisper_tui.model.run import ProcessIdentity
 from whisper_tui.model.state import Ended, Running, Waiting
 from whisper_tui.tui.processes.identity import boot_id, find
 from whisper_tui.tui.processes.sample import Sample, look, look_behind
 from whisper_tui.tui.processes.sparkline import sparkline
 from whisper_tui.tui.signalling import is_paused
+from whisper_tui.tui.widgets.call_list import CallList
 from whisper_tui.tui.widgets.usage_line import UsageLine, cpu_percent, figures
 
 LISTEN = (
@@ -131,6 +132,59 @@ async def test_a_command_that_does_something_else_is_not_said_to_wait(tmp_path: 
             found = look(seat.board(call))
             assert found is not None and found.waits is None
             time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.parametrize("command", ["read -r line", "read -r line < /dev/tty", "printf 'Name: '; cat"])
+async def test_every_run_that_needs_input_is_marked_in_the_list_the_header_and_the_heading(
+    tmp_path: Path, command: str
+) -> None:
+    async with live(tmp_path) as seat:
+        await seat.start(command, tty=True)
+        await seat.start("sleep 1000")
+        await seat.sees("◆ 1 needs input", "needs input ")
+        seat.screen.query_one(CallList).select("1", by_hand=True)
+        await seat.sees("Call 1  ▶ running", "needs input, silent for")
+        assert seat.screen.run_watch.need_input == ["1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+async def test_silence_is_measured_from_the_last_output_and_not_from_when_somebody_looks(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        call = await seat.start("printf 'Name: '; read -r name", tty=True)
+        path = await seat.supervisor.output_file(call, "out")
+        assert path is not None
+        await seat.until(lambda: Path(path).read_bytes() == b"Name: ")
+        long_ago = time.time() - 93
+        os.utime(path, (long_ago, long_ago))
+        await seat.sees("waits for input · silent for 9")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+async def test_a_run_that_is_stopped_from_outside_is_paused_in_the_list_and_the_header(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        await seat.start("sleep 1000")
+        call = await seat.start("exec sleep 1001")
+        os.kill(seat.board(call).process.leader.pid, signal.SIGSTOP)  # type: ignore[union-attr]
+        await seat.sees("2 running, 1 paused", "‖ exec sleep 1001")
+
+
+async def test_a_paused_run_is_paused_in_its_row_its_heading_the_header_and_on_the_button():
+    play = running()
+    async with cockpit(play) as seat:
+        await seat.press("p")
+        await seat.sees("‖ paused, started", "1 running, all paused", "p Continue")
+        assert any(line.startswith("▌‖") and " paused " in line for line in seat.text().splitlines())
+        await seat.press("p")
+        await seat.sees("▶ running for", "p Pause")
+        assert "paused" not in seat.text().splitlines()[0]
+
+
+async def test_everything_that_runs_is_paused_while_all_is_held_still():
+    play = running()
+    play.stage.happen(Paused(at=play.clock(), by=HUMAN))
+    async with cockpit(play) as seat:
+        await seat.sees("1 running, all paused", "‖ paused, started")
 
 
 async def test_ctrl_r_asks_again_in_the_same_session_through_the_policy() -> None:

@@ -9,7 +9,7 @@ from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
-from whisper_tui.cli.words import age, cannot_work, command_line, outcome
+from whisper_tui.cli.words import age, cannot_work, command_line, outcome, state
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.text import visible
 
@@ -87,14 +87,14 @@ def _print(options: Options, headings: tuple[str, ...], lines: Callable[[list[Ro
 
 def _listed(rows: list[Row]) -> Lines:
     for row in rows:
-        yield row["id"], row["state"], _age(row), visible(row["session"]), _command(row), visible(row["description"])
+        yield row["id"], state(row), _age(row), visible(row["session"]), _command(row), visible(row["description"])
 
 
 def _processes(rows: list[Row]) -> Lines:
     for row in rows:
         if row["state"] != "ended":
             pid = str(row["pid"] or "")
-            yield row["id"], pid, row["state"], _age(row), visible(row["session"]), _command(row)
+            yield row["id"], pid, state(row), _age(row), visible(row["session"]), _command(row)
         for process in row["background"]:
             if process["alive"]:
                 command = visible(process["command"])

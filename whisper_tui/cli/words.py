@@ -33,13 +33,18 @@ def outcome(row: dict[str, Any]) -> str:
     blocked = ", blocked" if row["blocked"] else ""
     match row["ending"]:
         case None:
-            return str(row["state"])
+            return state(row)
         case "exited":
             return f"exit {row['exit_code']}{blocked}"
         case "signalled":
             return f"{row['signal_name']}{blocked}"
         case kind:
             return str(kind).replace("_", " ") + blocked
+
+
+def state(row: dict[str, Any]) -> str:
+    """Where a call stands that has not ended; a run that is held still is paused."""
+    return "paused" if row.get("paused") else str(row["state"])
 
 
 def cannot_work(problem: str) -> str:

@@ -92,6 +92,8 @@ class OutputChunk(Value):
     """Bytes of the whole stream so far."""
     ended: bool
     """Whether the stream can no longer grow."""
+    written_at: float | None = None
+    """When the last byte of the stream was written, or its file was made, in seconds since the epoch. None: unknown."""
 
     @property
     def next_offset(self) -> int:

@@ -1,5 +1,6 @@
 """Where a call stands: a union whose arms carry exactly their own data, and the record around it."""
 
+import signal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,6 +13,8 @@ from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSi
 from whisper_tui.model.sandbox import Blocked, Sandbox
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
+
+_STILL = (signal.SIGSTOP, signal.SIGCONT)
 
 
 class Unjudged(Value):
@@ -179,6 +182,14 @@ class CallRecord(Value):
     def living_background(self) -> tuple[BackgroundProcess, ...]:
         """The processes left behind that are still alive."""
         return tuple(process for process in self.background if process.alive)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the last signal of the two that hold a run still and let it go on held it still."""
+        if isinstance(self.state, Ended) and self.state.settled:
+            return False
+        held = (number == signal.SIGSTOP for number in reversed(self.signals) if number in _STILL)
+        return next(held, False)
 
     @property
     def is_open(self) -> bool:

@@ -24,12 +24,16 @@ Row = dict[str, Any]
 """An object that `json.dumps` takes as it is."""
 
 
-def call_row(record: CallRecord, session: Session | None) -> Row:
-    """What `list`, `ps` and `history` say about a call. Keys are always there; what is not known is null or []."""
+def call_row(record: CallRecord, session: Session | None, *, still: bool = False) -> Row:
+    """What `list`, `ps` and `history` say about a call. Keys are always there; what is not known is null or [].
+
+    `still`: whether everything is paused.
+    """
     spec, process = record.spec, record.process
     return {
         "id": record.id,
         "state": _state(record),
+        "paused": isinstance(record.state, Running) and (still or record.paused),
         "since": _since(record),
         "tool": record.call.tool,
         "description": record.call.description,

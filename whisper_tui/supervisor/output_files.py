@@ -192,26 +192,29 @@ def _read_plain(path: str, offset: int, limit: int, final: int | None) -> Output
     except _MISSING:
         return OutputChunk(data=b"", start=0, size=final or 0, ended=final is not None)
     try:
-        stored = os.fstat(fd).st_size
+        status = os.fstat(fd)
+        stored = status.st_size
         start = min(offset if offset >= 0 else max(0, stored + offset), stored)
         data = os.pread(fd, min(limit, stored - start), start)
     finally:
         os.close(fd)
-    return OutputChunk(data=data, start=start, size=max(stored, final or 0), ended=final is not None)
+    size = max(stored, final or 0)
+    return OutputChunk(data=data, start=start, size=size, ended=final is not None, written_at=status.st_mtime)
 
 
 def _read_with_ring(path: str, ring: _Ring, offset: int, limit: int, *, ended: bool) -> OutputChunk:
     start = offset if offset >= 0 else max(0, ring.total + offset)
+    written_at = os.stat(path + layout.TAIL_SUFFIX).st_mtime  # noqa: PTH116
     if start < ring.head:
         data = _pread(path, min(limit, ring.head - start), start)
-        return OutputChunk(data=data, start=start, size=ring.total, ended=ended)
+        return OutputChunk(data=data, start=start, size=ring.total, ended=ended, written_at=written_at)
     start = min(max(start, ring.oldest), ring.total)
     wanted = min(limit, ring.total - start)
     position = (start - ring.start) % ring.size
     data = _pread(path + layout.TAIL_SUFFIX, min(wanted, ring.size - position), position)
     if len(data) < wanted and position + len(data) == ring.size:
         data += _pread(path + layout.TAIL_SUFFIX, wanted - len(data), 0)
-    return OutputChunk(data=data, start=start, size=ring.total, ended=ended)
+    return OutputChunk(data=data, start=start, size=ring.total, ended=ended, written_at=written_at)
 
 
 def _pread(path: str, count: int, position: int) -> bytes:

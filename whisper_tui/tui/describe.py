@@ -61,9 +61,26 @@ def _decides(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
     return tuple(replace(paragraph, decides=True) for paragraph in paragraphs)
 
 
-def heading(record: CallRecord, now: float) -> Line:
-    """The call in one line: its number, and where it stands."""
-    return (Span(f"Call {record.id}", "strong"), Span("  "), *standing(record, now))
+def heading(record: CallRecord, now: float, *, still: bool | None = None, silent_since: float | None = None) -> Line:
+    """The call in one line: its number, and where it stands.
+
+    `still`: whether the run is paused; None: as far as its record tells. `silent_since`: since when it needs input.
+    """
+    more: Line = ()
+    if isinstance(record.state, Running) and (record.paused if still is None else still):
+        where: Line = (
+            Span("‖ paused", "waiting"),
+            Span(f", started {duration(_runs_for(record.state, now))} ago", "muted"),
+        )
+    else:
+        where = standing(record, now)
+        if silent_since is not None and isinstance(record.state, Running):
+            more = (Span(f"  ◆ needs input, silent for {limit(int(max(0, now - silent_since)))}", "waiting"),)
+    return (Span(f"Call {record.id}", "strong"), Span("  "), *where, *more)
+
+
+def _runs_for(state: Running, now: float) -> float:
+    return max(0, now - state.process.started_at)
 
 
 def standing(record: CallRecord, now: float) -> Line:

@@ -54,14 +54,31 @@ def group_line(title: str, number: int, width: int) -> Line:
     return (*fitted(left, max(0, width - width_of(right))), *right)
 
 
-def row_line(record: CallRecord, session: Session | None, part: int, width: int, now: float, *, whole: bool) -> Line:
-    """One line of a row, in exactly `width` columns; `whole` for a row that has no second line."""
+def row_line(
+    record: CallRecord,
+    session: Session | None,
+    part: int,
+    width: int,
+    now: float,
+    *,
+    whole: bool,
+    still: bool = False,
+    silent_since: float | None = None,
+) -> Line:
+    """One line of a row, in exactly `width` columns; `whole` for a row that has no second line.
+
+    `still`: whether the run is paused; `silent_since`: since when it needs input.
+    """
     if part > 0:
         return _second_line(record, session, width)
-    right = _right(record, now)
+    right = _standstill(record, now, still=still, silent_since=silent_since) or _right(record, now)
     if whole and isinstance(record.state, Waiting):
         right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
-    left = (_mark(record), Span(" "), *one_line(listed_command(record)))
+    left = (
+        Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
+        Span(" "),
+        *one_line(listed_command(record)),
+    )
     return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
 
 
@@ -114,6 +131,18 @@ def _mark(record: CallRecord) -> Span:
             return Span("✔", "good") if went_well(ending) else Span("✘", "bad")
         case _:
             return Span("…", "muted")
+
+
+def _is_held(record: CallRecord, *, still: bool) -> bool:
+    return still and isinstance(record.state, Running)
+
+
+def _standstill(record: CallRecord, now: float, *, still: bool, silent_since: float | None) -> Line:
+    if _is_held(record, still=still):
+        return (Span("paused", "waiting"),)
+    if silent_since is None or not isinstance(record.state, Running):
+        return ()
+    return (Span(f"needs input {age(now - silent_since)}", "waiting"),)
 
 
 def _right(record: CallRecord, now: float) -> Line:

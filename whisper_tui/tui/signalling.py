@@ -99,9 +99,8 @@ class Signalling:
 
 def is_paused(record: CallRecord, sample: Sample | None) -> bool:
     """Whether a run stands still: by the last signal that was sent to it from here, else by what its processes do."""
-    for number in reversed(record.signals):
-        if number in {signal.SIGSTOP, signal.SIGCONT}:
-            return number == signal.SIGSTOP
+    if signal.SIGSTOP in record.signals or signal.SIGCONT in record.signals:
+        return record.paused
     return sample is not None and sample.paused
 
 

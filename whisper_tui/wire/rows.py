@@ -85,4 +85,5 @@ def _whole(record: CallRecord) -> CallRecord:
 
 def _call_rows(board: Board, shown: Callable[[CallRecord], CallRecord], call_ids: Iterable[str]) -> list[Row]:
     records = (board.calls[call_id] for call_id in call_ids)
-    return [call_row(shown(record), board.sessions.get(record.call.session_id)) for record in records]
+    still = board.paused is not None
+    return [call_row(shown(record), board.sessions.get(record.call.session_id), still=still) for record in records]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from whisper_tui.tui.calling.blocked import BlockedNotices
-from whisper_tui.tui.calling.news import TITLE, as_json, in_words, waiting_title
+from whisper_tui.tui.calling.news import TITLE, as_json, in_words, input_in_words, waiting_title
 from whisper_tui.tui.calling.programs import DESKTOP_TIMEOUT_S, desktop_program, run_program
 from whisper_tui.tui.calling.refused import RefusedNotices
 from whisper_tui.tui.calling.settings import CallingSettings
@@ -29,7 +29,7 @@ class Caller:
         self._refused = RefusedNotices(screen)
         self._blocked = BlockedNotices(screen)
         self._touched_at = screen.clock()
-        self._titled: int | None = None
+        self._titled: tuple[int, int] | None = None
         self._failed: dict[str, str] = {}
 
     def commands(self) -> dict[str, Callable[[], object]]:
@@ -81,22 +81,28 @@ class Caller:
 
     def look(self) -> None:
         """Call if there is a reason to, and keep the title in step."""
-        waiting = len(self._screen.board.waiting)
-        if self._settings.title and waiting != self._titled:
-            self._titled = waiting
-            self._write(terminal_title(waiting_title(waiting)))
+        numbers = len(self._screen.board.waiting), len(self._screen.run_watch.need_input)
+        if self._settings.title and numbers != self._titled:
+            self._titled = numbers
+            self._write(terminal_title(waiting_title(*numbers)))
         calls = self._screen.board.calls
         records = [calls[call_id] for call_id in self._summons.due(away=self._away()) if call_id in calls]
         if records:
-            self._call(records)
+            self._call(in_words(records, self._screen.board), as_json(records, self._screen.board))
+
+    def need_input(self, records: "list[CallRecord]") -> None:
+        """Call for runs that have begun to wait for somebody to type, where calls that wait are called for."""
+        if records and self._summons.may_call(away=self._away()):
+            words = input_in_words(records, self._screen.board)
+            self._call(words, as_json(records, self._screen.board, "needs-input"))
+        self.look()
 
     def _away(self) -> bool:
         idle = self._screen.clock() - self._touched_at
         return not self._screen.app.app_focus or idle >= self._settings.away_after_s
 
-    def _call(self, records: "list[CallRecord]") -> None:
+    def _call(self, words: str, content: bytes) -> None:
         settings = self._settings
-        words = in_words(records, self._screen.board)
         if settings.bell:
             self._write(BELL)
         if settings.notify != "off":
@@ -104,7 +110,7 @@ class Caller:
         if settings.desktop:
             self._screen.run_worker(self._desktop(words), name="call-desktop")
         if settings.command:
-            self._screen.run_worker(self._command(as_json(records, self._screen.board)), name="call-command")
+            self._screen.run_worker(self._command(content), name="call-command")
 
     async def _desktop(self, words: str) -> None:
         argv = desktop_program(TITLE, words)

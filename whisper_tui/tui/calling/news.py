@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Literal
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.masked import masked_record
@@ -16,9 +17,17 @@ MOST_ROWS = 20
 MOST_NAMES = 2
 
 
-def waiting_title(waiting: int) -> str:
-    """The title of the terminal: only a number, for windows are seen by everybody."""
-    return f"({waiting}) {TITLE}" if waiting else TITLE
+def waiting_title(waiting: int, need_input: int = 0) -> str:
+    """The title of the terminal: only numbers, because everybody sees windows."""
+    parts = ([str(waiting)] if waiting else []) + ([f"{need_input} input"] if need_input else [])
+    return f"({', '.join(parts)}) {TITLE}" if parts else TITLE
+
+
+def input_in_words(records: Sequence[CallRecord], board: Board) -> str:
+    """Whose commands need input."""
+    names = dict.fromkeys(called(board.sessions.get(each.call.session_id), each.call.session_id) for each in records)
+    verb = "needs" if len(records) == 1 else "need"
+    return f"{count(len(records), 'command')} of {', '.join(list(names)[:MOST_NAMES])} {verb} input"
 
 
 def in_words(records: Sequence[CallRecord], board: Board) -> str:
@@ -33,8 +42,8 @@ def in_words(records: Sequence[CallRecord], board: Board) -> str:
     return f"{asks} from {who}{grave} · {count(len(board.waiting), 'waits', 'wait')} for you"
 
 
-def as_json(records: Sequence[CallRecord], board: Board) -> bytes:
-    """One object and a line feed: the new calls as rows with their risks, and how many wait in all.
+def as_json(records: Sequence[CallRecord], board: Board, event: Literal["waiting", "needs-input"] = "waiting") -> bytes:
+    """One object and a line feed: the calls as rows with their risks, and how many wait in all.
 
     Secrets are replaced, though a human has still to decide: a program decides nothing, and may send this anywhere.
     """
@@ -45,5 +54,5 @@ def as_json(records: Sequence[CallRecord], board: Board) -> bytes:
         }
         for record in records[:MOST_ROWS]
     ]
-    content = {"event": "waiting", "waiting": len(board.waiting), "new": len(records), "calls": rows}
+    content = {"event": event, "waiting": len(board.waiting), "new": len(records), "calls": rows}
     return json.dumps(content).encode("ascii") + b"\n"

@@ -42,11 +42,15 @@ class Summons:
         """How many calls wait for which nobody has been called yet."""
         return len(self._pending)
 
+    def may_call(self, *, away: bool) -> bool:
+        """Whether the person wants to be called at all now."""
+        when = self.settings.when
+        return (when == "always" or (when == "away" and away)) and self.hush is None
+
     def due(self, *, away: bool) -> tuple[str, ...]:
         """The calls to call for now, the oldest first; they count as called for. `away`: whether nobody looks."""
-        when, now = self.settings.when, self._clock()
-        called_for = when == "always" or (when == "away" and away)
-        if not self._pending or not called_for or self.hush is not None:
+        now = self._clock()
+        if not self._pending or not self.may_call(away=away):
             return ()
         if now - self._called_at < self.settings.at_most_every_s:
             return ()

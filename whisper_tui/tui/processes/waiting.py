@@ -46,9 +46,9 @@ def waits(pid: int, source: str) -> Waits | None:
         return "perhaps" if asleep and words[:1] != ["running"] and _link(pid, 0) == source else None
     number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
     if number in numbers.read:
-        return "reads" if _link(pid, first) == source else None
+        return "reads" if _is(pid, first, source) else None
     if number in numbers.select:
-        return "reads" if first == 1 and _link(pid, 0) == source else None
+        return "reads" if first == 1 and _is(pid, 0, source) else None
     if number in numbers.poll:
         return "perhaps" if second == 1 and _link(pid, 0) == source else None
     return None
@@ -68,6 +68,12 @@ def echo_of(leader: int) -> Echo | None:
             return "shows"
         return "hides" if flags & termios.ICANON else "raw"
     return None
+
+
+def _is(pid: int, descriptor: int, source: str) -> bool:
+    """Whether a descriptor is the input of the run, also by the name that every process has for its own terminal."""
+    found = _link(pid, descriptor)
+    return found == source or (found == "/dev/tty" and source.startswith("/dev/"))
 
 
 def _read(pid: int, name: str) -> str:

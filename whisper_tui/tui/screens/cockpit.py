@@ -38,6 +38,7 @@ from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.retrying import Retrying
 from whisper_tui.tui.roster import Roster
 from whisper_tui.tui.rule_book import RuleBook
+from whisper_tui.tui.run_watch import RunWatch
 from whisper_tui.tui.screens.keyed import KeyedScreen
 from whisper_tui.tui.showing import Showing
 from whisper_tui.tui.signalling import Signalling
@@ -100,6 +101,8 @@ class CockpitScreen(KeyedScreen):
         """Calls whoever sits here when something waits."""
         self._showing = Showing(self)
         self._unmasking = Unmasking(self, self.refresh_call)
+        self.run_watch = RunWatch(self, self._stands_still)
+        """Which runs are paused or need input."""
         groups = (
             self.deciding,
             TypingIn(self),
@@ -133,7 +136,10 @@ class CockpitScreen(KeyedScreen):
     def on_mount(self) -> None:
         """Follow the events, and let ages grow."""
         self.query_one(OutputArea).display = False
-        self.query_one(CallList).show(self._roster)
+        calls = self.query_one(CallList)
+        calls.standing_still = self.run_watch.standing_still
+        calls.show(self._roster)
+        self.run_watch.begin()
         self.run_worker(self._follower.run(), name="follow", group="follow")
         self.set_interval(1.0, self._tick)
         self.caller.begin()
@@ -194,14 +200,24 @@ class CockpitScreen(KeyedScreen):
         if record is None:
             self.query_one(CallPanel).show(None, None, self.clock())
         else:
+            still, silent = self.run_watch.standing_still(record)
             drawn, note = self._unmasking.shown(record), self._unmasking.note(record, self._key_of("reveal"))
-            self.query_one(CallPanel).show(record, session, self.clock(), recent, drawn=drawn, note=note)
+            self.query_one(CallPanel).show(
+                record, session, self.clock(), recent, drawn=drawn, note=note, still=still, silent_since=silent
+            )
         self.deciding.guard.shows(record, choice=self.query_one(CallList).choice)
         output = self.query_one(OutputArea)
         output.show(self.supervision, record)
         self._share_height()
         if _kind(before) != _kind(record):
             self.refresh_bindings()
+
+    def _stands_still(self, need_input: list[CallRecord]) -> None:
+        """Other runs stand still than before; these have begun to need input."""
+        self.query_one(CallList).refresh()
+        self.refresh_call()
+        self.refresh_status()
+        self.caller.need_input(need_input)
 
     def _key_of(self, command_id: str) -> str:
         return in_force(self.app).command(BY_ID[command_id]).key_name
@@ -311,7 +327,16 @@ class CockpitScreen(KeyedScreen):
     def refresh_status(self) -> None:
         """Draw the numbers of the first line as they are now."""
         status, who, hushed = self.query_one(StatusBar), visible(self.me.who), self.caller.hushed
-        status.counts(self._roster.totals, connected=self._connected, who=who, hushed=hushed)
+        board, need_input = self.board, len(self.run_watch.need_input)
+        paused = sum(1 for id_ in board.running if self.run_watch.is_still(board.calls[id_]))
+        status.counts(
+            self._roster.totals,
+            connected=self._connected,
+            who=who,
+            hushed=hushed,
+            paused=paused,
+            need_input=need_input,
+        )
         self.title = Content(f"{self._roster.totals['waiting']} waiting").plain
 
 

@@ -31,8 +31,12 @@ class ButtonBar(Horizontal):
         """All buttons, and the one for what has none."""
         with Horizontal(classes="bar-buttons"):
             for command in self._commands:
-                label = _label(in_force(self.app).command(command))
-                button = Button(label, id=f"do-{command.id}", classes=f"-{command.group.lower()}", compact=True)
+                button = Button(
+                    label(in_force(self.app).command(command)),
+                    id=f"do-{command.id}",
+                    classes=f"-{command.group.lower()}",
+                    compact=True,
+                )
                 button.can_focus = False
                 button.tooltip = command.help
                 yield button
@@ -68,6 +72,7 @@ class ButtonBar(Horizontal):
             self.post_message(CommandWanted((event.button.id or "").removeprefix("do-")))
 
 
-def _label(command: Command) -> Content:
+def label(command: Command) -> Content:
+    """The words on a button: its key, and what it does."""
     key = f"{command.key_name} " if command.key else ""
     return Content.assemble((key, "bold"), command.label)

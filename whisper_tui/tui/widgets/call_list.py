@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.list_row import empty_line, group_line, heading_line, row_line
 from whisper_tui.tui.messages import CallSelected, CommandWanted
 from whisper_tui.tui.roster import Roster
@@ -42,6 +43,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self.clock = clock
         self.roster = Roster(Board())
+        self.standing_still: Callable[[CallRecord], tuple[bool, float | None]] = lambda record: (record.paused, None)
+        """Whether a run is paused, and since when it has needed input."""
         self.selected: str | None = None
         self.choice: int | None = None
         """The number of the choice that selected the call. None: nobody chose it."""
@@ -204,7 +207,10 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, base_style(self))
         session = self.roster.board.sessions.get(record.call.session_id)
         whole = self._layout_now.row_lines(place.section) == 1
-        line = row_line(record, session, part, width - 1, self.clock(), whole=whole)
+        still, silent_since = self.standing_still(record)
+        line = row_line(
+            record, session, part, width - 1, self.clock(), whole=whole, still=still, silent_since=silent_since
+        )
         mark = Span("✓", "strong") if part == 0 and call_id in self._marked else None
         if call_id == self.selected:
             return drawn(self, (mark or Span("▌" if self.has_focus else "▏"), *line), width, self._selected_style())

@@ -60,17 +60,20 @@ class CallPanel(Vertical):
         *,
         drawn: CallRecord | None = None,
         note: tuple[Paragraph, ...] = (),
+        still: bool = False,
+        silent_since: float | None = None,
     ) -> None:
         """Show a call as it is now, with other calls of its session. None: there is no call.
 
-        `drawn` is the call without what nobody is to read here, `note` is said above it.
+        `drawn` is the call without what nobody is to read here, `note` is said above it; `still` and `silent_since`
+        are as for `heading`.
         """
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
         paragraphs = (*note, *describe(drawn or record, session, now, recent)) if record is not None else ()
-        self._heading = heading(record, now) if record is not None else NOTHING
+        self._heading = heading(record, now, still=still, silent_since=silent_since) if record is not None else NOTHING
         self.query_one(ParagraphsView).show(paragraphs, from_top=another)
-        self.query_one(ActionBar).show(record)
+        self.query_one(ActionBar).show(record, still=still)
         self._draw_heading()
 
     def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:

@@ -56,7 +56,8 @@ class OutputArea(Container):
         """Whether a terminal is shown as the screen that it is, not as the lines that were written to it."""
         self._frame = 0
         self._grown_at = 0
-        self._written_at = time.monotonic()
+        self._written_at: float | None = None
+        self._began_at = 0.0
 
     def compose(self) -> ComposeResult:
         """What is used, a pane for each stream and one for both, the terminal, and where a search is typed."""
@@ -73,6 +74,7 @@ class OutputArea(Container):
     def on_mount(self) -> None:
         """Look for growth from now on."""
         self.set_interval(1 / FRAMES_PER_S, self._tick)
+        self.set_interval(1.0, self._ask_when_written)
 
     @property
     def streams(self) -> tuple[OutputPane, OutputPane]:
@@ -86,8 +88,8 @@ class OutputArea(Container):
 
     @property
     def quiet_s(self) -> float:
-        """For how many seconds nothing was written, as far as it was looked."""
-        return time.monotonic() - self._written_at
+        """For how many seconds nothing was written. 0 as long as nobody knows."""
+        return max(0.0, time.time() - self._written_at) if self._written_at is not None else 0.0
 
     @property
     def terminal(self) -> TerminalPane:
@@ -114,7 +116,8 @@ class OutputArea(Container):
         if key == self._shown:
             return
         self._shown = key
-        self._written_at = time.monotonic()
+        self._written_at = None
+        self._began_at = record.process.started_at if record is not None and record.process is not None else 0.0
         self._terminal = record is not None and record.spec.tty
         again = self.run is not None and key is not None and self.run.call_id == key[0]
         self.run = RunOutput(supervision, key[0]) if key is not None else None
@@ -278,8 +281,18 @@ class OutputArea(Container):
         await self._read_times()
         if before != self._sizes():
             self._grown_at = self._frame
-            self._written_at = time.monotonic()
             self._weigh()
+
+    async def _ask_when_written(self) -> None:
+        """When the last output came is asked of the supervisor: it has known the run for longer than it is shown."""
+        if (run := self.run) is None or self.query_one(UsageLine).sample is None:
+            return
+        try:
+            chunks = [await run.reads[stream](0, 0) for stream in STREAMS]
+        except WhisperError:
+            return
+        if run is self.run:
+            self._written_at = max(chunk.written_at or self._began_at for chunk in chunks)
 
     async def _read_times(self) -> None:
         """Times are read where they are shown; two streams in one pane read them for themselves."""

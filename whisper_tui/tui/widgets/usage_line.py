@@ -7,6 +7,7 @@ from collections.abc import Callable
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.processes.sample import Sample, look
 from whisper_tui.tui.processes.sparkline import sparkline
+from whisper_tui.tui.processes.standstill import SILENT_S
 from whisper_tui.tui.spans import Line, Span, width_of
 from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.words import count, limit, size
@@ -16,8 +17,6 @@ PORTS_EVERY = 5
 """Looks at the processes for one look at their ports, which costs more."""
 KEPT = 60
 BARS = 16
-QUIET_S = 3.0
-"""How long nothing must have been written before it is said that a command waits for input."""
 
 
 class UsageLine(LineView):
@@ -123,7 +122,7 @@ def _state(sample: Sample, record: CallRecord, quiet_s: float) -> Line:
     """What somebody may have to do about it."""
     if sample.paused:
         return (Span("‖ paused · p goes on ", "waiting"),)
-    if sample.waits is None or quiet_s < QUIET_S:
+    if sample.waits is None or quiet_s < SILENT_S:
         return ()
     key = "T" if record.spec.tty else "i"
     sure = "waits for input" if sample.waits == "reads" else "may wait for input"
