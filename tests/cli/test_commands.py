@@ -242,7 +242,8 @@ def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(insta
         (("signal", "1", "EXPLODE"), 2, "no signal 'EXPLODE'"),
         (("history", "--limit", "0"), 2, "--limit"),
         (("frobnicate",), 2, "invalid choice"),
-        (("deny", "1"), 2, "--reason"),
+        (("approve", "1", "2", "--cwd", "/"), 2, "--cwd is about one call, and 2 are named"),
+        (("deny", "1", "2", "--stop-session"), 2, "--stop-session is about one call"),
         ((), 2, "needs a terminal"),
     ],
 )
@@ -277,3 +278,33 @@ def test_a_reader_that_stops_reading_is_no_error(instance):
     assert process.stderr.read() == ""
     assert process.wait(90) == 141
     process.stderr.close()
+
+
+@outside_only
+def test_several_calls_are_decided_at_once_and_a_denial_needs_no_reason(instance):
+    instance.run("list")
+    calls = [instance.call("run_shell_command", command=f"echo {number}") for number in range(1, 5)]
+    answer = instance.run("approve", "1", "99", "2")
+    assert answer.returncode == 4
+    assert {row["state"] for row in instance.seen("list")} == {"waiting"}
+    assert instance.run("approve", "1", "2", "1").returncode == 0
+    assert instance.run("deny", "3", "4").stdout.count("Denied ") == 2
+    answers = [call.communicate(timeout=90)[0] for call in calls]
+    assert [f'"{number}\\n"' in answer for number, answer in enumerate(answers, start=1)] == [True, True, False, False]
+
+
+@outside_only
+def test_the_risks_of_a_call_are_listed_with_their_grade(instance):
+    instance.run("list")
+    instance.call("run_shell_command", command="rm -rf build; python3 -c 1")
+    (row,) = instance.rows("list")
+    assert {"destructive": True, "runs-other-code": False}.items() <= {
+        risk["id"]: risk["grave"] for risk in row["risks"]
+    }.items()
+    assert "▲▲ destructive +1" in instance.run("list").stdout
+    shown = instance.run("show", "1").stdout
+    assert "risk          ▲▲ " in shown and "risk          ▲ " in shown
+    assert "waiting for " in shown
+    instance.run("deny", "1")
+    assert "s ago" in instance.run("show", "1").stdout
+    assert "▲▲ destructive +1" in instance.run("history").stdout

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from whisper_tui.cli.table import cell, cut, fit, width_of
-from whisper_tui.cli.words import age, command_line, outcome
+from whisper_tui.cli.table import PIPED, cell, cut, fit, width_of
+from whisper_tui.cli.words import age, command_line, gravest, outcome, standing
 
 PROGRAM = """
 from whisper_tui.cli.table import print_table
@@ -54,6 +54,30 @@ def test_a_terminal_cuts_and_a_pipe_does_not():
     assert [line.rstrip() for line in shown] == ["ID  COMMAND", "1   " + "x" * 35 + "…", "22  短い"]
     piped = subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, check=True, timeout=60).stdout
     assert b"x" * 100 in piped
+
+
+def test_in_a_pipe_a_row_is_wide_and_no_command_makes_it_wider():
+    program = PROGRAM.replace("100", "4000")
+    piped = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+    assert max(map(width_of, piped.decode().splitlines())) == PIPED
+
+
+@pytest.mark.parametrize(
+    ("risks", "shown"),
+    [
+        ([], ""),
+        ([("substitution", False)], "▲ substitution"),
+        ([("opaque", False), ("empty-variable", True)], "▲▲ empty variable +1"),
+    ],
+)
+def test_the_gravest_risk_is_named_with_its_signs(risks, shown):
+    row = {"risks": [{"id": id_, "sentence": "It does.", "grave": grave} for id_, grave in risks]}
+    assert gravest(row) == shown
+
+
+def test_how_a_call_stands_is_said_with_since_when():
+    assert standing({"state": "running", "ending": None}, 61) == "running for 1m"
+    assert standing({"state": "ended", "ending": "exited", "exit_code": 1}, 720) == "exit 1, 12m ago"
 
 
 def test_a_command_is_shown_as_one_would_type_it():

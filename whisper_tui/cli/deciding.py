@@ -19,11 +19,11 @@ def add(verbs: Verbs) -> None:
     """Declare the subcommands."""
     approve = verbs.add(
         "approve",
-        "let a waiting call run, as it is or changed",
+        "let waiting calls run; one alone can be changed",
         _approve,
         details="It prints what was approved. The agent is told when the command was changed.",
     )
-    approve.add_argument("id", metavar="ID", help="number of the call")
+    approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
     add_scope(approve)
     approve.add_argument(
         "--command", metavar="TEXT", help="run this instead: the shell's text, or a program and its arguments"
@@ -35,9 +35,9 @@ def add(verbs: Verbs) -> None:
     kinds.add_argument("--confined", action="store_true", help="it writes nothing outside of the workspace")
     confined.add_argument("--network", action="store_true", help="it may reach other machines all the same")
     _add_seen(approve)
-    deny = verbs.add("deny", "refuse a waiting call; the agent is given the reason word for word", _deny)
-    deny.add_argument("id", metavar="ID", help="number of the call")
-    deny.add_argument("--reason", required=True, metavar="TEXT", help="what the agent is told")
+    deny = verbs.add("deny", "refuse waiting calls; the agent is given the reason word for word", _deny)
+    deny.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
+    deny.add_argument("--reason", default="", metavar="TEXT", help="what the agent is told, which helps it most")
     deny.add_argument("--stop-session", action="store_true", help="deny all else that its session waits for, too")
     _add_seen(deny)
 
@@ -51,15 +51,21 @@ def _add_seen(parser: Any) -> None:
 def _approve(options: Options) -> int:
     scope = scope_of(options)
     with asking(options) as supervisor:
-        row = _waiting(supervisor, options.id)
-        edited = _edited(row, options)
-        if scope is not None:
-            sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
-        if options.dry_run:
-            return 0
         sandbox = _sandbox(options)
-        decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
-        _decide(supervisor, row, decision, options.seen)
+        for row in _all_waiting(supervisor, options):
+            edited = _edited(row, options)
+            if scope is not None:
+                sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
+            if not options.dry_run:
+                decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
+                _decide(supervisor, row, decision, options.seen)
+                _say_approved(row, edited, scope, sandbox)
+    return 0
+
+
+def _say_approved(
+    row: dict[str, Any], edited: dict[str, Any] | None, scope: Any, sandbox: dict[str, Any] | None
+) -> None:
     spec = edited or row["spec"]
     changed = ", changed" if edited else ""
     remembered = "" if scope is None else f"\n{meant(scope)}"
@@ -68,7 +74,6 @@ def _approve(options: Options) -> int:
     if sandbox is not None:
         place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
     sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {place}{remembered}\n")
-    return 0
 
 
 def _sandbox(options: Options) -> dict[str, Any] | None:
@@ -83,10 +88,10 @@ def _sandbox(options: Options) -> dict[str, Any] | None:
 
 def _deny(options: Options) -> int:
     with asking(options) as supervisor:
-        row = _waiting(supervisor, options.id)
-        decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
-        _decide(supervisor, row, decision, options.seen)
-    sys.stdout.write(f"Denied {row['id']}: {masked_line(row['command'])}\n")
+        for row in _all_waiting(supervisor, options):
+            decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
+            _decide(supervisor, row, decision, options.seen)
+            sys.stdout.write(f"Denied {row['id']}: {masked_line(row['command'])}\n")
     return 0
 
 
@@ -97,6 +102,19 @@ def decider() -> dict[str, str]:
     except KeyError:
         who = f"uid {os.getuid()}"
     return {"surface": "command line", "who": who}
+
+
+def _all_waiting(supervisor: Asking, options: Options) -> list[dict[str, Any]]:
+    """The calls that are named, each once. Nothing is decided unless all of them wait."""
+    ids = list(dict.fromkeys(options.ids))
+    about_one = [
+        f"--{name.replace('_', '-')}"
+        for name in ("command", "cwd", "seen", "stop_session")
+        if getattr(options, name, None) not in (None, False)
+    ]
+    if len(ids) > 1 and about_one:
+        raise InvalidRequest(f"{about_one[0]} is about one call, and {len(ids)} are named", hint="Decide one by one")
+    return [_waiting(supervisor, call_id) for call_id in ids]
 
 
 def _waiting(supervisor: Asking, call_id: str) -> dict[str, Any]:

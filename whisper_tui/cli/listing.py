@@ -9,7 +9,7 @@ from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.table import print_table
-from whisper_tui.cli.words import age, cannot_work, command_line, outcome, state
+from whisper_tui.cli.words import age, cannot_work, command_line, gravest, outcome, state
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.text import visible
 
@@ -46,7 +46,7 @@ def _list(options: Options) -> int:
         sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
     for sentence in status["unguarded"]:
         sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
-    return _print(options, ("ID", "STATE", "AGE", "SESSION", "COMMAND", "DESCRIPTION"), _listed, rows)
+    return _print(options, ("ID", "STATE", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION"), _listed, rows)
 
 
 def _ps(options: Options) -> int:
@@ -66,7 +66,7 @@ def _history(options: Options) -> int:
         from whisper_tui.cli.refused import notices
 
         return notices(home_of(options), options.action, options.limit, as_json=options.json)
-    headings = ("ID", "OUTCOME", "AGE", "SESSION", "COMMAND", "DESCRIPTION")
+    headings = ("ID", "OUTCOME", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
     chosen = {"limit": options.limit, "session": options.session, "text": options.text}
     return _show(options, headings, _past, kind="history", **chosen)
 
@@ -87,7 +87,7 @@ def _print(options: Options, headings: tuple[str, ...], lines: Callable[[list[Ro
 
 def _listed(rows: list[Row]) -> Lines:
     for row in rows:
-        yield row["id"], state(row), _age(row), visible(row["session"]), _command(row), visible(row["description"])
+        yield row["id"], state(row), _age(row), gravest(row), *_words(row)
 
 
 def _processes(rows: list[Row]) -> Lines:
@@ -103,7 +103,11 @@ def _processes(rows: list[Row]) -> Lines:
 
 def _past(rows: list[Row]) -> Lines:
     for row in rows:
-        yield row["id"], outcome(row), _age(row), visible(row["session"]), _command(row), visible(row["description"])
+        yield row["id"], outcome(row), _age(row), gravest(row), *_words(row)
+
+
+def _words(row: Row) -> tuple[str, str, str]:
+    return visible(row["session"]), _command(row), visible(row["description"])
 
 
 def _age(row: Row) -> str:

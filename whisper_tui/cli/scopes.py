@@ -61,7 +61,7 @@ def _check(options: Options) -> None:
     if options.save is not None and options.prefix is None:
         raise InvalidRequest(
             "a rule needs the beginning of the commands that it is for",
-            hint=f"Name it with --prefix; whisper-tui show {options.id} offers some",
+            hint=f"Name it with --prefix; whisper-tui show {options.ids[0]} offers some",
         )
     if options.save is not None and options.times is not None:
         raise InvalidRequest("a saved rule cannot be limited to a number of calls", hint="Use --for, or no --save")

@@ -8,7 +8,7 @@ from typing import Any
 from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs
-from whisper_tui.cli.words import age, command_line, outcome
+from whisper_tui.cli.words import command_line, risk_sign, standing
 from whisper_tui.model.masking import MASK
 from whisper_tui.model.text import visible
 
@@ -40,7 +40,7 @@ def _show(options: Options) -> int:
 
 
 def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "call", f"{row['id']}, {outcome(row)}, for {age(time.time() - row['since'])}"
+    yield "call", f"{row['id']}, {standing(row, time.time() - row['since'])}"
     if row["reason"]:
         yield "because", row["reason"]
     yield "tool", row["tool"]
@@ -92,8 +92,8 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "program", row["resolved"]["program"]
     if row["verdict"]:
         yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
-        for risk in row["verdict"]["risks"]:
-            yield "risk", risk["sentence"]
+        for risk in row["risks"]:
+            yield "risk", f"{risk_sign(risk)} {risk['sentence']}"
         for prefix in row["verdict"]["prefixes"]:
             yield "remember as", f"{command_line(prefix)} …"
     if row["returned_because"]:

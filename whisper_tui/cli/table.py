@@ -10,13 +10,15 @@ GAP = "  "
 NARROWEST = 8
 """Columns of a terminal to which a column is cut at most."""
 
+PIPED = 200
+"""Columns of a row where no terminal says how many there are: one script must not make every row as wide as it is."""
+
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows under headings; on a terminal the widest columns are cut, with …, until a row fits its width."""
+    """Print rows under headings; the widest columns are cut, with …, until a row fits the terminal, or 200 columns."""
     lines = [tuple(headings), *(tuple(row) for row in rows)]
     widths = [max(width_of(line[column]) for line in lines) for column in range(len(headings))]
-    if sys.stdout.isatty():
-        fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns)
+    fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else PIPED)
     for line in lines:
         sys.stdout.write(GAP.join(map(cell, line, widths)).rstrip() + "\n")
 

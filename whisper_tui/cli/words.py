@@ -28,6 +28,26 @@ def masked_line(command: list[str] | str) -> str:
     return command_line(list(masked_words(command)) if isinstance(command, list) else masked(command))
 
 
+def risk_sign(risk: dict[str, Any]) -> str:
+    """Two signs for a grave risk, one for any other, as in the cockpit."""
+    return "▲▲" if risk["grave"] else "▲"
+
+
+def gravest(row: dict[str, Any]) -> str:
+    """The gravest risk of a call in a few words, and how many there are besides; nothing where none was found."""
+    risks = sorted(row.get("risks", []), key=lambda risk: not risk["grave"])  # An older supervisor names none.
+    if not risks:
+        return ""
+    more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
+    return f"{risk_sign(risks[0])} {risks[0]['id'].replace('-', ' ')}{more}"
+
+
+def standing(row: dict[str, Any], seconds: float) -> str:
+    """How a call stands, or stood when it ended, and since when."""
+    how = outcome(row)
+    return f"{how}, {age(seconds)} ago" if row["state"] == "ended" else f"{how} for {age(seconds)}"
+
+
 def outcome(row: dict[str, Any]) -> str:
     """How a call ended, and whether its sandbox blocked it, or the state that it is in."""
     blocked = ", blocked" if row["blocked"] else ""

@@ -19,6 +19,7 @@ from whisper_tui.model.ending import (
     Withdrawn,
 )
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.verdict import is_grave
 
 Row = dict[str, Any]
 """An object that `json.dumps` takes as it is."""
@@ -46,6 +47,10 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "session_id": record.call.session_id,
         "submitted_at": record.call.submitted_at,
         "rule": record.verdict.rule if record.verdict else None,
+        "risks": [
+            {"id": risk.id, "sentence": risk.sentence, "grave": is_grave(risk)}
+            for risk in (record.verdict.risks if record.verdict else ())
+        ],
         "pid": process.leader.pid if process else None,
         **_ending_row(record),
         "blocked": _blocked(record),

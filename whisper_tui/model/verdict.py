@@ -19,6 +19,21 @@ class Risk(Value):
     """Characters of the shell text or joined argv that it is about; end exclusive."""
 
 
+GRAVE = frozenset(
+    {
+        "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
+        "silent-description", "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
+        "secret-in-arguments", "reads-secrets",
+    }
+)  # fmt: skip
+"""Risks of what cannot be taken back, or of being led astray."""
+
+
+def is_grave(risk: Risk) -> bool:
+    """Whether a person should stop and read."""
+    return risk.id in GRAVE
+
+
 class Verdict(Value):
     """The policy's answer. Deny beats ask, ask beats allow."""
 

@@ -1,21 +1,9 @@
 """How grave a risk is, in a sign, a word and a role: nobody has to see colours to tell them apart."""
 
-from whisper_tui.model.verdict import Risk
+from whisper_tui.model.verdict import GRAVE, Risk, is_grave
 from whisper_tui.tui.spans import Line, Role, Span
 
-GRAVE = frozenset(
-    {
-        "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
-        "silent-description", "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
-        "secret-in-arguments", "reads-secrets",
-    }
-)  # fmt: skip
-"""Risks of what cannot be taken back, or of being led astray."""
-
-
-def is_grave(risk: Risk) -> bool:
-    """Whether a person should stop and read."""
-    return risk.id in GRAVE
+__all__ = ["GRAVE", "is_grave", "risk_line", "risk_role", "risk_sign"]
 
 
 def risk_role(risk: Risk) -> Role:
