@@ -192,3 +192,35 @@ def test_it_goes_on_over_the_death_of_the_supervisor_and_loses_no_byte(shell: Sh
     out, _ = process.communicate(timeout=ANSWER_S)
     assert out == b"".join(b"%d\n" % number for number in range(1, 20001))
     assert process.returncode == 9
+
+
+def test_a_command_that_waits_for_a_worker_says_so_where_its_output_is_read(shell: Shell) -> None:
+    (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
+    first, second = shell.approved("touch first; sleep 1000"), shell.approved("touch second; echo done")
+    server = subprocess.Popen(first, cwd=shell.instance.workspace)
+    shell.instance.until((shell.instance.workspace / "first").exists)
+    waiting = subprocess.Popen(second, cwd=shell.instance.workspace, stdout=-1, stderr=-1)
+    assert waiting.stderr is not None
+    told = waiting.stderr.readline()
+    assert told.startswith(b"whisper_tui: queued, and not running yet: 1 command runs on 1 worker; longest: call 1")
+    assert shell.row("2")["state"] == "queued"
+    assert "1 command runs on 1 worker" in shell.instance.run("list").stderr
+    assert "1 command runs on 1 worker" in shell.instance.run("show", "2").stdout
+    server.terminate()
+    server.communicate(timeout=ANSWER_S)
+    assert waiting.communicate(timeout=ANSWER_S) == (b"done\n", b"whisper_tui: it runs now\n")
+
+
+def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
+    (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
+    servers = []
+    for number in range(3):
+        tool_input = {"command": f"touch s{number}; sleep 1000", "run_in_background": True}
+        asking = shell.ask("", tool_input=tool_input)
+        shell.approve(shell.waiting())
+        servers.append(subprocess.Popen(rewritten(finished(asking)).split(), cwd=shell.instance.workspace))
+        shell.instance.until((shell.instance.workspace / f"s{number}").exists)
+    assert shell.run(shell.approved("touch x; echo done")).stdout == b"done\n"
+    for server in servers:
+        server.terminate()
+        server.communicate(timeout=ANSWER_S)

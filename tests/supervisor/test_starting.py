@@ -5,9 +5,12 @@ import asyncio
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.model.call import CallRequest
+from whisper_tui.model.command import Argv, CommandSpec
 from whisper_tui.model.event import Decided, Event, Judged, Started, Submitted
 from whisper_tui.model.state import Queued, Starting
 from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.supervisor import pool, workers
 
 ALLOWED = Rules(allow=(ExactRule(name="harmless", argv=("true",)),))
 
@@ -74,3 +77,49 @@ async def test_whoever_goes_away_before_the_start_is_ordered_takes_nothing_with_
     bench.executor.room.set()
     (call_id,) = bench.supervisor.board.running
     await bench.ordered(call_id)
+
+
+class TestWorkers:
+    async def test_what_a_human_approved_does_not_wait_for_what_was_allowed_without_one(self, bench: Bench) -> None:
+        session = await with_one_worker(bench)
+        allowed = await bench.submit(session, "true")
+        await bench.ordered(allowed)
+        approved, second = await bench.submit(session, "make"), await bench.submit(session, "make")
+        await bench.approve(approved)
+        await bench.ordered(approved)
+        await bench.approve(second)
+        assert isinstance((await bench.record(second)).state, Queued)
+        bench.executor.finish(await bench.ordered(approved))
+        await bench.ordered(second)
+
+    async def test_a_run_that_goes_on_for_long_gives_its_place_to_another(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (workers, pool):
+            monkeypatch.setattr(module, "LONG_S", 0.2)
+        session = await with_one_worker(bench)
+        server = await bench.submit(session, "true")
+        await bench.ordered(server)
+        for _ in range(workers.MOST - 1):
+            await bench.ordered(await bench.submit(session, "true"))
+        last = await bench.submit(session, "true")
+        await asyncio.sleep(0.5)
+        assert isinstance((await bench.record(last)).state, Queued)
+        bench.executor.finish(await bench.ordered(server))
+        await bench.ordered(last)
+
+    async def test_what_its_agent_has_put_into_the_background_holds_nobody_up(self, bench: Bench) -> None:
+        session = await with_one_worker(bench)
+        spec = CommandSpec(command=Argv(program="serve"), cwd=str(bench.workspace))
+        for _ in range(4):
+            request = CallRequest(session_id=session, tool="Bash", arguments={}, spec=spec, background=True)
+            server = await bench.supervisor.submit(request)
+            await bench.approve(server)
+            await bench.ordered(server)
+        await bench.ordered(await bench.submit(session, "true"))
+
+    async def test_what_queued_commands_wait_for_is_said(self, bench: Bench) -> None:
+        session = await with_one_worker(bench)
+        first = await bench.submit(session, "true")
+        await bench.submit(session, "true")
+        assert (await bench.supervisor.status()).busy == (f"1 command runs on 1 worker; longest: call {first}, for 0 s")

@@ -46,6 +46,8 @@ def _list(options: Options) -> int:
         sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
     for sentence in status["unguarded"]:
         sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
+    if any(row["state"] == "queued" for row in rows) and status["paused_since"] is None and status.get("busy"):
+        sys.stderr.write(f"whisper-tui: queued commands wait for a worker: {status['busy']}\n")
     return _print(options, ("ID", "STATE", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION"), _listed, rows)
 
 

@@ -30,6 +30,8 @@ def add(verbs: Verbs) -> None:
 def _show(options: Options) -> int:
     with asking(options) as supervisor:
         (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
+        if row["state"] == "queued" and row["reason"] is None:
+            row["reason"] = supervisor.ask("status").get("busy") or None
     if options.json:
         print_json(row)
         return 0

@@ -90,6 +90,8 @@ class CallRequest(Value):
     """Which helper of the agent asks. Empty: the agent itself."""
     ticket: str | None = None
     """A secret that has to be shown before it starts, once it is approved. None: it starts by itself."""
+    background: bool = False
+    """Whether its agent goes on at once and does not wait for its end."""
     follows: bool = False
     """Whether the agent's own shell goes on where the command has ended."""
     by_agent: bool = False
@@ -113,6 +115,7 @@ class ToolCall(Value):
     question: str | None = None
     asker: str = ""
     ticket: str | None = None
+    background: bool = False
     follows: bool = False
     by_agent: bool = False
     submitted_at: float

@@ -61,6 +61,8 @@ class SupervisorStatus(Value):
     paused_by: Decider | None = None
     problem: str | None = None
     """What keeps it from working, and what to do about that. None: nothing."""
+    busy: str = ""
+    """What queued commands wait for, as a clause. Empty: it has not said."""
     counts: tuple[str, ...] | None = None
     """What the control group of each run counts. None: runs have no control groups."""
     sandbox: str = ""

@@ -13,7 +13,7 @@ from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import InvalidRequest, JournalFailed, NotRunning, Refused
 from whisper_tui.model.event import AgentGaveUp, AttemptRefused, Decided, Event, Finished, Resumed, SignalSent, Spawned
 from whisper_tui.model.home import Home
-from whisper_tui.model.port import Pruned
+from whisper_tui.model.port import Pruned, SupervisorStatus
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules import NO_RULES, Rule, Rules
@@ -271,6 +271,10 @@ class Supervisor(Looking):
             self.rule_trust.extend(path, add, remove, by)
         else:
             self.rule_trust.trust_all(path, digest, by)
+
+    async def status(self) -> SupervisorStatus:
+        """How the supervisor is."""
+        return (await super().status()).model_copy(update={"busy": self._pool.workers.sentence})
 
     async def prune(self, *, dry_run: bool = False) -> Pruned:
         """Remove recorded output beyond what the user keeps."""

@@ -21,12 +21,13 @@ from whisper_tui.supervisor.ledger import RETRY_S, Ledger
 from whisper_tui.supervisor.reported import facts
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.start_form import start_order
+from whisper_tui.supervisor.workers import LONG_S, Workers, by_human
 
 _log = logging.getLogger(__name__)
 
 
 class Pool:
-    """At most `workers` commands at once, taken fairly from the sessions' queues."""
+    """Starts commands while there are workers for them, taken fairly from the sessions' queues."""
 
     def __init__(
         self,
@@ -57,8 +58,9 @@ class Pool:
         self._turn_back = turn_back
         self._fail = fail
         self._line = FairQueue()
-        self._busy: set[str] = set()
-        """Ids of the commands that are starting or running; tools that their callers carry out need no worker."""
+        self._approved = FairQueue()
+        """The calls that a human approved, who do not wait for those in the other line."""
+        self.workers = Workers(ledger.board, settings.workers)
         self._unordered: deque[str] = deque()
         """Ids of the calls whose start is journaled, and was not ordered yet."""
         self._wake = asyncio.Event()
@@ -78,14 +80,14 @@ class Pool:
         for call_id in board.queued:
             if board.calls[call_id].function is not None:
                 continue
-            self._line.add(board.calls[call_id].call.session_id, call_id)
+            self._enqueue(board.calls[call_id])
         self._keep(asyncio.create_task(self._take_reports()))
         for call_id in (*board.running, *board.unsettled):
             record = board.calls[call_id]
             if record.function is not None:
                 continue
             if call_id in board.running:
-                self._busy.add(call_id)
+                self.workers.take(record)
             await self._executor.attach(RunKey(call_id, record.attempt or 1))
         self._wake.set()
         self._keep(asyncio.create_task(self._work()))
@@ -102,7 +104,7 @@ class Pool:
         Recorded together with its submission it needs one wait for the disk, and no second look: nothing has
         happened since the first.
         """
-        if call.ticket is not None or isinstance(call.spec.command, Function) or not self._has_room(0):
+        if call.ticket is not None or isinstance(call.spec.command, Function) or not self._has_room(0, for_human=False):
             return None
         board = self._ledger.board
         if any(board.calls[call_id].function is None for call_id in board.queued):
@@ -114,19 +116,20 @@ class Pool:
             case Decided() | Judged() | Claimed():
                 record = self._ledger.board.calls.get(event.call_id)
                 if record is not None and isinstance(record.state, Queued) and record.function is None:
-                    self._line.add(record.call.session_id, record.id)
+                    self._enqueue(record)
                     self._wake.set()
                 elif record is not None and isinstance(record.state, Waiting):
-                    self._busy.discard(record.id)
+                    self.workers.free(record.id)
                     self._wake.set()
             case Started() if self._ledger.board.calls[event.call_id].function is None:
-                self._busy.add(event.call_id)
+                self.workers.take(self._ledger.board.calls[event.call_id])
+                asyncio.get_running_loop().call_later(LONG_S, self._wake.set)
                 self._unordered.append(event.call_id)
             case Resumed():
                 self._start_postponed()
                 self._wake.set()
             case Finished() | Settled():
-                self._busy.discard(event.call_id)
+                self.workers.free(event.call_id)
                 self._wake.set()
             case _:
                 pass
@@ -146,24 +149,29 @@ class Pool:
         """Start what may start now, together: one wait for the disk is enough for all of it."""
         board = self._ledger.board
         ready: list[CallRecord] = []
-        while self._has_room(len(ready)):
-            call_id = self._line.take()
-            if call_id is None:
-                break
-            record = board.calls.get(call_id)
-            if record is not None and isinstance(record.state, Queued):
-                ready.append(record)
+        for line in (self._approved, self._line):
+            while self._has_room(len(ready), for_human=line is self._approved):
+                call_id = line.take()
+                if call_id is None:
+                    break
+                record = board.calls.get(call_id)
+                if record is not None and isinstance(record.state, Queued):
+                    ready.append(record)
         try:
             await self._launch(ready)
         except JournalFailed:
             for record in ready:
-                self._line.add(record.call.session_id, record.id)
+                self._enqueue(record)
             raise
 
-    def _has_room(self, taken: int) -> bool:
+    def _enqueue(self, record: CallRecord) -> None:
+        line = self._approved if by_human(record) else self._line
+        line.add(record.call.session_id, record.id)
+
+    def _has_room(self, taken: int, *, for_human: bool) -> bool:
         """Whether one more may start, beside those that do not run yet and are as good as started."""
         may = self._starting and self._ledger.board.paused is None
-        return may and len(self._busy) + taken < self._settings.workers
+        return may and self.workers.has_room(taken, for_human=for_human)
 
     async def _launch(self, records: Sequence[CallRecord]) -> None:
         """Start these, unless a second look keeps one of them from it."""
@@ -296,7 +304,7 @@ class Pool:
                     await self.end(board.calls[call_id])
         try:
             async with asyncio.timeout(within_s):
-                while self._busy or board.unsettled:
+                while self.workers or board.unsettled:
                     await self._ledger.news()
         except TimeoutError:
             return

@@ -138,6 +138,8 @@ class Asking:
             question=f"{asked.call_id} {same}" if asked.call_id else None,
             asker=asked.asker,
             ticket=secrets.token_hex(8),
+            # As Claude Code and Gemini CLI call it.
+            background=any(asked.tool_input.get(name) is True for name in ("run_in_background", "is_background")),
             follows=asked.tool in self._client.keeps_directory,
             by_agent=self._hello.agent_runs,
         )

@@ -3,8 +3,9 @@
 Standard library only, and little of it, for the program starts once per command.
 """
 
-STDOUT, STDERR, END, INPUT = b"o", b"e", b"x", b"p"
-"""From the run: its output; once, as JSON, how it ended; and, when it takes input, the path of its FIFO or nothing."""
+STDOUT, STDERR, END, INPUT, NOTE = b"o", b"e", b"x", b"p", b"n"
+"""From the run: its output; once, as JSON, how it ended; when it takes input, the path of its FIFO or nothing; and
+sentences for whoever waits, which are no output."""
 
 STDIN, EOF, SIGNAL = b"i", b"z", b"s"
 """To the run: its input, the end of that, and the number of a signal."""

@@ -21,7 +21,7 @@ from whisper_tui.tools.exec_command.task import ending_sentence
 from whisper_tui.tools.told import sandbox_note
 from whisper_tui.transports.hooks.flow import Flow
 from whisper_tui.transports.hooks.following import Following
-from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+from whisper_tui.transports.hooks.frames import END, EOF, INPUT, NOTE, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
 from whisper_tui.transports.versions import check_version
 
 InputFile = Callable[[str], str | None]
@@ -38,6 +38,9 @@ READ = 1 << 16
 
 TAKES_INPUT_WITHIN_S, AGAIN_S = 5.0, 0.02
 """Seconds in which a run that has begun takes input, and between two tries."""
+
+QUEUED_S = 2.0
+"""Seconds that a command waits for a worker until that is said."""
 
 HANGS_ON_SIGNALS = frozenset({"opencode"})
 """Agents whose shell waits for its own time limit when a command dies of a signal: measured with OpenCode 1.18.33."""
@@ -176,7 +179,22 @@ class _Joined:
     async def _end_run(self) -> None:
         await self._supervision.withdraw(self._record.id, "its agent ended it", stop_running=True)
 
+    async def _say_what_it_waits_for(self) -> None:
+        """Nothing runs yet, and some agents tell their models that it does: whoever reads the output is told."""
+        started = asyncio.create_task(self._supervision.started(self._record.id))
+        try:
+            done, _ = await asyncio.wait({started}, timeout=QUEUED_S)
+            if not done:
+                busy = (await self._supervision.status()).busy
+                note = f"queued, and not running yet: {busy}" if busy else "queued, and not running yet"
+                self._writer.write(frame(NOTE, note.encode()))
+                await started
+                self._writer.write(frame(NOTE, b"it runs now"))
+        finally:
+            started.cancel()
+
     async def _send(self) -> None:
+        await self._say_what_it_waits_for()
         if self._way_in is not None:
             await self._supervision.started(self._record.id)
             self._writer.write(frame(INPUT, os.fsencode(self._way_in(self._record.id) or "")))

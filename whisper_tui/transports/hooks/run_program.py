@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import WhisperError, error_from
 from whisper_tui.model.sendable import is_sendable, sendable
-from whisper_tui.transports.hooks.frames import END, EOF, INPUT, SIGNAL, STDERR, STDOUT, Frames, frame
+from whisper_tui.transports.hooks.frames import END, EOF, INPUT, NOTE, SIGNAL, STDERR, STDOUT, Frames, frame
 from whisper_tui.transports.hooks.input_way import InputWay
 
 if TYPE_CHECKING:
@@ -161,6 +161,8 @@ class Standing:
                 return ending
             if kind == INPUT:
                 self._input.begin(data)
+            if kind == NOTE:
+                _write(2, b"whisper_tui: " + data + b"\n")
             if kind in self._had:
                 self._had[kind] += len(data)
                 if not _write(1 if kind == STDOUT else 2, data):
