@@ -251,3 +251,24 @@ def test_what_users_have_chosen_about_skills_and_the_sandbox_comes_back(machine:
     machine.write(".claude/settings.json", edited)
     machine.uninstall("claude")
     assert machine.text(".claude/settings.json") == text.replace("docker *", "podman *")
+
+
+@pytest.mark.parametrize("mcp", [True, False], ids=["with the tools", "without the tools"])
+def test_opencode_with_one_word_for_all_permissions_keeps_it_for_all_others(machine: Machine, mcp: bool) -> None:
+    text = '{\n  "permission": "ask",\n  "model": "x/y"\n}\n'
+    machine.write(".config/opencode/opencode.json", text)
+    machine.install("opencode", mcp=mcp)
+    permission = machine.said(".config/opencode/opencode.json")["permission"]
+    assert permission["*"] == "ask"
+    assert permission["bash"][f"{machine.bin}/whisper-tui exec *"] == "allow"
+    assert machine.install("opencode", mcp=mcp) == []
+    edited = machine.text(".config/opencode/opencode.json").replace("x/y", "x/z")
+    machine.write(".config/opencode/opencode.json", edited)
+    machine.uninstall("opencode")
+    assert machine.said(".config/opencode/opencode.json") == {"permission": "ask", "model": "x/z"}
+
+
+def test_opencode_whose_permissions_are_all_denied_by_one_word_stays_so(machine: Machine) -> None:
+    machine.write(".config/opencode/opencode.json", '{"permission": "deny"}')
+    machine.install("opencode", mcp=False)
+    assert machine.said(".config/opencode/opencode.json")["permission"] == "deny"

@@ -210,9 +210,12 @@ class Permission:
         """Add the rule behind the others, for the last one that matches decides."""
         for pattern in self._patterns(document.plain()):
             document.delete((*self.path, pattern))
-        there = value_at(document.plain(), self.path)
+        plain = document.plain()
+        there, above = value_at(plain, self.path), value_at(plain, self.path[:-1])
         if isinstance(there, str):
             document.put(self.path, {"*": there, self.pattern: ALLOW})
+        elif isinstance(above, str):
+            document.put(self.path[:-1], {"*": above, self.path[-1]: {"*": above, self.pattern: ALLOW}})
         else:
             document.put((*self.path, self.pattern), ALLOW)
 
@@ -222,9 +225,13 @@ class Permission:
         for pattern in self._patterns(document.plain()):
             if pattern not in kept:
                 document.delete((*self.path, pattern))
-        before = value_at(original, self.path)
+        before, above = value_at(original, self.path), value_at(original, self.path[:-1])
         if isinstance(before, str) and value_at(document.plain(), self.path) == {"*": before}:
             document.put(self.path, before)
+        if isinstance(above, str) and value_at(document.plain(), self.path) == {"*": above}:
+            document.delete(self.path)
+            if value_at(document.plain(), self.path[:-1]) == {"*": above}:
+                document.put(self.path[:-1], above)
         _prune(document, self.path, original)
 
     def _patterns(self, plain: Any) -> list[str]:

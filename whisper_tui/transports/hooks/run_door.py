@@ -53,6 +53,8 @@ HARMLESS = {
     "NO_COLOR": {"1"},
     "TERM": {"dumb", "xterm-256color"},
     "COLORTERM": {""},
+    "LC_ALL": {"C.UTF-8", "C.utf8"},
+    "LC_CTYPE": {"C.UTF-8", "C.utf8"},
     "CI": {"1", "true"},
     "CLAUDECODE": {"1"},
     "CODEX_CI": {"1"},

@@ -48,6 +48,8 @@ AGENTS_OWN = (
     "NO_COLOR",
     "TERM",
     "COLORTERM",
+    "LC_ALL",
+    "LC_CTYPE",
     "CI",
     "CLAUDECODE",
     "CODEX_CI",
