@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.clients.human import Human
 from tests.clients.model.script import Answer, Call, Say
@@ -28,7 +29,7 @@ PROMPT = "Do as the script says."
 POLL_S = 0.05
 
 SetUp = Callable[[Stage], None]
-AskFor = Callable[[Program, Scene], Call]
+AskFor = Callable[[Any, Scene], Call]
 
 
 @dataclass(frozen=True)
@@ -73,27 +74,38 @@ def play(
     ask_for: AskFor,
     set_up: SetUp,
     interrupt: bool = False,
+    also: Sequence[Scene] = (),
 ) -> Played:
-    """Play a conversation to its end. With `interrupt`, the user stops the client when the last scene waits."""
-    return asyncio.run(_play(program, scenes, directory, ask_for, set_up, interrupt))
+    """Play a conversation to its end. With `interrupt`, the user stops the client when the last scene waits.
+
+    `also`: scenes that the model asks for in the same turns as others.
+    """
+    return asyncio.run(_play(program, scenes, directory, ask_for, set_up, interrupt, also))
 
 
 async def _play(
-    program: Program, scenes: Sequence[Scene], directory: Path, ask_for: AskFor, set_up: SetUp, interrupt: bool
+    program: Program,
+    scenes: Sequence[Scene],
+    directory: Path,
+    ask_for: AskFor,
+    set_up: SetUp,
+    interrupt: bool,
+    also: Sequence[Scene],
 ) -> Played:
     turns = [*(ask_for(program, scene) for scene in scenes), Say("That was all.")]
     with ScriptedModel(program.dialect, turns) as model:
         stage = Stage(directory, program, model.url)
         set_up(stage)
         try:
-            async with Human(stage.home, scenes, lambda scene: model.answer(scenes.index(scene)) is not None) as human:
+            told = lambda scene: model.answer(scenes.index(scene)) is not None  # noqa: E731
+            async with Human(stage.home, (*scenes, *also), told) as human:
                 exit_code = await _run_client(stage, human, scenes[-1] if interrupt else None)
                 await _settled(human)
                 return Played(
                     program=program,
                     scenes=scenes,
                     workspace=stage.workspace,
-                    records={scene: human.records(scene) for scene in scenes},
+                    records={scene: human.records(scene) for scene in (*scenes, *also)},
                     sessions=list(human.board.sessions.values()),
                     answers=[model.answer(index) for index in range(len(scenes))],
                     exit_code=exit_code,

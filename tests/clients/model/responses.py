@@ -44,15 +44,7 @@ class Responses:
     def stream(self, turn: Turn, call_id: str) -> Iterator[bytes]:
         """The response, its one item whole."""
         if isinstance(turn, Call):
-            item: dict[str, Any] = {
-                "type": "function_call",
-                "id": f"fc_{call_id}",
-                "call_id": call_id,
-                "name": turn.name,
-                "arguments": json.dumps(turn.arguments),
-            }
-            if turn.namespace:
-                item["namespace"] = turn.namespace
+            item = self._call(turn, call_id)
         else:
             content = [{"type": "output_text", "text": turn.text, "annotations": []}]
             item = {"type": "message", "id": f"msg_{call_id}", "role": "assistant", "content": content}
@@ -66,6 +58,39 @@ class Responses:
         ):
             yield event(piece, piece["type"])
 
+    def _call(self, turn: Call, call_id: str) -> dict[str, Any]:
+        item = {
+            "type": "function_call",
+            "id": f"fc_{call_id}",
+            "call_id": call_id,
+            "name": turn.name,
+            "arguments": json.dumps(turn.arguments),
+        }
+        return item | ({"namespace": turn.namespace} if turn.namespace else {})
+
     def aside(self) -> dict[str, Any]:
         """An empty list, of models for example."""
         return {"object": "list", "data": [], "models": []}
+
+
+class CodeMode(Responses):
+    """The same where the model has one tool, which runs JavaScript that calls the others."""
+
+    def offers_tools(self, body: dict[str, Any]) -> bool:
+        """The tools are an item of their own."""
+        return any(item.get("type") == "additional_tools" for item in body["input"])
+
+    def _part(self, item: dict[str, Any]) -> Part | None:
+        match item.get("type", "message"):
+            case "custom_tool_call":
+                return Part("call", item["input"], item["call_id"])
+            case "custom_tool_call_output":
+                return Part("result", joined(item["output"]), item["call_id"])
+        return super()._part(item)
+
+    def _call(self, turn: Call, call_id: str) -> dict[str, Any]:
+        if "script" not in turn.arguments:
+            return super()._call(turn, call_id)
+        script = turn.arguments["script"]
+        named = {"call_id": call_id, "name": turn.name, "namespace": turn.namespace}
+        return {"type": "custom_tool_call", "id": f"ctc_{call_id}", **named, "input": script}

@@ -1,10 +1,11 @@
 """Codex."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
-from tests.clients.model.responses import Responses
+from tests.clients.model.responses import CodeMode, Responses
 from tests.clients.model.script import Call
 
 CONFIG = """\
@@ -69,3 +70,24 @@ class Codex:
         return FIGURES.sub("", result)
 
     mcp_said = shell_said
+
+
+class CodexInCodeMode(Codex):
+    """The same with a model of its newer kind, which writes JavaScript that calls the tools."""
+
+    dialect = CodeMode()
+
+    def configure(self, home: Path, url: str) -> None:
+        """A model that Codex knows to be of that kind."""
+        super().configure(home, url)
+        path = home / ".codex" / "config.toml"
+        path.write_text(path.read_text().replace('model = "gpt-5"', 'model = "gpt-6-sol"'))
+
+    def script(self, text: str) -> Call:
+        """A script."""
+        return Call("exec", {"script": text}, namespace="functions")
+
+    def shell(self, command: str) -> Call:
+        """A script that runs one command, and shows what came of it."""
+        asked = json.dumps({"cmd": command, "yield_time_ms": 30_000})
+        return self.script(f"const ran = await tools.exec_command({asked}); text(ran.output);")
