@@ -22,7 +22,16 @@ DOUBTFUL = {
 
 
 def test_every_risk_that_is_always_asked_has_an_example_here() -> None:
-    assert set(DOUBTFUL) == ALWAYS_ASKED
+    assert {*DOUBTFUL, "sensitive-write"} == ALWAYS_ASKED
+
+
+def test_a_file_that_decides_what_runs_later_is_asked_whatever_is_allowed() -> None:
+    found = FOUND.model_copy(update={"sensitive": {"/root/.bashrc": "a start-up file"}})
+    rules = Rules(allow=(ExactRule(name="status", argv=("git", "status")),))
+    assert evaluate(a_question(a_spec(), resolved=FOUND), rules, ()).kind == "allow"
+    verdict = evaluate(a_question(a_spec(), resolved=found), rules, (a_grant(),))
+    assert verdict.kind == "ask"
+    assert verdict.reason.startswith("It may change a start-up file")
 
 
 def test_a_command_that_nothing_is_known_about_is_asked() -> None:

@@ -23,7 +23,7 @@ GRAVE = frozenset(
     {
         "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
         "silent-description", "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
-        "secret-in-arguments", "reads-secrets",
+        "secret-in-arguments", "reads-secrets", "sensitive-write", "keystroke-injection",
     }
 )  # fmt: skip
 """Risks of what cannot be taken back, or of being led astray."""
@@ -143,3 +143,5 @@ class Resolved(Value):
     """Why there may be commands that nobody has read. None: the call was read to its end."""
     files: dict[str, str] = Field(default_factory=dict)
     """What is behind the paths of its programs and scripts, so that another file in the place of one shows."""
+    sensitive: dict[str, str] = Field(default_factory=dict)
+    """Files that it may write and that decide what runs later, or who may decide, by path: what each of them is."""

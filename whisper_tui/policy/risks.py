@@ -1,5 +1,6 @@
 """What a human should notice about a command before deciding: each finding has a stable id and plain words."""
 
+import posixpath
 import re
 import shlex
 
@@ -11,13 +12,17 @@ from whisper_tui.policy.deception import deceptions
 from whisper_tui.policy.exposure import exposures
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.view import View, view
+from whisper_tui.policy.wrappers.git_aliases import take_apart
 
 LONGEST_JUDGED = 10_000
 """Characters of a command beyond which nobody can be expected to have read it."""
 
 ALWAYS_ASKED = frozenset(
-    {"control-characters", "deceptive-characters", "outside-workspace", "substitution", "too-long", "unknown-shell"}
-)
+    {
+        "control-characters", "deceptive-characters", "outside-workspace", "sensitive-write", "substitution",
+        "too-long", "unknown-shell",
+    }
+)  # fmt: skip
 """Risks that no rule and no memory can answer for."""
 
 SHELLS = frozenset(
@@ -45,16 +50,24 @@ def risks_of(question: Question) -> tuple[Risk, ...]:
     raw = "".join(command.words()) if isinstance(command, Argv) else command.text
     first = (*_hidden_characters(raw, command), *_length(raw))
     if len(raw) > LONGEST_JUDGED and isinstance(command, Shell):
-        return (*first, *_unknown_shell(command), *_outside_workspace(question))
+        return (*first, *_unknown_shell(command), *_outside_workspace(question), *_sensitive_write(question))
     return (
         *first,
         *_substitution(seen),
         *_unknown_shell(command),
-        *_outside_workspace(question),
+        *(_outside_workspace(question) or _git_elsewhere(question, seen)),
+        *_sensitive_write(question),
         *_dangers(seen),
         *deceptions(question, seen),
         *exposures(question, seen),
     )
+
+
+def _sensitive_write(question: Question) -> tuple[Risk, ...]:
+    for path, kind in question.resolved.sensitive.items():
+        sentence = f"It may change {kind}, which decides what runs later, or who may decide: {visible(path)}"
+        return (Risk(id="sensitive-write", sentence=sentence),)
+    return ()
 
 
 def _dangers(seen: View) -> tuple[Risk, ...]:
@@ -122,3 +135,21 @@ def _outside_workspace(question: Question) -> tuple[Risk, ...]:
     if cwd == root or cwd.startswith(root + "/") or not root:
         return ()
     return (Risk(id="outside-workspace", sentence=f"It runs outside the workspace {question.session_root}"),)
+
+
+def _git_elsewhere(question: Question, seen: View) -> tuple[Risk, ...]:
+    """`git -C` and the like: git then works, with the settings and hooks of the repository there, outside."""
+    root, cwd = question.session_root.rstrip("/"), question.resolved.cwd or question.spec.cwd
+    for command in seen.commands:
+        if command.name != "git" or not root:
+            continue
+        apart = take_apart(command.argv)
+        for name, value, at in apart.options if apart is not None else ():
+            if name not in {"-C", "--git-dir", "--work-tree"} or value is None:
+                continue
+            place = posixpath.normpath(posixpath.join(cwd, value))
+            if place != root and not place.startswith(root + "/"):
+                span = command.places[at] if at < len(command.places) else command.span
+                sentence = f"git works in {visible(value)}, outside the workspace {question.session_root}"
+                return (Risk(id="outside-workspace", sentence=sentence, span=span),)
+    return ()

@@ -89,7 +89,7 @@ class Supervisor(Looking):
             settings=settings,
             limits=limits,
             clock=clock,
-            private=(str(home.config), str(home.state), str(home.runtime)),
+            private=tuple(own),
             turn_back=self._desk.turn_back,
             fail=self.stopped.set,
         )

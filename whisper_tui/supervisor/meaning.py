@@ -10,10 +10,12 @@ from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.masking import is_secret_name
 from whisper_tui.model.verdict import Meaning, Redirect
 from whisper_tui.policy.builtin_names import BUILTINS
+from whisper_tui.policy.dangers.code import is_interpreter
 from whisper_tui.policy.dangers.of_inner import ELSEWHERE
 from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.reading.syntax import Piece, Redirection, Simple, Word
 from whisper_tui.policy.view import View, view
+from whisper_tui.policy.wrappers.peeled import Argv, program_name
 from whisper_tui.supervisor.find_program import find_program
 
 MOST_COMMANDS = 30
@@ -149,6 +151,25 @@ class Explainer:
                     notes: list[str] = []
                     redirects = self._redirects((each,), text, notes, written_in=written_in)
                     yield Meaning(words=(), redirects=redirects, expanded=tuple(notes))
+
+    def every_word(self, seen: View) -> Iterator[tuple[Argv, tuple[str, ...]]]:
+        """The words of each command in every text, and the files that it writes by redirection, as far as known."""
+        if seen.is_argv:
+            yield from ((command.argv, ()) for command in seen.commands if not command.via)
+        text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
+        for script in seen.scripts:
+            for simple in script.commands:
+                words = tuple(self._expanded(simple.words, text, []))
+                yield words, (*self._code(words, simple.redirections),)
+            targets = [self._word(each.target, text, []) for each in script.redirections if each.access == "write"]
+            yield (), tuple(word for words in targets for word in words if word is not None)
+
+    @staticmethod
+    def _code(words: Argv, redirections: Sequence[Redirection]) -> Iterator[str]:
+        """Words of the code that an interpreter is given by a here-document."""
+        if words and words[0] is not None and is_interpreter(program_name(words[0])):
+            for each in redirections:
+                yield from re.split(r"[\s'\"`;|&<>()=,]+", each.body or "")
 
     def _program(self, word: str) -> str | None:
         if word not in self._programs:

@@ -12,6 +12,7 @@ from whisper_tui.supervisor.find_program import find_program, is_directory
 from whisper_tui.supervisor.git_repository import find_repository
 from whisper_tui.supervisor.meaning import explain
 from whisper_tui.supervisor.places import places_of
+from whisper_tui.supervisor.sensitive_files import sensitive_files
 
 
 def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str] = ()) -> Resolved:
@@ -44,6 +45,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         more=more,
         unread=seen.problem,
         files=files_behind(program, commands, cwd),
+        sensitive=sensitive_files(spec, cwd, environment, own),
     )
 
 

@@ -7,6 +7,7 @@ from whisper_tui.policy.dangers.acting_options import acting_for_rules
 from whisper_tui.policy.dangers.command import dangers
 from whisper_tui.policy.dangers.finding import Danger
 from whisper_tui.policy.dangers.network import talks
+from whisper_tui.policy.dangers.reaching import reaching
 from whisper_tui.policy.dangers.unknown import may_run
 from whisper_tui.policy.inner import Inner
 from whisper_tui.policy.reading.syntax import Script
@@ -55,6 +56,7 @@ def dangers_of(command: Inner) -> list[Danger]:
     found = [] if command.runs_others and name != "xargs" else dangers(command.argv, name)
     if name in {"sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"}:
         found.append(Danger("privilege", f"{name} gives it the rights of another user", 0))
+    found += reaching(command.argv, name)
     if command.runner is not None:
         sentence = f"{name} runs a program that the project, a package or its settings bring along"
         found.append(Danger("runs-other-code", sentence, command.runner))
