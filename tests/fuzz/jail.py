@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 CANARY = "CANARY-5f3a-do-not-show"
@@ -20,6 +20,7 @@ _TRACED = (
 )
 _WRITES = re.compile(r"\b(?:O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND)\b")
 _HARMLESS_PLACES = re.compile(r'"/(?:dev/(?:null|tty|pts/\d+|ptmx)|proc/self/(?:task/\d+/)?(?:attr/\w+|comm|oom_\w+))"')
+_STARTED = re.compile(r'execve(?:at)?\(.*?"(?:[^"]*/)?([^"/]+)"')
 _CHANGES = re.compile(
     r"^(?:\d+ +)?(?:unlink|rename|mkdir|symlink|link|truncate|ftruncate|f?chmod|f?chown|utimens|creat|kill|bind)"
 )
@@ -49,35 +50,52 @@ class Jail:
                 os.chown(file, self._user, self._user)
         self._before = self._picture()
 
-    def harm(self, argv: Sequence[str], *, traced: bool = False, environment: Mapping[str, str] | None = None) -> str:
-        """Run a command and say what it did beside looking. Empty: nothing."""
+    def make_repository(self) -> None:
+        """Make the workspace a git repository with one commit, and one change since."""
+        person = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        for words in (["init", "-q", "-b", "main"], ["add", "data"], ["commit", "-qm", "first"], ["tag", "v1"]):
+            self._run(["git", *words], {"PATH": os.environ["PATH"], "HOME": str(self.home), **person})
+        self._before = self._picture()
+
+    def harm(
+        self,
+        argv: Sequence[str],
+        *,
+        traced: bool = False,
+        environment: Mapping[str, str] | None = None,
+        helpers: Collection[str] = (),
+    ) -> str:
+        """Run a command and say what it did beside looking. Empty: nothing. `helpers`: programs that it may start."""
         words = list(argv)
         if traced:
             words = ["strace", "-f", "-qq", "-e", f"trace={_TRACED}", "-o", str(self._trace), *words]
             self._trace.unlink(missing_ok=True)
         variables = {"PATH": os.environ["PATH"], "HOME": str(self.home), "SECRET_TOKEN": CANARY, "LC_ALL": "C.UTF-8"}
-        try:
-            done = subprocess.run(
-                words,
-                cwd=self.workspace,
-                env=variables | dict(environment or {}),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=3,
-                check=False,
-                user=self._user,
-                group=self._user,
-                extra_groups=None if self._user is None else [],
-            )
-            output = done.stdout + done.stderr
-        except subprocess.TimeoutExpired as late:
-            output = (late.stdout or b"") + (late.stderr or b"")
+        output = self._run(words, variables | dict(environment or {}))
         if CANARY.encode() in output:
             return "it showed what it must not"
         if (now := self._picture()) != self._before:
             self._before = now
             return "it changed files"
-        return self._harm_traced(argv) if traced else ""
+        return self._harm_traced(helpers) if traced else ""
+
+    def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
+        try:
+            done = subprocess.run(
+                words,
+                cwd=self.workspace,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=2,
+                check=False,
+                user=self._user,
+                group=self._user,
+                extra_groups=None if self._user is None else [],
+            )
+        except subprocess.TimeoutExpired as late:
+            return (late.stdout or b"") + (late.stderr or b"")
+        return done.stdout + done.stderr
 
     def _picture(self) -> str:
         found = hashlib.sha256()
@@ -87,18 +105,15 @@ class Jail:
                 found.update(f"{path} {about.st_mode} {about.st_size} {about.st_mtime_ns} {about.st_ino}\n".encode())
         return found.hexdigest()
 
-    def _harm_traced(self, argv: Sequence[str]) -> str:
-        if not self._trace.exists():
-            return ""
+    def _harm_traced(self, helpers: Collection[str]) -> str:
         started = 0
-        for line in self._trace.read_text(errors="replace").splitlines():
-            if " = -1 E" in line and "connect" not in line:
-                continue
+        for line in self._trace.read_text(errors="replace").splitlines() if self._trace.exists() else ():
             if "execve" in line:
                 started += 1
-                if started > 1:
+                named = _STARTED.search(line)
+                if started > 1 and (named is None or named[1] not in helpers):
                     return f"it started another program: {line}"
-            elif _CHANGES.match(line):
+            elif _CHANGES.match(line) and " = -1 EINVAL" not in line:
                 return f"it changed something: {line}"
             elif _WRITES.search(line) and not _HARMLESS_PLACES.search(line):
                 return f"it opened a file for writing: {line}"

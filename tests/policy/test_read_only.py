@@ -221,6 +221,8 @@ def test_a_workspace_that_holds_a_home_is_read_with_a_question(root: str) -> Non
         "test -n -- -a -v 'a[$''(touch x)]'",
         "[ -v 'a[$''(touch x)]' ]",
         "test -v a",
+        "echo a | time -p ls",
+        "echo a |& time ls",
         "bash --rcfile ./evil.sh -ic 'ls'",
         "bash --init-file ./evil.sh -ic 'ls'",
         "bash -ic ls",

@@ -137,7 +137,7 @@ class _PlainReader:
         return match[0]
 
     def _command(self, *, piped: bool) -> PlainCommand:
-        timed = _TIME.match(self._text, self._at)
+        timed = None if piped else _TIME.match(self._text, self._at)  # behind a pipe, `time` is a program to bash
         if timed:
             self._at = timed.end()
         made = self._words()
