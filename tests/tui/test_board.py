@@ -190,3 +190,14 @@ def test_a_tool_that_its_agent_carries_out_never_says_that_it_starts() -> None:
     words = "".join(span.text for span in heading(play.stage.board.calls[call], play.clock()))
     assert "▶ carried out by its agent" in words
     assert "starting" not in words
+
+
+async def test_what_is_said_of_the_last_calls_of_a_session_goes_on_with_them() -> None:
+    play = Play.begin()
+    first, second = play.ask("build"), play.ask("test")
+    play.approve(first)
+    async with cockpit(play, size=(120, 60)) as seat:
+        await seat.select(second)
+        await seat.sees("Last calls  ▶ running")
+        play.end(first)
+        await seat.sees("Last calls  ✔ exit 0")

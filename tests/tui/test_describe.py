@@ -329,3 +329,10 @@ def test_every_scene_can_be_described() -> None:
     for scene in BY_ID.values():
         assert spec_of(scene).cwd == ROOT
         assert "Why asked" in described(play, play.ask(scene.id))
+
+
+def test_a_variable_that_a_tool_sets_for_every_command_need_not_have_been_seen() -> None:
+    environment = {"ASIMI_CLI": "1", "PATH": "/tmp/evil"}
+    record = asked(CommandSpec(command=Shell(text="ls"), cwd="/", environment=environment))
+    lines = {"".join(span.text for span in each.spans): each.decides for each in describe(record, None, 0)}
+    assert (lines["ASIMI_CLI=1"], lines["PATH=/tmp/evil"]) == (False, True)

@@ -3,13 +3,15 @@
 import pytest
 
 from tests.tui.cockpit import cockpit
-from tests.tui.past import a_month, ask, begin, counting, history
+from tests.tui.past import ROOT, a_month, ask, begin, counting, history
 from whisper_tui.model.call import CallRequest
 from whisper_tui.model.command import Argv, CommandSpec
 from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.verdict import Verdict
 from whisper_tui.tui.history.playing import played
 from whisper_tui.tui.history.replay_area import ReplayArea
 from whisper_tui.tui.history.replay_bar import ReplayBar
+from whisper_tui.tui.widgets.output_area import OutputArea
 
 
 async def test_space_plays_the_output_as_it_came():
@@ -135,3 +137,21 @@ async def test_a_terminal_is_played_as_it_was_and_left_as_it_is():
         with pytest.raises(NotRunning):
             await played(play.stage, area.player).write_stdin(call_id, b"x")
     assert sizes == []
+
+
+async def test_a_program_that_drew_on_its_screen_is_replayed_as_its_screen_and_others_as_lines():
+    play = begin()
+    for words, output in (("vim", b"\x1b[2J\x1b[3;5Hdrawn here\x1b[1;1Htop"), ("tests", b"one\r\ntwo\r\n")):
+        spec = CommandSpec(command=Argv(program=words), cwd=ROOT, tty=True, accepts_input=True)
+        request = CallRequest(session_id="s1", tool="run_in_terminal", arguments={}, spec=spec)
+        call_id = play.stage.ask(request, Verdict(kind="ask", reason="new"))
+        play.approve(call_id)
+        play.stage.write(call_id, output)
+        play.end(call_id)
+    async with cockpit(play) as seat, history(seat) as screen:
+        await seat.sees("Call 2", "one", "two")
+        area = screen.query_one(OutputArea)
+        assert not area.as_screen
+        await seat.press("down")
+        await seat.until(lambda: area.as_screen and area.terminal.display)
+        await seat.sees("    drawn here", "o shows its lines")

@@ -113,9 +113,8 @@ def _facts(record: CallRecord) -> list[str]:
             found.append(f"Because: {in_code(reason)}")
         if record.state.usage is not None:
             used = record.state.usage
-            found.append(
-                f"Took {used.wall_s:.2f} s, {used.user_s + used.system_s:.2f} s of CPU, {used.max_rss_kib:,} KiB"
-            )
+            memory = f", {used.max_rss_kib:,} KiB" if used.max_rss_kib else ""
+            found.append(f"Took {used.wall_s:.2f} s, {used.user_s + used.system_s:.2f} s of CPU{memory}")
     return found
 
 

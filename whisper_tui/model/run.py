@@ -63,6 +63,7 @@ class Usage(Value):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kib: int = 0
+    """The most memory that one of them had. 0: not known, for it was less than what its keeper had."""
 
 
 class Limits(Value):

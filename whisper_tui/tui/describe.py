@@ -31,6 +31,8 @@ from whisper_tui.tui.words import (
     went_well,
 )
 
+ALWAYS_SET = {"ASIMI_CLI": "1"}
+"""Variables that a tool sets for each of its commands: nobody has to have seen them to know what a command does."""
 ENDED_SHOWN = 3
 """Processes of a call that were left behind and have ended since."""
 
@@ -220,7 +222,7 @@ def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
     if state.usage is not None:
         usage = state.usage
         words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"
-        words += f" · memory {size(usage.max_rss_kib * 1024)}"
+        words += f" · memory {size(usage.max_rss_kib * 1024)}" if usage.max_rss_kib else ""
         found.append(labelled("Used", (Span(words),)))
     return found
 
@@ -231,7 +233,8 @@ def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
     found = [_directory(spec, record), _program(record)]
     for number, (name, value) in enumerate(sorted(spec.environment.items())):
         line = (*said_with_ends(name, "strong"), Span("=", "muted"), *said_with_ends(value, "command"))
-        found.append(labelled("Environment" if number == 0 else "", line, at_words=False, decides=True))
+        decides = ALWAYS_SET.get(name) != value
+        found.append(labelled("Environment" if number == 0 else "", line, at_words=False, decides=decides))
     timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
     found.append(labelled("Timeout", (Span(timeout),)))
     if spec.tty or spec.accepts_input:

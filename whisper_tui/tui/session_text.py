@@ -55,4 +55,4 @@ def _became(record: CallRecord) -> Line:
         case Waiting():
             return (Span("◆ waits", "waiting"),)
         case _:
-            return (Span("▶ not over", "running"),)
+            return (Span("▶ running", "running"),)

@@ -32,6 +32,13 @@ async def test_a_command_is_reported_from_its_process_to_its_end(engine: Engine)
     assert (engine.out(key), engine.err(key)) == (b"out\n", b"err\n")
 
 
+async def test_the_memory_of_a_command_is_its_own_and_not_that_of_its_keeper(engine: Engine):
+    small = engine.of(await engine.run(Argv(program="true")))[1]
+    large = engine.of(await engine.run(Argv(program=sys.executable, args=("-c", "b'x' * 80_000_000"))))[1]
+    assert isinstance(small, HasEnded) and small.usage is not None and small.usage.max_rss_kib < 5_000
+    assert isinstance(large, HasEnded) and large.usage is not None and large.usage.max_rss_kib > 70_000
+
+
 async def test_argv_reaches_the_program_word_for_word(engine: Engine):
     words = ("a b", "$HOME", "*", "", "ö", "new\nline", "\udcff")
     code = "import sys, os; os.write(1, b'|'.join(os.fsencode(w) for w in sys.argv[1:]))"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -23,9 +24,12 @@ class Records:
         self._process: dict[str, Any] | None = None
         self._reserved = -1
         self._has_ending = False
+        self._own_memory = 0
+        """What this keeper had at most when the leader was started, in the unit of the system."""
 
     def identify(self, leader: Leader) -> None:
         """Note who the leader is."""
+        self._own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self._process = {
             "pid": leader.pid,
             "pgid": leader.pid,
@@ -69,9 +73,18 @@ class Records:
             "wall_s": round(death.at - leader.born, 6),
             "user_s": usage.ru_utime,
             "system_s": usage.ru_stime,
-            "max_rss_kib": usage.ru_maxrss // 1024 if sys.platform == "darwin" else usage.ru_maxrss,
+            "max_rss_kib": self._memory(usage),
         }
         self._write_exit(facts)
+
+    def _memory(self, usage: Any) -> int:
+        """The most memory that the leader had, in KiB. 0: less than this keeper, so that it is not known.
+
+        Linux counts what a process had before it became the command, and then it was a copy of this one.
+        """
+        if sys.platform == "darwin":
+            return int(usage.ru_maxrss // 1024)
+        return int(usage.ru_maxrss) if usage.ru_maxrss > self._own_memory else 0
 
     def written(self, write: Callable[[], None]) -> bool:
         """Whether a record is written, or can never be: where the directory was removed, nobody waits for it."""

@@ -260,11 +260,15 @@ class CockpitScreen(KeyedScreen):
         if self.app.screen is self:
             stay_with_the_queue(calls, self._roster, before)
         calls.changed()
-        if calls.selected in changed or self.shown is None:
+        if self.shown is None or not self._told_of(self.shown).isdisjoint(changed):
             self.refresh_call()
         self.caller.changed(changed)
         self.deciding.changed(changed)
         self.refresh_status()
+
+    def _told_of(self, record: CallRecord) -> set[str | None]:
+        """The calls of which something is said beside a call: itself, and the last others of its session."""
+        return {self.query_one(CallList).selected, *(each.id for each in self._roster.beside(record))}
 
     @on(CallSelected)
     def _call_selected(self) -> None:

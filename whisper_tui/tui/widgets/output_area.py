@@ -1,5 +1,6 @@
 """The output of a run: its streams side by side, one above the other, alone, or as one text; or its terminal."""
 
+import re
 import time
 from typing import Literal
 
@@ -24,6 +25,10 @@ from whisper_tui.tui.widgets.terminal_pane import TerminalPane
 from whisper_tui.tui.widgets.usage_line import UsageLine
 from whisper_tui.tui.words import size
 
+LOOKED_AT = 64 * 1024
+"""Bytes at the beginning of a terminal's output in which a program shows that it draws on the whole screen."""
+_DRAWS = re.compile(rb"\x1b\[\?(?:47|1047|1049)h|\x1b\[\d+;\d*H|\x1b\[2J")
+"""The second screen, the cursor at a row and a column, or everything erased."""
 FRAMES_PER_S = 40
 CALM_FRAMES = 5
 """While nothing grows, only every so many frames look for growth."""
@@ -124,11 +129,24 @@ class OutputArea(Container):
         self._reads, self._index = (self.run.reads, self.run.times()) if self.run is not None else ({}, None)
         over = record is not None and isinstance(record.state, Ended)
         self.as_screen = self._terminal and (self.as_screen if again else not over)
+        if self._terminal and over and not again and self.run is not None:
+            self.run_worker(self._draw_screen_of_the_past(self.run), group="past-screen", exclusive=True)
         self.query_one(RemovedLine).of(supervision, record if self._whole else None)
         self._fill()
         self.terminal.show(supervision, record if self._terminal else None, recorded=over or not self._whole)
         self._arrange()
         self._wake()
+
+    async def _draw_screen_of_the_past(self, run: RunOutput) -> None:
+        """A program that drew on its whole screen cannot be read as lines."""
+        try:
+            chunk = await run.reads["out"](0, LOOKED_AT)
+        except WhisperError:
+            return
+        if run is self.run and _DRAWS.search(chunk.data) is not None:
+            self.as_screen = True
+            self._arrange()
+            self._wake()
 
     def _fill(self) -> None:
         """Give every pane its streams."""
