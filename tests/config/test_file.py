@@ -56,7 +56,7 @@ def test_settings_and_rules_are_read(configured):
     )
     assert (configuration.supervisor.workers, configuration.supervisor.when_agent_cancels) == (3, "stop")
     assert configuration.limits == Limits(cpu_s=60, processes=9)
-    assert (configuration.retention.days, configuration.retention.gigabytes) == (0.5, None)
+    assert (configuration.retention.days, configuration.retention.gigabytes) == (0.5, 5.0)
     assert configuration.cockpit.theme == "light"
     assert configuration.rules.broken is None
     assert configuration.rules.deny[0].matches(Shell(text="git push --force"))

@@ -112,3 +112,40 @@ async def test_output_that_was_removed_is_empty_and_at_its_end(tmp_path: Path) -
     await retention(tmp_path, days=7).prune(dry_run=False)
     chunk = files.read_output(key, "out", 0, 100)
     assert (chunk.data, chunk.size, chunk.ended) == (b"", 0, True)
+
+
+async def test_files_for_taking_a_run_back_go_once_it_is_over_and_its_output_stays(tmp_path: Path) -> None:
+    over, open_, fresh = (
+        attempt(tmp_path, "1.1", age_s=FRESH_S * 2),
+        attempt(tmp_path, "2.1", age_s=FRESH_S * 2),
+        attempt(tmp_path, "3.1", age_s=FRESH_S / 2),
+    )
+    for directory in (over, open_, fresh):
+        (directory / "exit").write_text("{}")
+        (directory / "claim").symlink_to("run")
+    await retention(tmp_path, "2").prune(dry_run=True)
+    assert (over / "spec").exists()
+    await retention(tmp_path, "2").prune(dry_run=False)
+    assert sorted(path.name for path in over.iterdir()) == ["done", "out"]
+    for directory in (open_, fresh):
+        assert sorted(path.name for path in directory.iterdir()) == ["claim", "done", "exit", "out", "spec"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (RetentionSettings(), "for 30 days and up to 5 GB"),
+        (RetentionSettings(days=2.5, gigabytes=None), "for 2.5 days"),
+        (RetentionSettings(days=float("inf"), gigabytes=1), "up to 1 GB"),
+        (RetentionSettings(days=float("inf"), gigabytes=float("inf")), "for ever"),
+    ],
+)
+def test_how_much_is_kept_is_said(tmp_path: Path, settings: RetentionSettings, words: str) -> None:
+    kept = Retention(tmp_path, settings, lambda _: False, lambda: NOW)
+    assert kept.words == f"the output of runs is kept {words}"
+
+
+async def test_without_a_configuration_thirty_days_and_five_gigabytes_are_kept(tmp_path: Path) -> None:
+    old, young = attempt(tmp_path, "1.1", age_s=31 * DAY_S), attempt(tmp_path, "2.1", age_s=29 * DAY_S)
+    await Retention(tmp_path, RetentionSettings(), lambda _: False, lambda: NOW).prune(dry_run=False)
+    assert (old.exists(), young.exists()) == (False, True)

@@ -44,6 +44,8 @@ def _status(options: Options) -> int:
         f"{status['workers']} workers\n"
     )
     sys.stdout.write(f"Sandbox: {status['sandbox']}\n")
+    if status.get("keeps"):  # An older supervisor does not say.
+        sys.stdout.write(f"{status['keeps'][0].upper()}{status['keeps'][1:]}\n")
     if status["problem"] is not None:
         sys.stdout.write(f"{cannot_work(status['problem'])}\n")
     for sentence in status["unguarded"]:

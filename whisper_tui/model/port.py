@@ -63,6 +63,8 @@ class SupervisorStatus(Value):
     """What keeps it from working, and what to do about that. None: nothing."""
     busy: str = ""
     """What queued commands wait for, as a clause. Empty: it has not said."""
+    keeps: str = ""
+    """How much recorded output is kept, as a clause. Empty: it has not said."""
     counts: tuple[str, ...] | None = None
     """What the control group of each run counts. None: runs have no control groups."""
     sandbox: str = ""

@@ -274,7 +274,8 @@ class Supervisor(Looking):
 
     async def status(self) -> SupervisorStatus:
         """How the supervisor is."""
-        return (await super().status()).model_copy(update={"busy": self._pool.workers.sentence})
+        told = {"busy": self._pool.workers.sentence, "keeps": self._retention.words}
+        return (await super().status()).model_copy(update=told)
 
     async def prune(self, *, dry_run: bool = False) -> Pruned:
         """Remove recorded output beyond what the user keeps."""

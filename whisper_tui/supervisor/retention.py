@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator
+from math import isinf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,10 @@ EVERY_S = 3600.0
 FRESH_S = 600.0
 """A run that was over only so many seconds ago is kept, whatever its size: its answer may still be being read."""
 _BLOCK = 512
+NEEDLESS = frozenset(
+    {layout.SPEC, layout.EXIT, layout.LOCK, layout.CLAIM, layout.PID, layout.BACKGROUND, layout.CONTROL, layout.INPUT}
+)
+"""Files by which a run is taken back. Once it is over the journal knows what they say, and each takes a block."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,9 +53,8 @@ class Retention:
         self._closing = False
 
     def open(self) -> None:
-        """Look now, and every hour, where something is set."""
-        if self._settings != RetentionSettings():
-            self._task = asyncio.create_task(self._keep_house())
+        """Look now, and every hour."""
+        self._task = asyncio.create_task(self._keep_house())
 
     async def close(self) -> None:
         """Look no more, and break off what another thread is looking at."""
@@ -58,6 +62,19 @@ class Retention:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    @property
+    def words(self) -> str:
+        """How much is kept, in a few words."""
+        days, gigabytes = (
+            None if limit is None or isinf(limit) else limit
+            for limit in (self._settings.days, self._settings.gigabytes)
+        )
+        limits = [f"{days:g} days"] if days is not None else []
+        limits += [f"up to {gigabytes:g} GB"] if gigabytes is not None else []
+        return "the output of runs is kept " + (
+            f"for {' and '.join(limits)}" if days else " ".join(limits) or "for ever"
+        )
 
     async def prune(self, *, dry_run: bool) -> Pruned:
         """Remove what is too old or too much, and say how much that was; `dry_run`: say it only."""
@@ -75,7 +92,11 @@ class Retention:
         left, removed, freed = sum(each.bytes for each in attempts), 0, 0
         for each in attempts:
             self._check_open()
-            if not self._is_due(each, left) or not (dry_run or _remove(each.path)):
+            if not self._is_due(each, left):
+                if not dry_run and self._is_long_over(each):
+                    _tidy(each.path)
+                continue
+            if not dry_run and not _remove(each.path):
                 continue
             removed += 1
             freed += each.bytes
@@ -88,9 +109,12 @@ class Retention:
 
     def _is_due(self, attempt: _Kept, left: int) -> bool:
         days, gigabytes, age = self._settings.days, self._settings.gigabytes, self._clock() - attempt.settled_at
-        if not attempt.settled_at or age < FRESH_S:
+        if not self._is_long_over(attempt):
             return False
         return (days is not None and age > days * DAY_S) or (gigabytes is not None and left > gigabytes * GIGABYTE)
+
+    def _is_long_over(self, attempt: _Kept) -> bool:
+        return bool(attempt.settled_at) and self._clock() - attempt.settled_at >= FRESH_S
 
     def _attempts(self) -> Iterator[_Kept]:
         try:
@@ -109,6 +133,16 @@ class Retention:
 def _settled_at(directory: str) -> float:
     found = layout.version_of(f"{directory}/{layout.DONE}")
     return 0.0 if found is None else found[1] / 1e9
+
+
+def _tidy(directory: str) -> None:
+    """Remove what only a supervisor that takes a run back would read."""
+    try:
+        for entry in list(os.scandir(directory)):
+            if entry.name in NEEDLESS:
+                layout.remove(entry.path)
+    except OSError as error:
+        _log.warning("the files in %s cannot be tidied: %s", directory, error.strerror)
 
 
 def _bytes_of(directory: str) -> int:

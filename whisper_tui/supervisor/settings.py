@@ -27,9 +27,9 @@ class SupervisorSettings(Value):
 
 
 class RetentionSettings(Value):
-    """The `[retention]` table of the configuration file: how much recorded output is kept. None: all."""
+    """The `[retention]` table of the configuration file: how much recorded output is kept. None, or `inf`: all."""
 
-    days: float | None = Field(default=None, gt=0)
+    days: float | None = Field(default=30.0, gt=0, allow_inf_nan=True)
     """Since a run was over."""
-    gigabytes: float | None = Field(default=None, ge=0)
+    gigabytes: float | None = Field(default=5.0, ge=0, allow_inf_nan=True)
     """10^9 bytes that the output of all runs may take of the disk."""
