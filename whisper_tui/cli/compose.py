@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.supervisor.control_groups import ControlGroups
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.journal_file import check_format
+from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
 from whisper_tui.wire.peers import descends, why_supervised_here
@@ -33,6 +35,8 @@ from whisper_tui.wire.stepping_down import step_down
 if TYPE_CHECKING:
     from whisper_tui.tools import ToolContext, ToolRegistry
     from whisper_tui.transports.mcp import McpDoor
+
+PR_SET_DUMPABLE = 4
 
 AGENTS_AFTER_S = 2.0
 """Seconds until what agents need is loaded, unless one comes: whoever started the supervisor has its answer first."""
@@ -49,6 +53,7 @@ def supervise(home: Home, ready: Callable[[], None], *, take_over: bool = False)
     log.setFormatter(MaskedLines())
     logging.basicConfig(level=logging.INFO, handlers=[log])
     _check_outside()
+    _keep_others_out()
     configuration = load(home)
     prepare(home)
     if take_over:
@@ -69,6 +74,16 @@ def _check_outside() -> None:
     problem = why_supervised_here()
     if problem is not None:
         raise NotAllowed(f"no supervisor was started, because {problem}", hint="Start it outside")
+
+
+def _keep_others_out() -> None:
+    """Let no process of the same user attach a debugger to this one, or write into its memory.
+
+    Not for cockpits and other clients: the system then shows them as root's, and the supervisor would not know them.
+    """
+    if syscalls.LINUX:
+        with suppress(OSError):
+            syscalls.prctl(PR_SET_DUMPABLE, 0)
 
 
 async def _supervise(

@@ -3,17 +3,19 @@
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from whisper_tui.cli.deciding import decider
 from whisper_tui.cli.exit_codes import DONE, REFUSED
 from whisper_tui.cli.outside import announce_to, check_outside
 from whisper_tui.cli.parsing import Options, home_of
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.event import RulesChanged
-from whisper_tui.model.home import Home
-from whisper_tui.model.rule_entries import digest_of, is_loose, untrusted
 from whisper_tui.model.text import visible
 from whisper_tui.wire.asking import Asking, asking
+
+if TYPE_CHECKING:
+    from whisper_tui.model.event import RulesChanged
+    from whisper_tui.model.home import Home
 
 
 def describe_trust(parser: argparse.ArgumentParser) -> None:
@@ -65,8 +67,9 @@ def untrust(options: Options) -> int:
 
 def _trust_own(options: Options) -> int:
     """Show what would be allowed by the user's own files and is not, and trust it if the user says so."""
-    home = home_of(options)
-    with asking(home) as supervisor:
+    from whisper_tui.model.rule_entries import digest_of, is_loose, untrusted
+
+    with asking(home_of(options)) as supervisor:
         files = [changed for changed in _known(supervisor) if untrusted(changed)]
         for changed in files:
             lost = [each for each in changed.trusted if not is_loose(each) and each not in changed.entries]
@@ -87,8 +90,10 @@ def _trust_own(options: Options) -> int:
     return DONE
 
 
-def waiting_for_trust(home: Home) -> int:
+def waiting_for_trust(home: "Home") -> int:
     """How many entries of the user's own files would allow something and do not hold. 0 where no supervisor runs."""
+    from whisper_tui.model.rule_entries import untrusted
+
     try:
         with asking(home, start=False) as supervisor:
             return sum(len(untrusted(changed)) for changed in _known(supervisor))
@@ -96,7 +101,9 @@ def waiting_for_trust(home: Home) -> int:
         return 0
 
 
-def _known(supervisor: Asking) -> list[RulesChanged]:
+def _known(supervisor: Asking) -> "list[RulesChanged]":
+    from whisper_tui.model.event import RulesChanged
+
     return [RulesChanged.model_validate(each) for each in supervisor.ask("rule_files")]
 
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from whisper_tui.model.errors import AlreadyRunning, NotAllowed, Unavailable, WhisperError, error_from
 from whisper_tui.model.home import Home
+from whisper_tui.supervisor.keeper import mark
 from whisper_tui.supervisor.state_directory import is_locked, prepare
 from whisper_tui.wire.protocol import SOCKET
 
@@ -59,7 +60,8 @@ def connect(home: Home, *, timeout_s: float = 10.0) -> socket.socket | None:
         with socket_address(home.runtime) as address:
             _dial(connection, address, time.monotonic() + timeout_s)
         _check_owner(connection, home)
-    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+        _check_origin(connection, home)
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError, ProcessLookupError):
         connection.close()
         return None
     except OSError as error:
@@ -162,6 +164,26 @@ def _check_outside(home: Home) -> None:
         raise NotAllowed(
             f"no supervisor was started for {home.state}: a supervised command may not do that",
             hint="Start whisper-tui outside",
+        )
+
+
+def _check_origin(connection: socket.socket, home: Home) -> None:
+    """A supervised command may move the socket away and listen in its place: it bears the mark of one.
+
+    Raises `Unavailable`, and `ProcessLookupError` where whoever listened is gone by now.
+    """
+    if sys.platform != "linux":
+        return
+    pid, _ = peer_process(connection)
+    try:
+        limits = Path(f"/proc/{pid}/limits").read_bytes()
+    except OSError as error:
+        raise ProcessLookupError(errno.ESRCH, "who listens at the socket is gone") from error
+    if mark.shown_by(limits) == "command":
+        raise Unavailable(
+            f"pid {pid} listens at the supervisor's socket in {home.runtime}, and it is no supervisor: a supervised "
+            "command has started it",
+            hint="Look at it with ps, end it, then try again: the supervisor makes its socket again within seconds",
         )
 
 

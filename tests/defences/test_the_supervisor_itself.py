@@ -1,0 +1,109 @@
+"""Nobody takes the place of the supervisor at its socket, and nobody of the same user looks into its memory."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.outside import outside_only
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.home import Home
+from whisper_tui.wire.quick import connect_quickly
+from whisper_tui.wire.rendezvous import connect
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these")
+pytestmark = [outside_only, linux_only]
+
+LISTENS = """
+import socket, sys
+from whisper_tui.supervisor.keeper import mark
+if sys.argv[2] == "marked":
+    mark.put_on()
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+PROGRAM = [sys.executable, "-m", "whisper_tui"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    (tmp_path / "run").mkdir(mode=0o700)
+    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+
+
+@pytest.fixture
+def listener(home: Home, request: pytest.FixtureRequest) -> Iterator[None]:
+    words = [sys.executable, "-c", LISTENS, str(home.runtime / "supervisor.sock"), request.param]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        yield
+        process.kill()
+
+
+@pytest.mark.parametrize("listener", ["marked"], indirect=True)
+@pytest.mark.usefixtures("listener")
+def test_a_supervised_command_that_listens_in_the_place_of_the_supervisor_is_not_talked_to(home):
+    with pytest.raises(Unavailable, match="it is no supervisor: a supervised command has started it"):
+        connect(home)
+    assert connect_quickly(str(home.runtime)) is None
+
+
+@pytest.mark.parametrize("listener", ["unmarked"], indirect=True)
+@pytest.mark.usefixtures("listener")
+def test_whoever_bears_no_mark_is_talked_to(home):
+    for connection in (connect(home), connect_quickly(str(home.runtime))):
+        assert connection is not None
+        connection.close()
+
+
+@pytest.fixture
+def as_anybody() -> list[str]:
+    """What makes a command one that may look only into what is open to its user: root may look into everything."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("root cannot give up a capability here")
+    return ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+
+
+def test_the_memory_of_the_supervisor_is_closed_to_its_own_user_who_is_served_as_before(tmp_path, as_anybody):
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*as_anybody, *words], capture_output=True, text=True, timeout=90, cwd=tmp_path, check=False
+        )
+
+    def looked_into(pid: int) -> str:
+        return run(sys.executable, "-c", f"open('/proc/{pid}/mem', 'r+b')").stderr
+
+    place = ("--home", str(tmp_path))
+    try:
+        listed = run(*PROGRAM, "list", *place)
+        assert listed.returncode == 0, listed.stderr
+        pid = int((tmp_path / "state" / "supervisor.lock").read_text())
+        with subprocess.Popen([*as_anybody, "sleep", "100"]) as other:
+            until_running(other.pid, b"sleep")
+            assert looked_into(other.pid) == ""
+            other.kill()
+        assert "Permission denied" in looked_into(pid)
+        called = run(*PROGRAM, "call", "run_shell_command", '{"command": "echo served"}', *place)
+        assert "served" in called.stdout, called.stderr
+        assert run(*PROGRAM, "pause", *place).returncode == 0
+        assert run(*PROGRAM, "restart", *place).returncode == 0
+    finally:
+        run(*PROGRAM, "stop", *place)
+
+
+def until_running(pid: int, program: bytes) -> None:
+    """Wait until a process has become that program."""
+    deadline = time.monotonic() + 30
+    while not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(program):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
