@@ -29,7 +29,7 @@ def kind(text: str, *, neutral: bool = True, rules: Rules = LOOKING) -> str:
         "cat a.txt 2>/dev/null",
         "git status --short && git log --oneline -5",
         "git diff HEAD~1 -- src",
-        "docker ps -a && kubectl get pods -n x",
+        "df -h && free -m",
         "timeout 5 ls",
         "bash -c 'ls | wc -l'",
     ],
@@ -347,7 +347,6 @@ def test_what_shows_the_environment_of_programs_or_secrets_of_a_cloud_is_asked(t
         "aws ec2 describe-instances --region eu-west-1 --output json",
         "aws s3 ls s3://bucket",
         "pip list",
-        "az vm list -o table",
     ],
 )
 def test_what_remains_on_the_list(text: str) -> None:
@@ -470,3 +469,10 @@ def test_a_shim_asks_the_project_what_it_shall_start() -> None:
     resolved = FOUND.model_copy(update={"cwd": CWD, "shell": "bash", "commands": (found,)})
     spec = CommandSpec(command=Shell(text="python3 --version"), cwd=CWD)
     assert evaluate(a_question(spec, resolved=resolved, session_root=CWD), LOOKING, ()).kind == "ask"
+
+
+@pytest.mark.parametrize(
+    "text", ["docker ps", "kubectl get pods -n x", "az vm list -o table", "gh pr list", "systemctl status ssh", "dmesg"]
+)
+def test_what_needs_a_socket_or_a_device_is_asked_for_no_sandbox_lets_it_work(text: str) -> None:
+    assert kind(text) == "ask"

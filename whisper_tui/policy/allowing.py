@@ -8,7 +8,7 @@ from whisper_tui.policy.dangers.of_inner import EVALUATING, dangers_of_certain
 from whisper_tui.policy.matching import covers, stays_inside
 from whisper_tui.policy.read_only.git import looks_into_modules
 from whisper_tui.policy.read_only.judged import only_looks
-from whisper_tui.policy.read_only.plainly import plainly_looks
+from whisper_tui.policy.read_only.plainly import needs_more_than_a_sandbox, plainly_looks
 from whisper_tui.policy.reading.plain import PlainCommand
 from whisper_tui.policy.reading.wide import read_script
 from whisper_tui.policy.rules import Rule
@@ -74,6 +74,8 @@ class Allowing:
         return self._behind(command, depth)
 
     def _only_looks(self, command: PlainCommand) -> bool:
+        if needs_more_than_a_sandbox(command.argv):
+            return False
         neutral = self.git_is_neutral and not (self.git_modules and looks_into_modules(command.argv))
         return only_looks(command.argv, git_is_neutral=neutral)
 

@@ -1,4 +1,4 @@
-"""Programs that do nothing but look, whatever their words are: what is left of the built-in list without a sandbox."""
+"""The built-in list and the sandbox: which of its programs need none, and which cannot work in one."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,21 @@ _PROGRAMS = frozenset(
 What the built-in list says about their options and operands holds in addition: it is asked first.
 """
 
+_BEYOND = frozenset(
+    "az docker dmesg flatpak gcloud gh helm hostnamectl ifconfig kubectl localectl loginctl nerdctl nmcli nvidia-smi "
+    "oc ollama podman rabbitmqctl redis-cli resolvectl screen snap systemctl timedatectl tmux".split()
+)
+"""They show what another process, another machine or a device tells them, which every sandbox keeps away.
+
+Run in one they would only fail, and be asked the second time.
+"""
+
 _DIRECTORIES = frozenset({"", "/bin", "/usr/bin"})
+
+
+def needs_more_than_a_sandbox(argv: Sequence[str]) -> bool:
+    """Whether the program of a command cannot show anything without a socket or a device."""
+    return argv[0].rpartition("/")[2] in _BEYOND
 
 
 def plainly_looks(argv: Sequence[str]) -> bool:

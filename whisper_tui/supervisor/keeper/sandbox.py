@@ -242,6 +242,7 @@ def _system_rules() -> tuple[tuple[str, int], ...]:
     """What every sandbox may read and execute: the system, without what only its administrator may read."""
     rules = [(path, _READ | syscalls.EXECUTE if path in _PROGRAMS else _READ) for path in _trees()]
     rules += [(path, _READ) for path in _READABLE_DEVICES]
+    rules += [("/etc", syscalls.READ_DIR)]  # What is in it may be seen, also where what is in that may not.
     rules += [("/dev/null", syscalls.READ_FILE | syscalls.WRITE_FILE | syscalls.TRUNCATE)]
     rules += [(f"/proc/{name}", _READ) for name in _KERNEL]
     return tuple(rule for rule in rules if os.path.exists(rule[0]))
@@ -332,6 +333,7 @@ _NAMESPACES = 0x7E020000
 _TERMINAL_TRICKS = (0x5412, 0x541C, 0x5423, 0x4B4C)
 """TIOCSTI, TIOCLINUX, TIOCSETD, KDSETKEYCODE... : typing for others, and changing their terminal."""
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 
 
 def _instructions(*, network: bool, version: int) -> list[Instruction]:
@@ -367,6 +369,9 @@ def _sockets(*, network: bool) -> list[Instruction]:
     """
     open_families = (AF_INET, AF_INET6, AF_NETLINK) if network else ()
     found = [each for family in open_families for each in _if_equal(0, family, syscalls.RET_ALLOW)]
+    # Without capabilities these two kinds of netlink only tell about addresses and sockets, which `ip` and `ss` show.
+    told = [each for kind in (NETLINK_ROUTE, NETLINK_SOCK_DIAG) for each in _if_equal(2, kind, syscalls.RET_ALLOW)]
+    found += [_argument(0), Instruction(_EQUAL, 0, len(told), AF_NETLINK), *told]
     for family in () if network else (AF_INET, AF_INET6):
         found += _if_equal(0, family, syscalls.RET_USER_NOTIF)
     return [*found, Instruction(_RETURN, 0, 0, _CLOSED)]
