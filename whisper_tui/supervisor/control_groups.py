@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.keeper import layout
+from whisper_tui.supervisor.keeper.group import RunGroup
 
 LEAF = "whisper-tui"
 """The group that a supervisor moves to: the kernel counts nothing below a group with processes of its own."""
@@ -51,9 +53,25 @@ class ControlGroups:
 
     def place(self, runs: str, key: RunKey) -> dict[str, Any]:
         """What the keeper of an attempt is told: which group to make, and what is counted in it."""
-        of_home = hashlib.sha256(os.fsencode(runs)).hexdigest()[:12]
-        name = f"whisper-{of_home}-{key.call_id}.{key.attempt}"
+        name = f"{_prefix(runs)}{key.call_id}.{key.attempt}"
         return {"path": str(self.base / name), "counts": list(self.counts)}
+
+    def sweep(self, runs: str) -> None:
+        """Remove the groups of runs that are over: a keeper that was killed while no supervisor ran left its own."""
+        prefix = _prefix(runs)
+        try:
+            groups = [entry for entry in os.scandir(self.base) if entry.name.startswith(prefix)]
+        except OSError:
+            return
+        for group in groups:
+            attempt = Path(runs, group.name.removeprefix(prefix))
+            if not attempt.is_dir() or (attempt / layout.DONE).exists():
+                RunGroup(group.path).remove()
+
+
+def _prefix(runs: str) -> str:
+    """How the names of the groups of one instance begin."""
+    return f"whisper-{hashlib.sha256(os.fsencode(runs)).hexdigest()[:12]}-"
 
 
 def own_group(process: Path = Path("/proc/self")) -> Path | None:

@@ -86,6 +86,8 @@ class LocalExecutor:
             message = f"the directory of runs {self._directory} cannot be used: {error.strerror}"
             raise BadStateDirectory(message, hint="Check its owner, its permissions and the free disk.") from None
         self._boot.read()
+        if self._groups is not None:
+            self._groups.sweep(self._runs_path)
         self._keepers.open()
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweep of runs")
 

@@ -9,9 +9,9 @@ from whisper_tui.supervisor.keeper.processes import Seen, kernel_file, look_at
 
 TASKS_PER_PROCESS = 16
 """The kernel counts threads, too: so many for each process leave room for whatever keeps to its limit."""
-TRIES = 20
+TRIES = 10
 PAUSE_S = 0.002
-"""Some kernels find a group empty only some moments after its last process was buried."""
+"""Some kernels find a group empty only some moments after its last process was buried; each pause is twice as long."""
 
 
 class RunGroup:
@@ -96,11 +96,13 @@ class RunGroup:
     def remove(self) -> None:
         """Remove it, and the groups that the run has made below it, unless something lives in them."""
         for directory in reversed(self._directories()):
-            for _ in range(TRIES):
+            for tried in range(TRIES):
                 with suppress(OSError):
                     os.rmdir(directory)
                     break
-                time.sleep(PAUSE_S)
+                if self.populated():
+                    return
+                time.sleep(PAUSE_S * 2**tried)
 
     def _limit_memory(self, most: int) -> bool:
         """Whether that many bytes are its limit. Swap is no way around it, and no part of a run survives the rest."""
