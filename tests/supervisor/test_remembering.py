@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -173,3 +175,53 @@ async def test_what_a_human_approves_starts_as_it_was_shown(programs: Bench) -> 
     order = programs.executor.orders[await programs.ordered(call_id)]
     assert order.spec.command.kind == "shell"
     assert order.environment["PAGER"] == "less"
+
+
+@pytest.fixture
+def processes() -> Iterator[list[int]]:
+    """Two programs that an agent could be."""
+    running = [subprocess.Popen(["sleep", "100"]) for _ in range(2)]
+    yield [process.pid for process in running]
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+async def remembered(bench: Bench, **hello: object) -> str:
+    session = await bench.session(**hello)
+    await bench.approve(await bench.submit(session, "true"), remember="exact_for_session")
+    await bench.ordered(await bench.submit(session, "true"))
+    return session
+
+
+async def test_another_process_that_names_the_same_session_is_asked(bench: Bench, processes) -> None:
+    session = await remembered(bench, key="claude 1", pid=processes[0])
+    assert await bench.session(key="claude 1", pid=processes[1]) == session
+    await bench.state(await bench.submit(session, "true"), "waiting")
+    assert await bench.supervisor.grants() == ()
+
+
+@pytest.mark.parametrize("comes_back", [0, 1])
+async def test_a_closed_session_is_gone_on_with_by_its_own_process_alone(bench: Bench, processes, comes_back) -> None:
+    session = await remembered(bench, key="claude 1", pid=processes[0])
+    await bench.supervisor.close_session(session, "the connection was lost")
+    assert [grant.session_id for grant in await bench.supervisor.grants()] == [session]
+    assert await bench.session(key="claude 1", pid=processes[comes_back]) == session
+    call_id = await bench.submit(session, "true")
+    await bench.state(call_id, "waiting" if comes_back else "starting")
+
+
+async def test_what_a_session_was_allowed_can_be_revoked_after_it_closed(bench: Bench, processes) -> None:
+    session = await remembered(bench, key="claude 1", pid=processes[0])
+    await bench.supervisor.close_session(session, "the connection was lost")
+    (grant,) = await bench.supervisor.grants()
+    await bench.supervisor.revoke(grant.id, HUMAN)
+    assert await bench.session(key="claude 1", pid=processes[0]) == session
+    await bench.state(await bench.submit(session, "true"), "waiting")
+
+
+async def test_the_same_process_keeps_its_approvals_over_a_restart(bench: Bench, processes) -> None:
+    session = await remembered(bench, key="claude 1", pid=processes[0])
+    await bench.restart()
+    assert await bench.session(key="claude 1", pid=processes[0]) == session
+    await bench.ordered(await bench.submit(session, "true"))

@@ -17,6 +17,7 @@ from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.supervisor.coverage import LOOKED_AT, check_scope, coverage
 from whisper_tui.supervisor.executor import Executor, RunKey
+from whisper_tui.supervisor.keeper.processes import look_at
 from whisper_tui.supervisor.ledger import Ledger
 from whisper_tui.supervisor.sandboxing import sandbox_problem, sandbox_words
 from whisper_tui.supervisor.settings import SupervisorSettings
@@ -105,7 +106,8 @@ class Looking:
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
         """The remembered approvals that hold."""
         board = self._ledger.board
-        open_sessions = {session.id for session in board.sessions.values() if session.closed_at is None}
+        # One that closed because its connection was lost has its approvals again if the same process comes back.
+        open_sessions = {session.id for session in board.sessions.values() if _may_go_on(session)}
         return tuple(
             grant
             for grant in board.grants.values()
@@ -149,6 +151,10 @@ class Looking:
     def _unguarded_now(self) -> tuple[str, ...]:
         """What is known of agents whose own commands are not held."""
         return ()
+
+
+def _may_go_on(session: Session) -> bool:
+    return session.closed_at is None or (session.pid is not None and look_at(session.pid) is not None)
 
 
 def run_key(record: CallRecord) -> RunKey:

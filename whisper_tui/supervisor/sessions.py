@@ -8,12 +8,14 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.event import (
     LONGEST_SAID,
+    GrantRevoked,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
     SessionResumed,
     SessionSaid,
 )
+from whisper_tui.policy.memory import is_over
 from whisper_tui.supervisor.capacity import MOST_SESSIONS
 from whisper_tui.supervisor.environments import Environments
 from whisper_tui.supervisor.keepable import check_keepable
@@ -61,6 +63,7 @@ class Sessions:
         self._environments.keep(session.id, hello.environment)
         self._ledger.record(SessionOpened(at=session.opened_at, session=session))
         self._ledger.journal.last_session += 1
+        self._note_start(session.id, hello.pid)
         return session
 
     def describe(self, session_id: str, client: ClientInfo) -> None:
@@ -92,7 +95,6 @@ class Sessions:
         session = self._ledger.board.sessions.get(session_id)
         if session is not None and session.closed_at is None:
             self._ledger.record(SessionClosed(at=self._clock(), session_id=session_id, why=why))
-            self._starts.pop(session_id, None)
             self.tidy(session_id)
 
     def close_absent(self) -> None:
@@ -152,11 +154,40 @@ class Sessions:
             return None
         self._absent.discard(session.id)
         self._environments.keep(session.id, hello.environment)
-        if session.closed_at is None and session.pid == hello.pid:
+        same = self._is_same_process(session, hello.pid)
+        self._note_start(session.id, hello.pid)
+        if session.closed_at is None and same:
             return session
-        self._starts.pop(session.id, None)
-        self._ledger.record(SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid))
+        resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid)
+        self._ledger.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
         return self._ledger.board.sessions[session.id]
+
+    def _is_same_process(self, session: Session, pid: int | None) -> bool:
+        """Whether a session is continued by the process that had it. A name of a session is known to many others.
+
+        After a restart of the supervisor it is not known when the process started; then the session is still open.
+        """
+        if pid is None or session.pid != pid:
+            return pid is None and session.pid is None and session.key is None
+        seen, start = look_at(pid), self._starts.get(session.id)
+        if start is None:
+            return session.closed_at is None
+        return seen is not None and seen.start == start
+
+    def _note_start(self, session_id: str, pid: int | None) -> None:
+        self._starts.pop(session_id, None)
+        seen = look_at(pid) if pid is not None else None
+        if seen is not None:
+            self._starts[session_id] = seen.start
+        while len(self._starts) > MOST_SESSIONS:
+            del self._starts[next(iter(self._starts))]
+
+    def _forgotten(self, session_id: str) -> tuple[GrantRevoked, ...]:
+        """The approvals that another process had been given in this session, as they are taken back."""
+        now, by = self._clock(), Decider(surface="rule", who="another process goes on with the session")
+        grants = self._ledger.board.grants.values()
+        held = (grant for grant in grants if grant.session_id == session_id and not is_over(grant, now))
+        return tuple(GrantRevoked(at=now, session_id=session_id, grant_id=grant.id, by=by) for grant in held)
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:
