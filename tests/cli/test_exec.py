@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_a_command_that_a_human_sent_to_another_directory_runs_there(shell: Shel
     asking = shell.ask("pwd", client=client)
     shell.approve(shell.waiting(), cwd=str(tmp_path))
     said = finished(asking)["hookSpecificOutput"]
-    ran = shell.run((said.get("updatedInput") or said["tool_input"])["command"].split())
+    ran = shell.run(shlex.split((said.get("updatedInput") or said["tool_input"])["command"]))
     assert (ran.stdout, ran.stderr, ran.returncode) == (f"{tmp_path}\n".encode(), b"", 0)
     assert client == "gemini" or f"(in {tmp_path})" in said["additionalContext"]
 
@@ -153,7 +154,7 @@ def test_it_dies_of_the_signal_that_the_command_died_of(shell: Shell) -> None:
 def test_for_opencode_it_ends_with_the_code_of_the_signal_because_that_hangs_on_signals(shell: Shell) -> None:
     asking = shell.ask("kill -KILL $$", client="opencode", tool_name="bash")
     shell.approve(shell.waiting())
-    assert shell.run(finished(asking)["command"].split()).returncode == 137
+    assert shell.run(shlex.split(finished(asking)["command"])).returncode == 137
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])

@@ -1,14 +1,18 @@
 """The agents' own shells: a hook asks, and a human decides."""
 
+import io
 import json
+import shlex
 import signal
 import subprocess
+from contextlib import redirect_stdout
 
 import pytest
 
 from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
 from tests.cli.conftest import ANSWER_S
 from tests.outside import outside_only
+from whisper_tui.cli.deciding import say_approved
 from whisper_tui.transports.hooks.program import LONGEST_INPUT
 
 __all__ = ["shell"]
@@ -57,6 +61,9 @@ def test_a_hook_that_the_agent_ends_leaves_its_command_waiting_and_marked(shell:
     asking.communicate()
     shell.instance.until(lambda: shell.row(call_id)["agent_gave_up"])
     assert shell.row(call_id)["state"] == "waiting"
+    assert "waiting, agent gone" in shell.instance.run("list").stdout
+    assert shell.instance.rows("list")[0]["agent_gave_up"] == "the agent's hook was ended before the answer"
+    assert "it no longer waits: the agent's hook was ended" in shell.instance.run("show", call_id).stdout
 
 
 def test_a_hook_waits_over_the_death_of_the_supervisor(shell: Shell) -> None:
@@ -154,7 +161,30 @@ def test_the_shell_of_gemini_may_substitute_though_our_tool_of_that_name_may_not
     asking = shell.ask("echo $(echo inner)", client="gemini")
     shell.approve(shell.waiting())
     command = finished(asking)["hookSpecificOutput"]["tool_input"]["command"]
-    assert shell.run(command.split()).stdout == b"inner\n"
+    assert shell.run(shlex.split(command)).stdout == b"inner\n"
+
+
+@pytest.mark.parametrize("command", ["touch x && echo 'it''s \"$HOME\"'", "-x | true\n# `second`", "x" * 9000])
+def test_where_the_client_shows_what_it_runs_the_command_stands_beside_its_ticket(shell: Shell, command: str) -> None:
+    asking = shell.ask(command, client="codex")
+    shell.approve(shell.waiting())
+    line = rewritten(finished(asking))
+    label = shlex.split(line)[-1]
+    assert label.strip()[:9] == command.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")[:9]
+    assert len(label) < 300 and "\n" not in label and line.count("'") == 2
+    expected = shell.run(["bash", "-c", "--", command])
+    ran = shell.run(["bash", "-c", line])
+    assert (ran.stdout, ran.returncode) == (expected.stdout, expected.returncode)
+
+
+def test_whoever_approves_is_told_that_its_agent_no_longer_waits(shell: Shell) -> None:
+    shell.supervisor_runs()
+    finished(shell.ask("touch x", "--deadline", "1"))
+    row = shell.row("1")
+    said = io.StringIO()
+    with redirect_stdout(said):
+        say_approved(row, None, None, None)
+    assert "Its agent no longer waits for it (the hook's time was over). If it asks again" in said.getvalue()
 
 
 def test_an_agent_that_runs_what_is_approved_itself_is_given_the_command(shell: Shell) -> None:

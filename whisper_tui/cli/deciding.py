@@ -59,13 +59,14 @@ def _approve(options: Options) -> int:
             if not options.dry_run:
                 decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
                 _decide(supervisor, row, decision, options.seen)
-                _say_approved(row, edited, scope, sandbox)
+                say_approved(row, edited, scope, sandbox)
     return 0
 
 
-def _say_approved(
+def say_approved(
     row: dict[str, Any], edited: dict[str, Any] | None, scope: Any, sandbox: dict[str, Any] | None
 ) -> None:
+    """Tell the one who approved a call what follows from it."""
     spec = edited or row["spec"]
     changed = ", changed" if edited else ""
     remembered = "" if scope is None else f"\n{meant(scope)}"
@@ -73,7 +74,13 @@ def _say_approved(
     place = visible(spec["cwd"])
     if sandbox is not None:
         place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
-    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\nIt runs in {place}{remembered}\n")
+    runs = f"It runs in {place}"
+    if row["agent_gave_up"] and row.get("needs_agent"):
+        why = visible(row["agent_gave_up"])
+        runs = f"Its agent no longer waits for it ({why}). If it asks again for the same, that runs in {place}"
+    elif row["agent_gave_up"]:
+        runs += f", and its agent no longer waits for it ({visible(row['agent_gave_up'])})"
+    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\n{runs}{remembered}\n")
 
 
 def _sandbox(options: Options) -> dict[str, Any] | None:

@@ -33,7 +33,8 @@ def run_early(words: "Sequence[str]") -> int | None:
             return None
         else:
             plain.append(word)
-    if len(plain) != 1:
+    # What a ticket stands for may follow it, for people.
+    if not 1 <= len(plain) <= (2 if verb == "exec" else 1):
         return None
     if verb == "exec":
         return None if deadline is not None else _exec(plain[0], places)

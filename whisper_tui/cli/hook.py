@@ -31,6 +31,7 @@ def add(verbs: Verbs) -> None:
         details="Standard input, output, signals and the exit code pass through. A ticket runs once.",
     )
     running.add_argument("ticket", metavar="TICKET", help="as the hook has printed it")
+    running.add_argument("label", nargs="?", metavar="TEXT", help="for people: the command that the ticket stands for")
 
 
 def _hook(options: Options) -> int:

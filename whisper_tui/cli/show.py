@@ -51,6 +51,8 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "agent", " ".join(filter(None, (row["client"], row["model"], row["asker"] and f"({row['asker']})")))
     if row["blocked"]:
         yield "blocked", row["blocked"]["words"]
+    if row["agent_gave_up"]:
+        yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"
     if row["description"]:
         yield "description", row["description"]
     yield "command", _command(row["command"])

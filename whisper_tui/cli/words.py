@@ -64,7 +64,10 @@ def outcome(row: dict[str, Any]) -> str:
 
 def state(row: dict[str, Any]) -> str:
     """Where a call stands that has not ended; a run that is held still is paused."""
-    return "paused" if row.get("paused") else str(row["state"])
+    if row.get("paused"):
+        return "paused"
+    gone = row.get("agent_gave_up") and row["state"] in {"waiting", "held", "queued"}
+    return f"{row['state']}, agent gone" if gone else str(row["state"])
 
 
 def cannot_work(problem: str) -> str:

@@ -47,6 +47,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "session_id": record.call.session_id,
         "submitted_at": record.call.submitted_at,
         "rule": record.verdict.rule if record.verdict else None,
+        "agent_gave_up": record.agent_gave_up,
         "risks": [
             {"id": risk.id, "sentence": risk.sentence, "grave": is_grave(risk)}
             for risk in (record.verdict.risks if record.verdict else ())
@@ -86,7 +87,7 @@ def call_details(record: CallRecord, session: Session | None) -> Row:
         "control_group": process.group.path if process and process.group else None,
         "started_at": process.started_at if process else None,
         "signals": list(record.signals),
-        "agent_gave_up": record.agent_gave_up,
+        "needs_agent": record.call.ticket is not None,
         "output": ended.output.model_dump(mode="json") if ended else None,
         "limits": {name: limit for name, limit in record.limits.model_dump().items() if limit is not None},
         "summed": list(process.group.sums) if process and process.group else [],

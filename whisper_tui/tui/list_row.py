@@ -72,6 +72,8 @@ def row_line(
     if part > 0:
         return _second_line(record, session, width)
     right = _standstill(record, now, still=still, silent_since=silent_since) or _right(record, now)
+    if whole and record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued):
+        right = (Span("agent gone ", "muted"), *right)
     if whole and isinstance(record.state, Waiting):
         right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
     left = (

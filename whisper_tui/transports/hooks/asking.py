@@ -14,9 +14,10 @@ from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.port import Supervision
 from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
+from whisper_tui.model.text import beginning
 from whisper_tui.model.value import Value
 from whisper_tui.tools.failure import failure_of
-from whisper_tui.tools.told import told
+from whisper_tui.tools.told import command_line, told
 from whisper_tui.transports.hooks.clients import CLIENTS, PASSES, Asked, Client, Content, GeminiCli, HookAnswer, parsed
 from whisper_tui.transports.hooks.following import Following
 from whisper_tui.transports.versions import check_version
@@ -29,6 +30,9 @@ TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
 
 VERSION = 1
 """Of the hook's hello."""
+
+LONGEST_LABEL = 200
+"""Characters of a command beside its ticket."""
 
 FAR = 7 * 86400.0
 """Seconds that a hook waits at most, whatever it asks for."""
@@ -67,6 +71,12 @@ def checked(hello: Content) -> tuple[HookHello, Client]:
     if client is None:
         raise InvalidRequest(f"there is no client {said.client!r}", hint=f"There are {', '.join(CLIENTS)}")
     return said, client
+
+
+def _label(record: CallRecord) -> str:
+    """What a ticket stands for, as one quoted word for people who read the agent's screen. Nothing obeys it."""
+    text = beginning(command_line(record.spec), LONGEST_LABEL).replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
+    return f"'{' ' if text.startswith('-') else ''}{text}'"
 
 
 def _for_its_own_shell(asked: Asked, record: CallRecord) -> str:
@@ -189,6 +199,8 @@ class Asking:
         """Plain words, for some agents let a command out of their sandbox only if it is nothing but these."""
         ticket = f"{record.id}-{record.call.ticket}"
         words = shlex.join((*self._hello.launcher, "exec", ticket, *self._hello.places))
+        if self._client.shows_what_runs:
+            words += f" {_label(record)}"
         return f"{words} && {self._following.after(ticket)}" if self._following.applies(record) else words
 
     async def _after(self, client: GeminiCli, ran: str) -> HookAnswer:

@@ -118,6 +118,8 @@ class Client(ABC):
     event: ClassVar[str] = "PreToolUse"
     keeps_directory: ClassVar[frozenset[str]] = frozenset()
     """Its tools whose next command begins where the last one ended."""
+    shows_what_runs: ClassVar[bool] = True
+    """Whether its screen shows what it runs, and not what its model has written."""
 
     def _check_runs_nothing(self, tool: str, tool_input: object) -> None:
         """Raises `InvalidRequest` for a tool of the agent's own that is not known and has a command."""
@@ -170,6 +172,7 @@ class ClaudeCode(_ClaudeLike):
     name = "claude-code"
     tools = frozenset({"Bash", "Monitor", "PowerShell"})
     keeps_directory = frozenset({"Bash"})
+    shows_what_runs = False
     root_variable = "CLAUDE_PROJECT_DIR"
 
     def read(self, content: Content) -> Asked | None:
