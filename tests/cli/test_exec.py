@@ -35,6 +35,13 @@ def test_a_limit_that_ended_a_command_is_told_beside_its_signal(shell: Shell) ->
     assert ran.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}
 
 
+def test_the_locale_that_an_agent_sets_for_its_commands_is_passed_on_if_it_is_a_plain_one(shell: Shell) -> None:
+    words = shell.approved("echo all=$LC_ALL type=$LC_CTYPE")
+    locale = {"LC_ALL": "C.UTF-8", "LC_CTYPE": "/evil/locale"}
+    plain = {name: value for name, value in os.environ.items() if name not in locale}
+    assert shell.run(words, env=plain | locale).stdout == b"all=C.UTF-8 type=\n"
+
+
 def test_a_ticket_runs_once(shell: Shell) -> None:
     words = shell.approved("echo ran >> ran")
     assert shell.run(words).returncode == 0

@@ -50,7 +50,7 @@ async def test_the_tools_are_listed_truthfully_and_at_once(doorway, mode):
         assert tool.meta["anthropic/alwaysLoad"] is True
         assert tool.annotations.read_only_hint is (tool.name in looking)
         assert tool.annotations.destructive_hint is (tool.name not in looking)
-        assert tool.annotations.open_world_hint
+        assert tool.annotations.open_world_hint is (tool.name not in looking)
 
 
 async def test_the_server_says_how_it_works(doorway):

@@ -43,7 +43,7 @@ def declared(tool: AITool) -> types.Tool:
             read_only_hint=tool.read_only,
             destructive_hint=not tool.read_only,
             idempotent_hint=tool.read_only,
-            open_world_hint=True,
+            open_world_hint=not tool.read_only,
         ),
         # Claude Code shows a model only the names of other tools until it searches for them.
         meta={"anthropic/alwaysLoad": True},
