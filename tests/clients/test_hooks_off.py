@@ -1,0 +1,46 @@
+"""A project that switches each real client's hooks off: the tools that the client still starts there tell of it."""
+
+import pytest
+
+from tests.clients.conversation import Played, play
+from tests.clients.model.script import Call
+from tests.clients.programs import Program
+from tests.clients.scenes import Approved, Scene
+from tests.clients.stage import Stage
+
+THROUGH = Scene("echo held | tee held-ran", Approved())
+
+OFF = {
+    "claude": (".claude/settings.local.json", '{"disableAllHooks": true}', "disables all hooks"),
+    "codex": (".codex/config.toml", "[features]\nhooks = false\n", "switches all hooks off"),
+    "gemini": (".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "switches all hooks off"),
+    "opencode": ("opencode.json", "{}", "switches all plugins off"),
+}
+
+
+def ask_for(program: Program, scene: Scene) -> Call:
+    arguments = {"command": scene.command, "description": "Do as the script says"}
+    return program.mcp("run_shell_command", arguments)
+
+
+def set_up(stage: Stage) -> None:
+    name, text, _ = OFF[stage.program.name]
+    path = stage.workspace / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    stage.whisper_tui("install", stage.program.name, "--yes")
+    stage.options = ("--pure",) if stage.program.name == "opencode" else ()
+
+
+@pytest.fixture(scope="session")
+def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """One call of the tools, in a project without hooks."""
+    directory = tmp_path_factory.mktemp(f"{program.name}-hooks-off")
+    return play(program, (THROUGH,), directory, ask_for=ask_for, set_up=set_up)
+
+
+def test_the_supervisor_says_whose_hooks_are_off_where(program, played):
+    assert (played.workspace / "held-ran").exists(), played.written
+    log = (played.workspace.parent / "whisper" / "state" / "supervisor.log").read_text()
+    assert f"in {played.workspace} are not all held: " in log
+    assert OFF[program.name][2] in log
