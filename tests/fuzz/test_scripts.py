@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from tests.fuzz.jail import PROGRAM, Jail, programs
 from tests.fuzz.profile import fuzzed
 from whisper_tui.policy.scripts.awk import awk_acts
+from whisper_tui.policy.scripts.jq import jq_reaches_further
 from whisper_tui.policy.scripts.sed import sed_acts
 
 AWKS = programs("mawk", "gawk", "original-awk", "busybox")
 SEDS = programs("sed")
+JQS = programs("jq")
 
 AWK_PIECES = [
     "BEGIN", "END", "{", "}", "(", ")", "[", "]", ";", "\n", " ", ",", "print ", "printf ", "if ", "(1) ", "else ",
@@ -64,6 +66,27 @@ SED_SEEDS = [
     ["s", "/", "[", "/", "]", "/", "w PWN", "/"],
     ["\\", ",", "a", "/", ",", " ", "w PWN"],
     ["#", "n", "\n", "p", ";", f"e {PROGRAM}"],
+]
+
+
+JQ_PIECES = [
+    ".", "..", ".a", "[", "]", "(", ")", "{", "}", "|", ",", ":", ";", "?", "//", "=", "==", "+", "-", "*", "/",
+    '"', '"a"', '"\\', "\\(", '"\\(env)"', '"\\"', "env", "$ENV", "$", "ENV", "{env}", "env:", "{env:1}", "@base64",
+    "@text", '@text "', "import", 'import "secret" as $d {search:"../home"};', 'include "../home/secret";',
+    "input_filename", "input", "inputs", "def f:", "f", "#", "\n", " ", "1", "null", "keys", "map(", "select(",
+    "if . then ", "else ", " end", "reduce ", " as $x", "$__prog_args", "getpath(", "debug", "::", "modulemeta",
+    "$d", "tojson", "try ", "catch .", "to_entries", "[.[]]", "[1,2]", "{a:1}", "{a}",
+]  # fmt: skip
+
+JQ_SEEDS = [
+    [".", "|", "env"],
+    ["{", "env", ":", "1", "}"],
+    ["{", "a", ":", "(", "env", ")", "}"],
+    ['"', "\\(", "env", ")", '"'],
+    ["[", ".", ",", "$ENV", "]", "|", "tojson"],
+    ['import "secret" as $d {search:"../home"};', "$d"],
+    ["if . then ", "env", "else ", ".", " end"],
+    ["@text ", '"', "\\(", "env", ")", '"'],
 ]
 
 
@@ -124,3 +147,12 @@ def test_a_sed_script_that_is_taken_for_harmless_only_prints(jail: Jail, script:
 )
 def test_the_jail_sees_what_happens_in_it(jail: Jail, words: tuple[str, ...]) -> None:
     assert jail.harm(words) != ""
+
+
+@pytest.mark.skipif(not JQS, reason="jq is not installed")
+@pytest.mark.timeout(3600)
+@fuzzed(600)
+@given(script=scripts(JQ_PIECES, JQ_SEEDS))
+def test_a_jq_filter_that_is_taken_for_harmless_only_sees_its_input(jail: Jail, script: str) -> None:
+    if not jq_reaches_further(script):
+        assert jail.harm(["jq", "-n", script]) == ""

@@ -3,6 +3,7 @@
 import pytest
 
 from whisper_tui.policy.scripts.awk import awk_acts
+from whisper_tui.policy.scripts.jq import jq_reaches_further
 from whisper_tui.policy.scripts.sed import sed_acts
 
 
@@ -131,3 +132,61 @@ def test_a_sed_script_that_acts_or_cannot_be_read_with_certainty(script: str) ->
 )
 def test_a_sed_script_that_only_changes_what_is_printed(script: str) -> None:
     assert not sed_acts(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'import "config" as $d {search:"~/.docker"}; $d',
+        'include "x"; .',
+        "env",
+        "env.HOME",
+        "$ENV",
+        "$ENV.HOME",
+        "$__loc__",
+        "{env}",
+        "{a: env}",
+        "{(env|tostring): 1}",
+        "[env]",
+        '"\\(env)"',
+        '@base64 "\\(env)"',
+        "input_filename",
+        "input",
+        "inputs",
+        "modulemeta",
+        "get_search_list",
+        "m::f",
+        "env::x",
+        "debug",
+        "def f: env; f",
+        "# x",
+        '.a."b\\(env)"',
+        "getpath([env])",
+        "{env:env}",
+        "{a:1}|env",
+        "splits(env)",
+    ],
+)
+def test_a_jq_filter_that_could_show_more_than_its_input(script: str) -> None:
+    assert jq_reaches_further(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ".",
+        ".a.b[0].c",
+        '.[] | select(.name == "x") | {name, id: .id}',
+        "keys | length",
+        '.["a b"]?',
+        'to_entries | map("x" + .key) | join(",")',
+        ".scripts | keys[]",
+        "[.[] | .n] | add / length",
+        ".a // empty",
+        "if .a then 1 else 2 end",
+        ".[1:3] | @csv",
+        "sort_by(.x) | reverse | .[0]",
+    ],
+)
+def test_a_jq_filter_that_only_sees_its_input(script: str) -> None:
+    assert not jq_reaches_further(script)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from whisper_tui.policy.read_only.forms import form, take_apart
 from whisper_tui.policy.scripts.awk import awk_acts
+from whisper_tui.policy.scripts.jq import jq_reaches_further
 from whisper_tui.policy.scripts.sed import sed_acts
 
 _FIND_TESTS = frozenset(
@@ -66,6 +67,19 @@ def awk(words: Sequence[str]) -> bool:
     if given is None or not given.operands or any(value is None for _, value in given.options):
         return False
     return not awk_acts(given.operands[0]) and not any("/inet" in word for word in words)
+
+
+_JQ = form(
+    "acCejMnrRsS",
+    "compact-output color-output exit-status join-output monochrome-output null-input raw-input raw-output slurp "
+    "sort-keys tab ascii-output",
+)
+
+
+def jq(words: Sequence[str]) -> bool:
+    """A filter that sees nothing but its input."""
+    given = take_apart(words, _JQ)
+    return given is not None and bool(given.operands) and not jq_reaches_further(given.operands[0])
 
 
 def echo(words: Sequence[str]) -> bool:
@@ -255,6 +269,7 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
     "gawk": awk,
     "mawk": awk,
     "nawk": awk,
+    "jq": jq,
     "echo": echo,
     "date": date,
     "test": test,

@@ -1,1 +1,1 @@
-"""The little languages that commands take as an argument: what a script of sed or awk could do beside printing."""
+"""The little languages that commands take as an argument: what a script of sed, awk or jq could do beside printing."""
