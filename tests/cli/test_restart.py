@@ -1,5 +1,6 @@
 """Handing over to a supervisor of another version, as people do it: nothing is lost, and nothing runs twice."""
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from tests.outside import outside_only
+from whisper_tui.supervisor.state_directory import is_occupied
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 pytestmark = outside_only
@@ -78,3 +80,28 @@ def test_a_supervisor_goes_on_where_this_program_could_not_take_its_place(instan
     (instance.root / "config" / "config.toml").write_text("[supervisor]\nworker = 1\n")
     assert "'worker'" in instance.run("restart").stderr
     assert pid_of(instance) == before and os.path.exists(f"/proc/{before}")
+
+
+@outside_only
+def test_a_stop_says_how_many_agents_would_start_the_supervisor_again(instance):
+    call = instance.start("mcp", stdin=subprocess.PIPE)
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    call.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
+    call.stdin.flush()
+    assert call.stdout.readline()
+    assert instance.rows("status")["agents"] == 1
+    assert "1 connected agent will start it again" in instance.run("stop").stdout
+
+
+@outside_only
+def test_a_held_stop_lasts_until_a_human_starts_the_supervisor(instance):
+    instance.run("list")
+    assert "stays stopped until you start it" in instance.run("stop", "--hold").stdout
+    for words in (("list",), ("call", "run_shell_command", '{"command": "true"}')):
+        refused = instance.run(*words)
+        assert refused.returncode == 3
+        assert "stays so until a human starts it" in refused.stderr
+    assert not is_occupied(instance.home.state)
+    assert instance.run("restart").returncode == 0
+    assert instance.run("stop").returncode == 0
+    assert instance.run("list").returncode == 0

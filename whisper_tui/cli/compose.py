@@ -28,6 +28,7 @@ from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.local import LocalExecutor
 from whisper_tui.supervisor.state_directory import Occupation, prepare
 from whisper_tui.wire.peers import descends, why_supervised_here
+from whisper_tui.wire.rendezvous import release
 from whisper_tui.wire.server import Door, serve
 from whisper_tui.wire.staying_found import stay_found
 from whisper_tui.wire.stepping_down import step_down
@@ -60,6 +61,7 @@ def supervise(home: Home, ready: Callable[[], None], *, take_over: bool = False)
         check_format(Path(home.state) / "journal.sqlite")
         step_down(home)
     with Occupation(home.state) as occupation:
+        release(home)
         try:
             leave_pointer(home, os.environ)
         except OSError as error:

@@ -7,7 +7,7 @@ from whisper_tui.cli.asking import asking
 from whisper_tui.cli.json_text import print_json
 from whisper_tui.cli.parsing import Options, Verbs, home_of
 from whisper_tui.cli.words import age, cannot_work
-from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.text import visible
 
 
@@ -26,7 +26,11 @@ def add(verbs: Verbs) -> None:
         "stop",
         "stop the supervisor",
         _stop,
-        details="Commands go on without it, and the next whisper-tui command takes them back.",
+        details="Commands go on without it, and the next whisper-tui command takes them back. Connected agents "
+        "start it again with their next call, unless it is held.",
+    )
+    stop.add_argument(
+        "--hold", action="store_true", help="let nobody start it again but a human: whisper-tui, whisper-tui restart"
     )
     stop.add_argument("--end-runs", action="store_true", help="end every running command and what it left behind, too")
 
@@ -57,14 +61,37 @@ def _status(options: Options) -> int:
 
 
 def _stop(options: Options) -> int:
+    from whisper_tui.wire.rendezvous import hold, release
     from whisper_tui.wire.stepping_down import step_down
 
     home = home_of(options)
-    pid = step_down(home, end_runs=options.end_runs)
-    if pid is None:
+    agents = _connected(options)
+    if options.hold:
+        hold(home)  # Before, not after: an agent that lost its supervisor asks for another one at once.
+    try:
+        pid = step_down(home, end_runs=options.end_runs)
+    except WhisperError:
+        if options.hold:
+            release(home)
+        raise
+    if pid is None and not options.hold:
         raise Unavailable(f"no supervisor runs for {home.state}", hint="Any other whisper-tui command starts one")
-    sys.stdout.write(f"Stopped the supervisor (pid {pid})\n")
+    sys.stdout.write("No supervisor ran\n" if pid is None else f"Stopped the supervisor (pid {pid})\n")
+    if options.hold:
+        sys.stdout.write("It stays stopped until you start it: whisper-tui, or whisper-tui restart\n")
+    elif agents:
+        who = "1 connected agent" if agents == 1 else f"{agents} connected agents"
+        sys.stdout.write(f"{who} will start it again with the next call; stop --hold keeps it stopped\n")
     return 0
+
+
+def _connected(options: Options) -> int:
+    """How many agents would start it again. Nothing of that is worth a failure."""
+    try:
+        with asking(options, start=False) as supervisor:
+            return int(supervisor.ask("status").get("agents", 0))
+    except WhisperError:
+        return 0
 
 
 def _restart(options: Options) -> int:

@@ -15,7 +15,7 @@ from whisper_tui.tui.grace import Grace
 from whisper_tui.tui.keymap import keymap
 from whisper_tui.wire.autostart import ensure_supervisor
 from whisper_tui.wire.client import RemoteSupervision
-from whisper_tui.wire.rendezvous import replace, was_stopped
+from whisper_tui.wire.rendezvous import release, replace, was_stopped
 
 
 def open_cockpit(home: Home) -> int:
@@ -24,6 +24,7 @@ def open_cockpit(home: Home) -> int:
 
 
 async def _open(home: Home, wanted: Configuration) -> int:
+    release(home)  # Whoever opens the cockpit is a human who wants a supervisor.
     await ensure_supervisor(home)
     connections = [await _first(home)]
 

@@ -63,6 +63,8 @@ class SupervisorStatus(Value):
     """What keeps it from working, and what to do about that. None: nothing."""
     busy: str = ""
     """What queued commands wait for, as a clause. Empty: it has not said."""
+    agents: int = 0
+    """Sessions whose agents are connected."""
     keeps: str = ""
     """How much recorded output is kept, as a clause. Empty: it has not said."""
     counts: tuple[str, ...] | None = None

@@ -274,7 +274,8 @@ class Supervisor(Looking):
 
     async def status(self) -> SupervisorStatus:
         """How the supervisor is."""
-        told = {"busy": self._pool.workers.sentence, "keeps": self._retention.words}
+        agents = sum(session.closed_at is None for session in self.board.sessions.values())
+        told = {"busy": self._pool.workers.sentence, "keeps": self._retention.words, "agents": agents}
         return (await super().status()).model_copy(update=told)
 
     async def prune(self, *, dry_run: bool = False) -> Pruned:

@@ -28,6 +28,9 @@ LOG = "supervisor.log"
 START_LOCK = "start.lock"
 """Name of the file in the runtime directory that whoever starts a supervisor holds locked."""
 
+HELD = "held"
+"""Name of the file in the state directory that is there while only a human may start a supervisor."""
+
 INSIDE = "WHISPER_TUI_CALL_ID"
 """Set in the environment of every supervised command."""
 
@@ -86,6 +89,7 @@ def reach(home: Home, *, patience_s: float = PATIENCE_S) -> socket.socket:
     if connection is not None:
         return connection
     _check_outside(home)
+    _check_held(home)
     prepare(home)
     while True:
         with turn(home, deadline):
@@ -110,6 +114,25 @@ def replace(home: Home, *, patience_s: float = PATIENCE_S) -> None:
     prepare(home)
     with turn(home, deadline):
         _start(home, deadline, "--replace")
+
+
+def hold(home: Home) -> None:
+    """Have no agent and no script start a supervisor until a human does. Raises `WhisperError`."""
+    prepare(home)
+    (Path(home.state) / HELD).touch(mode=0o600)
+
+
+def release(home: Home) -> None:
+    """A human starts it, or nothing was stopped: whoever needs a supervisor may start one again."""
+    (Path(home.state) / HELD).unlink(missing_ok=True)
+
+
+def _check_held(home: Home) -> None:
+    if (Path(home.state) / HELD).exists():
+        raise Unavailable(
+            "the supervisor was stopped, and stays so until a human starts it",
+            hint="whisper-tui restart starts it, and so does opening the cockpit",
+        )
 
 
 def was_stopped(home: Home) -> bool:
