@@ -1,5 +1,6 @@
 """Deciding in the cockpit: always about the call that is on the screen."""
 
+import pytest
 from textual.widgets import Input, TextArea
 
 from tests.tui.cockpit import cockpit
@@ -239,3 +240,39 @@ async def test_a_click_on_a_button_decides_like_its_key() -> None:
         await seat.press("n", "o")
         await seat.click("#choose-deny")
         await seat.until(lambda: seat.record("2").decision == Deny(reason="no"))
+
+
+async def test_denying_a_session_names_it_and_the_number_of_calls_in_its_title() -> None:
+    play = Play.begin()
+    play.ask("build"), play.ask("test"), play.ask("clean")
+    async with cockpit(play) as seat:
+        await seat.select("2")
+        await seat.press("D")
+        await seat.sees("Deny 3 waiting calls of site builder", "2 other waiting calls")
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("k", "Kill is not possible: nothing of call 1 runs."),
+        ("i", "Type is not possible: call 1 does not run, or takes no input."),
+        ("S", "Save is not possible: call 1 has not run."),
+    ],
+)
+async def test_a_key_that_means_nothing_for_a_waiting_call_says_why(key: str, reason: str) -> None:
+    play = Play.begin()
+    play.ask("build")
+    async with cockpit(play) as seat:
+        await seat.press(key)
+        await seat.sees(reason)
+
+
+async def test_a_terminal_that_is_too_small_says_so() -> None:
+    play = Play.begin()
+    play.ask("build")
+    async with cockpit(play, size=(20, 6)) as seat:
+        await seat.sees("Too small:")
+        assert "waits" not in seat.text()
+        await seat.pilot.resize_terminal(80, 24)
+        await seat.sees("waits for you")
+        assert "Too small" not in seat.text()

@@ -2,7 +2,10 @@
 
 import pytest
 
+from whisper_tui.tui.contrast import contrast
+from whisper_tui.tui.output.pens import Pens
 from whisper_tui.tui.output.sgr import DIRECT, PLAIN, Pen, Run, pen_after, read_line
+from whisper_tui.tui.themes import PLACES, load_themes
 
 
 def text_of(line: bytes) -> str:
@@ -116,3 +119,14 @@ def test_overwritten_text_keeps_the_colour_of_what_is_seen() -> None:
 
 def test_a_very_far_column_costs_nothing() -> None:
     assert len(text_of(b"\x1b[999999999Gx")) == 1
+
+
+def test_letters_on_a_ground_of_their_own_can_be_read() -> None:
+    for theme in load_themes(PLACES).good.values():
+        pens, palette = Pens(theme.terminal), theme.terminal
+        for number, ground in enumerate(palette):
+            style = pens._make_style(PLAIN._replace(background=number))
+            assert style.color is not None
+            assert contrast(style.color.get_truecolor().hex, ground) >= 4.5
+            same = pens._make_style(PLAIN._replace(foreground=number, background=number))
+            assert same.color is not None and contrast(same.color.get_truecolor().hex, ground) >= 4.5

@@ -95,10 +95,15 @@ def _say(line: str) -> None:
 
 async def _watch(supervisor: Supervisor, workspace: Workspace, told: _Told) -> int:
     from whisper_tui.tui.app import CockpitApp
+    from whisper_tui.tui.grace import Grace
 
     agents = asyncio.create_task(play_agent(supervisor, workspace), name="the demo's agents")
     app = CockpitApp(
-        supervisor, user=decider()["who"], farewell=FAREWELL, rule_book=InstanceRules(_home(workspace.instance))
+        supervisor,
+        user=decider()["who"],
+        farewell=FAREWELL,
+        rule_book=InstanceRules(_home(workspace.instance)),
+        grace=Grace(),
     )
     told.end = app.exit
     try:

@@ -63,6 +63,21 @@ def available(command: Command, record: CallRecord | None) -> bool:
             return record is not None and isinstance(record.state, Ended)
 
 
+def why_not(command: Command, record: CallRecord | None) -> str:
+    """Why a command means nothing for the call that is selected, in a sentence."""
+    if record is None:
+        return f"{command.label} needs a call, and there is none."
+    reasons = {
+        "waiting": f"call {record.id} does not wait for a decision",
+        "alive": f"nothing of call {record.id} runs",
+        "reads": f"call {record.id} does not run, or takes no input",
+        "ran": f"call {record.id} has not run",
+        "terminal": f"call {record.id} does not run in a terminal",
+        "ended": f"call {record.id} has not ended",
+    }
+    return f"{command.label} is not possible: {reasons[command.need]}."
+
+
 def reads_input(record: CallRecord) -> bool:
     """Whether the command runs and can be typed to."""
     return isinstance(record.state, Running) and record.takes_input

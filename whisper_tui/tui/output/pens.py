@@ -8,9 +8,13 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from whisper_tui.tui.contrast import contrast
 from whisper_tui.tui.output.sgr import DEFAULT, DIRECT, Pen, Run
 
 NO_STYLE = Style()
+LEAST_READ = 2.5
+"""The contrast below which letters on a ground of their own are drawn in black or white."""
+BLACK_AND_WHITE = (Color.parse("#000000"), Color.parse("#ffffff"))
 _CUBE = (0, 95, 135, 175, 215, 255)
 
 
@@ -21,6 +25,10 @@ def _beyond_sixteen(number: int) -> tuple[int, int, int]:
         return grey, grey, grey
     number -= 16
     return _CUBE[number // 36], _CUBE[number // 6 % 6], _CUBE[number % 6]
+
+
+def _hex(color: Color) -> str:
+    return color.get_truecolor().hex
 
 
 class Pens:
@@ -39,7 +47,7 @@ class Pens:
 
     def _make_style(self, pen: Pen) -> Style:
         return Style(
-            color=self._color(pen.foreground),
+            color=self._readable(pen),
             bgcolor=self._color(pen.background),
             bold=pen.bold or None,
             dim=pen.dim or None,
@@ -48,6 +56,15 @@ class Pens:
             reverse=pen.reverse or None,
             strike=pen.strike or None,
         )
+
+    def _readable(self, pen: Pen) -> Color | None:
+        """The colour of the letters. On a ground of its own, the ground of the cockpit says nothing about them."""
+        text, ground = self._color(pen.foreground), self._color(pen.background)
+        if ground is None or (text is None and pen.reverse):
+            return text
+        if text is not None and contrast(_hex(text), _hex(ground)) >= LEAST_READ:
+            return text
+        return max(BLACK_AND_WHITE, key=lambda color: contrast(_hex(color), _hex(ground)))
 
     def _color(self, color: int) -> Color | None:
         if color == DEFAULT:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.notifications import SeverityLevel
-from textual.widgets import Footer
+from textual.widgets import Footer, Static
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Decider
@@ -17,7 +17,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
 from whisper_tui.tui.calling.caller import Caller
 from whisper_tui.tui.calling.settings import NEVER, CallingSettings
-from whisper_tui.tui.commands import BY_ID, COMMANDS, available
+from whisper_tui.tui.commands import BY_ID, COMMANDS, available, why_not
 from whisper_tui.tui.deciding import Deciding
 from whisper_tui.tui.follow import Follower, Reconnect
 from whisper_tui.tui.going_on import go_on, stay_with_the_queue
@@ -59,6 +59,8 @@ from whisper_tui.tui.words import called, in_passing
 
 CALL_SHARE = 0.42
 """The part of the height that a call may take from its output."""
+LEAST_COLUMNS, LEAST_ROWS = 30, 10
+"""Below this no command can be read."""
 THREE_COLUMNS = 180
 """Columns from which a call and its output stand side by side."""
 
@@ -122,6 +124,7 @@ class CockpitScreen(KeyedScreen):
 
     def compose(self) -> ComposeResult:
         """Status, list, call, output, keys."""
+        yield Static(id="too-small")
         yield from (StatusBar(id="status"), Banner(id="banner"), TroubleBar(lambda: self.supervision))
         yield DecisionBar(id="decisions")
         with Horizontal(id="cockpit"):
@@ -227,7 +230,13 @@ class CockpitScreen(KeyedScreen):
             self.tell(self._unmasking.reveal(record))
 
     def on_resize(self) -> None:
-        """The call and its output share what there is."""
+        """The call and its output share what there is, if it is enough to read a command."""
+        columns, rows = self.size
+        too_small = columns < LEAST_COLUMNS or rows < LEAST_ROWS
+        self.set_class(too_small, "-too-small")
+        if too_small:
+            least = f"{LEAST_COLUMNS} columns and {LEAST_ROWS} rows"
+            self.query_one("#too-small", Static).update(Content(f"Too small: whisper_tui needs {least}."))
         self._share_height()
 
     def _share_height(self) -> None:
@@ -238,18 +247,23 @@ class CockpitScreen(KeyedScreen):
     async def action_command(self, command_id: str) -> None:
         """Do what a key, a button or the palette asks for."""
         if not available(BY_ID[command_id], self.shown):
+            self.tell(why_not(BY_ID[command_id], self.shown))
             return
         result = self.does[command_id]()
         if isawaitable(result):
             await result
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Commands that mean nothing now are not in the footer, and their keys do nothing."""
+        """While a person types into a terminal no key is a command; one that means nothing now says why.
+
+        The footer is an exception: it lists what means something.
+        """
         if action != "command" or not self.is_mounted:
             return True
         if self.query_one(OutputArea).terminal.typing:
             return False
-        return available(BY_ID[str(parameters[0])], self.shown)
+        command = BY_ID[str(parameters[0])]
+        return available(command, self.shown) or not command.in_footer
 
     @on(BoardChanged)
     def _board_changed(self) -> None:

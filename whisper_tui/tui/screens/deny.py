@@ -38,7 +38,8 @@ class DenyScreen(Dialog[Deny]):
     def compose(self) -> ComposeResult:
         """A field, what happens to the text, and the texts before."""
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content(f"Deny {self._what}")
+            whole = f"{count(self._others + 1, 'waiting call')} of {self._session}"
+            dialog.border_title = Content(f"Deny {whole if self._stop_session else self._what}")
             if self._stop_session:
                 others = count(self._others, "other waiting call")
                 text = f"{others} of the session {self._session} will be denied with it."

@@ -177,6 +177,8 @@ class ScopeScreen(Dialog[Approve]):
         if self._suggested:
             self._next = (self._next + 1) % len(self._suggested)
             self.query_one("#words", Input).value = self._suggested[self._next]
+        else:
+            self.notify("There is no suggestion: no rule could be made of this command.", markup=False)
 
     async def action_approve(self) -> None:
         """Approve and remember, unless that may not be."""
