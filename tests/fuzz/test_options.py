@@ -92,10 +92,10 @@ def commands(draw: st.DrawFn) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def jail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jail]:
-    made = Jail(tmp_path_factory.mktemp("jail"))
-    made.make_repository()
-    yield made
+def jail() -> Iterator[Jail]:
+    with Jail.made() as made:
+        made.make_repository()
+        yield made
 
 
 @pytest.mark.timeout(3600)
@@ -110,3 +110,20 @@ def test_an_allowed_call_starts_nothing_writes_nothing_and_shows_no_secret(jail:
     assume(verdict.kind == "allow")
     helpers = {*helpers_of((words[0],)), *({"git"} if words[0] == "git" else ())}
     assert jail.harm(words, traced=True, environment=looking_environment(spec, resolved), helpers=helpers) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sort", "-o", "/dev/full", "data"], "writing"),
+        (["sh", "-c", "/bin/true; true"], "started"),
+        (["timeout", "1", "nosuchprogram"], "started"),
+        (["mkdir", "sub"], "changed"),
+        (["bash", "-c", "echo > /dev/tcp/127.0.0.1/9"], "connected"),
+        (["cat", "data"], ""),
+    ],
+)
+def test_the_jail_sees_what_leaves_no_trace_in_files(jail: Jail, words: list[str], said: str) -> None:
+    harm = jail.harm(words, traced=True)
+    assert said in harm
+    assert bool(said) == bool(harm)

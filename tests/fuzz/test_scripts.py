@@ -108,8 +108,9 @@ def _edited(seed: list[str], edits: list[tuple[int, str, str]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def jail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jail]:
-    yield Jail(tmp_path_factory.mktemp("jail"))
+def jail() -> Iterator[Jail]:
+    with Jail.made() as made:
+        yield made
 
 
 @pytest.mark.skipif(not AWKS, reason="no awk is installed")

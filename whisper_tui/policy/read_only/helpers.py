@@ -10,7 +10,6 @@ _HELPERS = {
     "tar": ("gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"),
     "which": ("sh",),
     "shasum": ("perl",),
-    "lsb_release": ("python3", "sh"),
     "gh": ("git",),
     "git": ("sh", "ssh", "gpg", "less"),
     "pip": ("python3",),

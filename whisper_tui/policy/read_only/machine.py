@@ -55,6 +55,5 @@ umask | Sp | | most=0
 jobs | lnprs | | most=0
 dirs | clpv | | most=0
 whatis apropos | rwle
-lsb_release | aicdrsv | all id codename description release short
 hostnamectl timedatectl localectl loginctl | | | most=0
 """
