@@ -232,3 +232,12 @@ def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
     for server in servers:
         server.terminate()
         server.communicate(timeout=ANSWER_S)
+
+
+def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
+    process = subprocess.Popen(shell.approved("echo ready; sleep 1000"), stdout=-1, cwd=shell.instance.workspace)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.terminate()
+    process.communicate(timeout=ANSWER_S)
+    assert shell.row("1")["reason"] == "sent by its agent"
+    assert "sent by its agent" in shell.instance.run("show", "1").stdout

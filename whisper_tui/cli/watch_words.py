@@ -90,7 +90,9 @@ def _about_call(event: Event, board: Board) -> str | None:
             return f"Call {call_id} has {count(alive, 'process', 'processes')} in the background."
         case Finished(ending=ending, usage=usage):
             after = f", after {duration(usage.wall_s)}" if usage is not None else ""
-            return f"Call {call_id}: {ending_sentence(ending)}{after}.{_blocked(record)}"
+            return (
+                f"Call {call_id}: {ending_sentence(ending, by_agent=record.ended_by_agent)}{after}.{_blocked(record)}"
+            )
         case Settled() if record.background:
             return f"Nothing of call {call_id} is alive any more."
         case _:

@@ -58,7 +58,10 @@ def _note(record: CallRecord, event: SignalSent | AgentGaveUp | AgentReturned) -
     """What is noted beside a call, which stays where it is."""
     match event:
         case SignalSent():
-            return {"signals": (*record.signals, event.number)}
+            change: dict[str, object] = {"signals": (*record.signals, event.number)}
+            if event.by.surface == "agent":
+                change["agent_signals"] = (*record.agent_signals, event.number)
+            return change
         case AgentGaveUp():
             return {"agent_gave_up": event.why, "stopping": event.stopping}
         case AgentReturned():

@@ -8,7 +8,7 @@ from pydantic import Field
 from whisper_tui.model.call import ToolCall
 from whisper_tui.model.command import CommandSpec, Function, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.ending import Ending, Exited
+from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, Usage
 from whisper_tui.model.sandbox import Blocked, Sandbox
 from whisper_tui.model.value import Value
@@ -114,6 +114,8 @@ class CallRecord(Value):
     background: tuple[BackgroundProcess, ...] = ()
     signals: tuple[int, ...] = ()
     """Numbers of the signals sent through whisper_tui, oldest first."""
+    agent_signals: tuple[int, ...] = ()
+    """Those of them that its agent sent."""
     agent_gave_up: str | None = None
     """Why the agent no longer waits for the answer. None: it does."""
     stopping: bool = False
@@ -190,6 +192,15 @@ class CallRecord(Value):
             return False
         held = (number == signal.SIGSTOP for number in reversed(self.signals) if number in _STILL)
         return next(held, False)
+
+    @property
+    def ended_by_agent(self) -> bool:
+        """Whether the signal that ended it was its agent's, and no human's."""
+        if not isinstance(self.state, Ended) or not isinstance(self.state.ending, Signalled):
+            return False
+        number = self.state.ending.number
+        by_others = self.signals.count(number) > self.agent_signals.count(number)
+        return self.state.ending.by_us and not by_others and (number in self.agent_signals or self.stopping)
 
     @property
     def is_open(self) -> bool:

@@ -175,7 +175,8 @@ def _reason(record: CallRecord, ending: Ending) -> str | None:
         case Exited():
             return None
         case Signalled():
-            return broken_limit(record) or ("sent through whisper_tui" if ending.by_us else None)
+            sent = "sent by its agent" if record.ended_by_agent else "sent through whisper_tui"
+            return broken_limit(record) or (sent if ending.by_us else None)
         case TimedOut():
             return f"its time of {ending.after_s:g} s was over"
         case FailedToStart():

@@ -218,7 +218,7 @@ def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
 
 def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
     role: Role = "good" if went_well(state.ending) else "bad"
-    found = [labelled("Ending", (Span(ending_sentence(state.ending), role),))]
+    found = [labelled("Ending", (Span(ending_sentence(state.ending, by_agent=record.ended_by_agent), role),))]
     if state.usage is not None:
         usage = state.usage
         words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"

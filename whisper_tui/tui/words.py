@@ -146,15 +146,15 @@ def ending_word(ending: Ending) -> str:
             return "lost"
 
 
-def ending_sentence(ending: Ending) -> str:
-    """How it ended, in full."""
+def ending_sentence(ending: Ending, *, by_agent: bool = False) -> str:
+    """How it ended, in full. `by_agent`: whether a signal that ended it was its agent's."""
     match ending:
         case Exited(code=0):
             return "Ended with exit code 0"
         case Exited(code=code):
             return f"Failed with exit code {code}"
         case Signalled(number=number, by_us=by_us, core_dumped=core_dumped, limit=broken):
-            source = "sent from here" if by_us else "not sent from here"
+            source = ("sent by its agent" if by_agent else "sent from here") if by_us else "not sent from here"
             source = f"because it was at its limit of {LIMITS[broken]}" if broken else source
             core = "; it left a core dump" if core_dumped else ""
             return f"Ended by {signal_name(number)} ({number}), {source}{core}"
