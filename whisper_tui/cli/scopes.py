@@ -13,6 +13,8 @@ from whisper_tui.wire.asking import Asking
 SHOWN = 10
 """Different commands that are shown of those that an approval would have let through."""
 
+_SAME_FILES = "It holds only while the scripts of the workspace that it runs are the same."
+
 Scope = str | dict[str, Any] | None
 """As JSON. None: this call alone."""
 
@@ -20,7 +22,11 @@ Scope = str | dict[str, Any] | None
 def add_scope(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a scope."""
     scope = parser.add_argument_group("how far it reaches (without one of these: this call alone)")
-    scope.add_argument("--session", action="store_true", help="this exact command in this directory, for the session")
+    scope.add_argument(
+        "--session",
+        action="store_true",
+        help="this exact command in this directory, for the session; scripts of the workspace must stay the same",
+    )
     scope.add_argument(
         "--prefix", nargs="+", metavar="WORD", help="every command of the session that begins so; show offers some"
     )
@@ -99,11 +105,11 @@ def covered(supervisor: Asking, call_id: str, scope: Scope, edited: dict[str, An
 def meant(scope: Scope) -> str:
     """What is remembered, in one sentence."""
     if scope is None or isinstance(scope, str):
-        return "The same command in the same directory is allowed for the session."
+        return f"The same command in the same directory is allowed for the session. {_SAME_FILES}"
     minutes = f" for {scope['minutes']:g} minutes" if scope["minutes"] else ""
     times = f", {scope['uses']} more times" if scope.get("uses") else ""
     if scope["kind"] == "exact":
-        return f"The same command in the same directory is allowed{minutes or ' for the session'}{times}."
+        return f"The same command in the same directory is allowed{minutes or ' for the session'}{times}. {_SAME_FILES}"
     shown = command_line(scope["words"])
     if scope["kind"] == "rule":
         where = "in this workspace" if scope["where"] == "project" else "everywhere"

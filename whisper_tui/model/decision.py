@@ -10,7 +10,10 @@ from whisper_tui.model.value import Value
 
 
 class ExactScope(Value):
-    """The same command in the same directory, for this session, as often or as long as said."""
+    """The same command in the same directory, for this session, as often or as long as said.
+
+    Where it runs scripts of the workspace, it holds while these are the same.
+    """
 
     kind: Literal["exact"] = "exact"
     uses: int | None = Field(default=None, ge=1)
@@ -101,6 +104,8 @@ class Grant(Value):
     """Seconds since the epoch when it ends. None: with the session."""
     sandbox: Sandbox | None = None
     """How what it allows is confined, as the approved call was."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Scripts of the workspace that the command runs, as digests: it holds only while they are the same."""
     uses: int = 0
     """How many later calls it has allowed."""
     revoked_at: float | None = None

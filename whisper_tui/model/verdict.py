@@ -145,3 +145,5 @@ class Resolved(Value):
     """What is behind the paths of its programs and scripts, so that another file in the place of one shows."""
     sensitive: dict[str, str] = Field(default_factory=dict)
     """Files that it may write and that decide what runs later, or who may decide, by path: what each of them is."""
+    contents: dict[str, str] = Field(default_factory=dict)
+    """What its scripts hold, by path, as digests: a file can change without showing it."""

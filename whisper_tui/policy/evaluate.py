@@ -11,7 +11,7 @@ from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.policy.allowing import LOOKS, PLAINLY_LOOKS, Allowing
 from whisper_tui.policy.environment import is_mark
 from whisper_tui.policy.matching import applies, reaches
-from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of
+from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of, same_files
 from whisper_tui.policy.mentions import mentioned
 from whisper_tui.policy.question import Question
 from whisper_tui.policy.read_only.judged import SYSTEM_DIRECTORIES
@@ -86,7 +86,11 @@ def _allowed(
         if rule.matches(question.spec.command):
             return _by_rules((rule,), (), risks, rules, question)
     for grant in held:
-        if is_exact(grant) and grant.spec.identity() == question.spec.identity():
+        if (
+            is_exact(grant)
+            and grant.spec.identity() == question.spec.identity()
+            and same_files(grant, question.resolved)
+        ):
             return _by_grant(grant, risks)
     if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
         return None

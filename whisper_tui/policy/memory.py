@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
 from whisper_tui.model.sandbox import Sandbox
+from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.banned import is_banned
 from whisper_tui.policy.dangers.of_inner import dangers_of_certain
 from whisper_tui.policy.environment import is_mark
@@ -28,6 +29,11 @@ def is_over(grant: Grant, now: float) -> bool:
     limit = grant.scope.uses if isinstance(grant.scope, ExactScope | PrefixScope) else None
     used_up = limit is not None and grant.uses >= limit
     return used_up or grant.revoked_at is not None or (grant.until is not None and now >= grant.until)
+
+
+def same_files(grant: Grant, resolved: Resolved) -> bool:
+    """Whether the scripts of the workspace still hold what they held when it was approved."""
+    return all(resolved.contents.get(path) == content for path, content in grant.files.items())
 
 
 def is_exact(grant: Grant) -> bool:

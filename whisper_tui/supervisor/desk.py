@@ -1,6 +1,7 @@
 """Where calls come in, are decided and are taken back: everything before a command starts."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.command import CommandSpec, Function
@@ -21,6 +22,7 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.memory import is_exact, is_over, saved_rule
 from whisper_tui.policy.rules import Rule
 from whisper_tui.supervisor.capacity import Capacity
@@ -140,6 +142,7 @@ class Desk:
             decision = decision.model_copy(update={"edited": None})
         _check_same_tool(record.call.spec, decision.edited)
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
+        resolved = record.resolved
         if decision.edited is not None:
             judged = self._judge.judge(record.call, decision.edited)
             if judged.verdict.kind == "refuse":
@@ -148,6 +151,7 @@ class Desk:
                 )
             allowed = judged.verdict.model_copy(update={"kind": "allow"})
             facts.append(judged.model_copy(update={"verdict": allowed}))
+            resolved = judged.resolved
         scope, grant = decision.remember, None
         if scope is not None:
             check_scope(scope, decision.edited or record.call.spec)
@@ -155,6 +159,8 @@ class Desk:
             self._save(scope, decision, record, now)
         elif scope is not None:
             grant = self._grant(record, decision, scope, by, now)
+            if is_exact(grant):
+                grant = grant.model_copy(update={"files": self._scripts(record, resolved)})
             facts.append(Granted(at=now, grant=grant))
         self._record_with_rule(scope, *facts)
         if grant is not None:
@@ -194,6 +200,14 @@ class Desk:
             until=None if minutes is None else now + 60 * minutes,
             sandbox=decision.sandbox,
         )
+
+    def _scripts(self, record: CallRecord, resolved: Resolved | None) -> dict[str, str]:
+        """The scripts of the workspace that it runs, as they were when they were shown: agents can rewrite them."""
+        session = self._ledger.board.sessions.get(record.call.session_id)
+        if session is None or resolved is None:
+            return {}
+        root = Path(session.root).resolve()
+        return {path: held for path, held in resolved.contents.items() if Path(path).resolve().is_relative_to(root)}
 
     def _let_through(self, grant: Grant | None) -> None:
         """What is remembered also answers for what waits already. None: a rule was saved, for every session."""

@@ -154,7 +154,7 @@ class Judge:
 
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
     """Where links lead is judged anew with the rest; the repository only matters to a git that looks unasked."""
-    ignored: dict[str, object] = {"files": {}, "places": (), "helpers": ()}
+    ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": ()}
     if by_human:
         ignored |= {"repository": None, "git_is_neutral": False}
     return before.model_copy(update=ignored) != now.model_copy(update=ignored)

@@ -164,6 +164,12 @@ class Explainer:
             targets = [self._word(each.target, text, []) for each in script.redirections if each.access == "write"]
             yield (), tuple(word for words in targets for word in words if word is not None)
 
+    def read_files(self, seen: View) -> list[str]:
+        """The files that commands get as their input, as far as they are known."""
+        text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
+        found = [each for script in seen.scripts for each in script.redirections if each.access == "read"]
+        return [word for each in found for word in self._word(each.target, text, []) if word is not None]
+
     @staticmethod
     def _code(words: Argv, redirections: Sequence[Redirection]) -> Iterator[str]:
         """Words of the code that an interpreter is given by a here-document."""

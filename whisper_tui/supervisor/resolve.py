@@ -7,7 +7,7 @@ from whisper_tui.model.command import CommandSpec, Function, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.read_only.helpers import helpers_of
 from whisper_tui.policy.view import view
-from whisper_tui.supervisor.files_behind import files_behind
+from whisper_tui.supervisor.files_behind import content_of, files_behind, scripts_behind
 from whisper_tui.supervisor.find_program import find_program, is_directory
 from whisper_tui.supervisor.git_repository import find_repository
 from whisper_tui.supervisor.meaning import explain
@@ -31,6 +31,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         return Resolved(program=program, cwd=cwd, problem=problem)
     seen = view(spec.command)
     repository, neutral = find_repository(cwd) if "git" in seen.names else (None, False)
+    scripts = scripts_behind(spec, cwd, environment)
     variables, commands, more = explain(spec, cwd, environment, {word: program})
     return Resolved(
         program=program,
@@ -44,7 +45,8 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         commands=commands,
         more=more,
         unread=seen.problem,
-        files=files_behind(program, commands, cwd),
+        files=files_behind(program, commands, scripts),
+        contents={path: found for path in scripts if (found := content_of(path)) is not None},
         sensitive=sensitive_files(spec, cwd, environment, own),
     )
 

@@ -110,6 +110,11 @@ def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple
         Paragraph((Span(f"Remembered approval {grant.id}", "strong"),), margin=(Span(" "),)),
         BLANK,
         _field("Covers", said(scope_sentence(grant.scope))),
+        *(
+            (_field("While", said(f"{', '.join(grant.files)} {'is' if len(grant.files) == 1 else 'are'} the same")),)
+            if grant.files
+            else ()
+        ),
         *((_field("Words", said(" ".join(grant.scope.words))),) if isinstance(grant.scope, PrefixScope) else ()),
         Paragraph((Span("Approved was", "label"),), margin=(Span(" "),)),
         *command_paragraphs(grant.spec.command, ()),
