@@ -214,3 +214,11 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_terminal_that_cannot_show_a_full_screen_is_told_what_can(instance: Instance) -> None:
+    words = ["env", "TERM=dumb", *PROGRAM, "--home", str(instance.root)]
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        assert terminal.ends() == 2
+        terminal.shows(b"whisper-tui watch says the same in plain lines")
+        assert b"\x1b" not in terminal.text

@@ -1,5 +1,6 @@
 """`whisper-tui` alone: the cockpit, over a supervisor that is started if none runs."""
 
+import os
 import sys
 
 from whisper_tui.cli.parsing import Options, home_of
@@ -11,6 +12,10 @@ def run(options: Options) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidRequest(
             "the cockpit needs a terminal", hint="whisper-tui --help shows the subcommands that work without one"
+        )
+    if os.environ.get("TERM", "") in {"", "dumb"}:
+        raise InvalidRequest(
+            "this terminal cannot show a full screen, says TERM", hint="whisper-tui watch says the same in plain lines"
         )
     home = home_of(options)
     from whisper_tui.cli.screen import open_cockpit

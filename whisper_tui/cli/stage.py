@@ -1,6 +1,7 @@
 """The demo put together: a workspace and a supervisor of its own, and either a cockpit or a printed script."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +37,7 @@ def run_demo() -> int:
 
     Nothing of it stays, neither a process nor a file, also when a signal ends it.
     """
-    watched = sys.stdin.isatty() and sys.stdout.isatty()
+    watched = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
     told = _Told()
     with temporary_workspace(step_s=STEP_S if watched else HASTY_STEP_S) as workspace:
         try:
