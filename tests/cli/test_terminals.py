@@ -222,3 +222,20 @@ def test_a_terminal_that_cannot_show_a_full_screen_is_told_what_can(instance: In
         assert terminal.ends() == 2
         terminal.shows(b"whisper-tui watch says the same in plain lines")
         assert b"\x1b" not in terminal.text
+
+
+def test_a_cockpit_at_rest_with_output_on_the_screen_hardly_wakes_up(instance: Instance) -> None:
+    (instance.root / "config" / "rules.toml").unlink()
+    assert instance.run("call", "run_shell_command", '{"command": "pwd"}').returncode == 0
+    with Terminal([*PROGRAM, "--home", str(instance.root)], dict(os.environ), instance.workspace) as terminal:
+        terminal.shows(b"stdout")
+        program = psutil.Process(terminal.process.pid)
+
+        def wakes_up_seldom() -> bool:
+            before = program.num_ctx_switches().voluntary
+            time.sleep(2)
+            return program.num_ctx_switches().voluntary - before < 2 * 30
+
+        _until(wakes_up_seldom)
+        terminal.process.terminate()
+        terminal.ends()

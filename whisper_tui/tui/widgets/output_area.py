@@ -6,6 +6,7 @@ from typing import Literal
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.timer import Timer
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.port import Supervision
@@ -60,6 +61,9 @@ class OutputArea(Container):
         self.as_screen = False
         """Whether a terminal is shown as the screen that it is, not as the lines that were written to it."""
         self._frame = 0
+        self._fast: Timer | None = None
+        self._calm = False
+        """Whether the fast looks stand still."""
         self._grown_at = 0
         self._written_at: float | None = None
         self._began_at = 0.0
@@ -78,7 +82,9 @@ class OutputArea(Container):
 
     def on_mount(self) -> None:
         """Look for growth from now on."""
-        self.set_interval(1 / FRAMES_PER_S, self._tick)
+        # While nothing grows the fast one stands still: it is most of what a cockpit at rest uses.
+        self._fast = self.set_interval(1 / FRAMES_PER_S, self._tick)
+        self.set_interval(CALM_FRAMES / FRAMES_PER_S, self._look_calmly)
         self.set_interval(1.0, self._ask_when_written)
 
     @property
@@ -282,14 +288,28 @@ class OutputArea(Container):
     def _wake(self) -> None:
         """Look at once."""
         self._grown_at = self._frame
+        self._hurry()
         self.call_after_refresh(self._tick)
 
+    def _hurry(self) -> None:
+        self._calm = False
+        if self._fast is not None:
+            self._fast.resume()
+
     async def _tick(self) -> None:
-        if self._shown is None or not self.display:
-            return
         self._frame += 1
-        if self._frame - self._grown_at > CALM_FRAMES and self._frame % CALM_FRAMES:
-            return
+        if self._shown is not None and self.display and self._frame - self._grown_at <= CALM_FRAMES:
+            await self._look()
+        elif self._fast is not None:
+            self._calm = True
+            self._fast.pause()
+
+    async def _look_calmly(self) -> None:
+        """Look while nothing grows, too; but not at nothing."""
+        if self._calm and self._shown is not None and self.display:
+            await self._look()
+
+    async def _look(self) -> None:
         before = self._sizes()
         for pane in self.panes:
             if pane.display or not (self.merged or self.as_screen):
@@ -299,6 +319,7 @@ class OutputArea(Container):
         await self._read_times()
         if before != self._sizes():
             self._grown_at = self._frame
+            self._hurry()
             self._weigh()
 
     async def _ask_when_written(self) -> None:
