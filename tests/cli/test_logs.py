@@ -70,4 +70,17 @@ def test_an_escape_cut_by_the_end_of_a_piece_is_still_one(size):
     text = "a\x1b[1;31mb\x1b[0mc\x1b[10;10Hd\x1b]52;c;b3duZWQ=\x07e\x1bPq#0\x1b\\f\x1b(Bg\x9b2Jh\x07i\rj\tkü\n".encode()
     shown = TerminalText()
     pieces = [shown.feed(text[start : start + size]) for start in range(0, len(text), size)]
-    assert b"".join(pieces).decode() == "a\x1b[1;31mb\x1b[0mcdefg2Jhi\rj\tkü\n"
+    assert b"".join(pieces).decode() == "a\x1b[1;31mb\x1b[0mcdefg2Jhi\nj\tkü\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        (b"rm -rf /\rls      \r\n", b"rm -rf /\nls      \r\n"),
+        (b"a\x1b[8mhidden\x1b[0m", b"ahidden\x1b[0m"),
+        (b"a\x1b[1;08;31mhidden\x1b[m", b"ahidden\x1b[m"),
+        (b"\x1b[38;5;8mgrey\x1b[48;2;8;8;8mdark\x1b[m", b"\x1b[38;5;8mgrey\x1b[48;2;8;8;8mdark\x1b[m"),
+    ],
+)
+def test_on_a_terminal_nothing_is_written_over_and_nothing_is_invisible(printed, shown):
+    assert TerminalText().feed(printed) == shown

@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import psutil
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
-from whisper_tui.cli.serving import MOST_COCKPITS, Site
+from whisper_tui.cli import serving
+from whisper_tui.cli.serving import MOST_COCKPITS, MOST_CONNECTIONS, Site
 
 pytestmark = outside_only
 BOUND_S = 60
@@ -120,6 +122,7 @@ async def test_nobody_else_is_answered(served: Served) -> None:
     assert await status(served.address, Origin="http://evil.example") == 403
     assert await status(served.address + "static/..%2f__init__.py") == 404
     assert await status(served.address + "static/nothing") == 404
+    assert await status(served.address + "static/%00") == 404
 
 
 async def test_the_connection_wants_the_token_and_its_own_page(served: Served) -> None:
@@ -199,3 +202,29 @@ async def test_a_cockpit_does_not_outlive_the_server_of_its_page(instance: Insta
         assert len(cockpits) == 1
         served.process.kill()
         await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in cockpits))
+
+
+async def test_those_who_connect_and_say_nothing_keep_nobody_out(served: Served) -> None:
+    host, port = served.host.split(":")
+    silent = [await asyncio.open_connection(host, int(port)) for _ in range(MOST_CONNECTIONS + 20)]
+    assert await status(served.address) == 200
+    async with asyncio.timeout(BOUND_S):
+        assert await silent[0][0].read() == b""  # The oldest gave way.
+    assert len(psutil.Process(served.process.pid).net_connections()) <= MOST_CONNECTIONS + 2
+    for _, writer in silent:
+        writer.close()
+
+
+async def test_whoever_does_not_come_to_the_point_is_not_waited_for(instance: Instance, monkeypatch) -> None:
+    monkeypatch.setattr(serving, "BEGINS_WITHIN_S", 0.1)
+    site = Site(instance.home, "t" * 43)
+    runner = web.AppRunner(site.application(), access_log=None)
+    await runner.setup()
+    listening = await site.listen(runner, 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: ")
+    async with asyncio.timeout(BOUND_S):
+        assert await reader.read() == b""
+    writer.close()
+    listening.close()
+    await runner.cleanup()

@@ -128,3 +128,8 @@ def test_line_feeds_go_back_to_the_left_where_no_terminal_did_it(cut):
     data = b"a\nb\r\nc"
     shown = Playable(terminal=False)
     assert shown.feed(data[:cut]) + shown.feed(data[cut:], last=True) == "a\r\nb\r\nc"
+
+
+@pytest.mark.parametrize("escape", ["[x", "[1x", "[?u", "[?1000h", "[?25;1006h", "[?1004h", "[?9l", "[?2004h"])
+def test_a_recording_asks_the_terminal_that_plays_it_for_nothing(escape):
+    assert Playable(terminal=True).feed(f"a\x1b{escape}b".encode(), last=True) == "ab"

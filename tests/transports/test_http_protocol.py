@@ -34,6 +34,9 @@ async def port():
 async def test_connections_beyond_those_that_there_may_be_are_told_so_and_closed(port, monkeypatch):
     monkeypatch.setattr(http_protocol, "MOST_CONNECTIONS", 2)
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+    for other, sending in held:
+        sending.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(other.readuntil(b"\r\n\r\n"), 30)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     told = await asyncio.wait_for(reader.read(), 30)
     assert told.startswith(b"HTTP/1.1 503 ") and b"2 connections are open already" in told
@@ -44,6 +47,21 @@ async def test_connections_beyond_those_that_there_may_be_are_told_so_and_closed
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+async def test_a_connection_that_has_asked_for_nothing_gives_way_to_one_that_comes(port, monkeypatch):
+    monkeypatch.setattr(http_protocol, "MOST_CONNECTIONS", 2)
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 204")
+    ended = [asyncio.create_task(other.read()) for other, _ in held]
+    await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+    assert any(task.done() for task in ended)
+    for task in ended:
+        task.cancel()
+    for sending in (writer, *(each for _, each in held)):
+        sending.close()
 
 
 async def test_a_connection_that_begins_no_request_is_ended_and_one_that_did_is_not(port, monkeypatch):

@@ -22,6 +22,10 @@ from whisper_tui.wire.autostart import ensure_supervisor
 HOST = "127.0.0.1"
 MOST_COCKPITS = 8
 """Pages that may be open at once: each is a process of its own."""
+MOST_CONNECTIONS = 128
+"""A page needs a few, each open cockpit one."""
+BEGINS_WITHIN_S = 10.0
+"""Seconds in which the head of the first request has to be there."""
 LARGEST_MESSAGE = 1024 * 1024
 END_S = 5.0
 """Seconds that a cockpit has to leave once its page is closed."""
@@ -67,6 +71,61 @@ class Cockpit(AppService):
             await self._process.wait()
 
 
+class Doorkeeper(asyncio.Protocol):
+    """One connection: they are bounded in number, and in the time until the head of the first request is there.
+
+    Other users of this machine can connect as well. Who has asked for nothing yet gives way to who comes.
+    """
+
+    def __init__(
+        self, inner: asyncio.Protocol, silent: dict[asyncio.BaseTransport, None], everybody: set[asyncio.BaseTransport]
+    ) -> None:
+        self._inner = inner
+        self._silent = silent
+        self._everybody = everybody
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take it, in the place of the oldest silent one where there are too many."""
+        self._everybody.add(transport)
+        self._silent[transport] = None
+        if len(self._everybody) > MOST_CONNECTIONS:
+            oldest = next(iter(self._silent))
+            # It is told of its end later, and must not be chosen a second time until then.
+            del self._silent[oldest]
+            self._everybody.discard(oldest)
+            oldest.abort()  # type: ignore[attr-defined]
+        self._transport = transport
+        self._late = asyncio.get_running_loop().call_later(BEGINS_WITHIN_S, self._end_if_silent)
+        self._inner.connection_made(transport)
+
+    def _end_if_silent(self) -> None:
+        if self._transport in self._silent:
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._late.cancel()
+        self._silent.pop(self._transport, None)
+        self._everybody.discard(self._transport)
+        self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass it on."""
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Pass it on."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Pass it on."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on."""
+        self._inner.resume_writing()
+
+
 class Site:
     """Answers only who knows the token, under a name of this machine, and from its own page."""
 
@@ -74,6 +133,9 @@ class Site:
         self._home = home
         self._token = token
         self._open = 0
+        self._silent: dict[asyncio.BaseTransport, None] = {}
+        """Connections that have asked for nothing yet, oldest first."""
+        self._connections = set[asyncio.BaseTransport]()
         self.port = 0
         """The port that it listens on, once it does."""
 
@@ -89,6 +151,19 @@ class Site:
         )
         return app
 
+    async def listen(self, runner: web.AppRunner, port: int) -> asyncio.Server:
+        """Take connections. Raises `OSError` where the port cannot be had."""
+        server = runner.server
+        if server is None:
+            raise RuntimeError("the runner is not set up")
+
+        def made() -> asyncio.Protocol:
+            return Doorkeeper(server(), self._silent, self._connections)
+
+        listening = await asyncio.get_running_loop().create_server(made, HOST, port)
+        self.port = listening.sockets[0].getsockname()[1]
+        return listening
+
     @property
     def address(self) -> str:
         """What a human opens."""
@@ -97,6 +172,8 @@ class Site:
     @web.middleware
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse names that others can make point here, pages of others, and whoever does not know the token."""
+        if request.transport is not None:
+            self._silent.pop(request.transport, None)
         if request.host not in {f"{HOST}:{self.port}", f"localhost:{self.port}"}:
             raise web.HTTPForbidden(text="This is not the name under which the cockpit is served.\n")
         origin = request.headers.get("Origin")
@@ -116,6 +193,8 @@ class Site:
 
     async def _static(self, request: web.Request) -> web.StreamResponse:
         """A file of the terminal that runs in the page."""
+        if "\0" in request.match_info["path"]:
+            raise web.HTTPNotFound(text="There is no such file.\n")
         file = (STATIC / request.match_info["path"]).resolve()
         if not file.is_relative_to(STATIC.resolve()) or not file.is_file():
             raise web.HTTPNotFound(text="There is no such file.\n")
@@ -177,14 +256,12 @@ async def serve_cockpit(home: Home, port: int) -> None:
     runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        listener = web.TCPSite(runner, HOST, port)
         try:
-            await listener.start()
+            listening = await site.listen(runner, port)
         except OSError as error:
             raise Unavailable(
                 f"port {port} cannot be listened on: {error.strerror}", hint="Name another one"
             ) from error
-        site.port = runner.addresses[0][1]
         told = _told_to_end()
         sys.stdout.write(
             f"The cockpit is at {site.address}\n"
@@ -192,6 +269,7 @@ async def serve_cockpit(home: Home, port: int) -> None:
         )
         sys.stdout.flush()
         await told.wait()
+        listening.close()
     finally:
         await runner.cleanup()
 

@@ -6,7 +6,10 @@ import re
 _LEFT_OUT = re.compile(
     r"\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # strings: titles, links, clipboard, device control
     r"|[\x90\x98\x9d-\x9f].*?(?:\x07|\x1b\\|\x9c)"  # the same, in one character
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[cntq]"  # questions that the terminal would answer, windows, keyboard lights
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[cntqx]"  # questions that the terminal would answer, windows, keyboard lights
+    r"|(?:\x1b\[|\x9b)\?[0-9;]*u"  # which keys are told how
+    # Modes in which a terminal tells of the mouse, of focus, of what is pasted and of its size.
+    r"|(?:\x1b\[|\x9b)\?(?:[0-9]+;)*(?:9|100[0-7]|1015|1016|2004|2031|2048)(?:;[0-9]+)*[hl]"
     r"|(?:\x1b\[|\x9b)\?[0-9;]*\$p|(?:\x1b\[|\x9b)[>=][0-?]*[ -/]*[@-~]"  # questions about modes, private forms
     r"|\x1bZ|\x05|\x07",  # identify yourself, answer back, bell
     re.DOTALL,
