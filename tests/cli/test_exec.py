@@ -35,13 +35,6 @@ def test_a_limit_that_ended_a_command_is_told_beside_its_signal(shell: Shell) ->
     assert ran.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}
 
 
-def test_the_locale_that_an_agent_sets_for_its_commands_is_passed_on_if_it_is_a_plain_one(shell: Shell) -> None:
-    words = shell.approved("echo all=$LC_ALL type=$LC_CTYPE")
-    locale = {"LC_ALL": "C.UTF-8", "LC_CTYPE": "/evil/locale"}
-    plain = {name: value for name, value in os.environ.items() if name not in locale}
-    assert shell.run(words, env=plain | locale).stdout == b"all=C.UTF-8 type=\n"
-
-
 def test_a_ticket_runs_once(shell: Shell) -> None:
     words = shell.approved("echo ran >> ran")
     assert shell.run(words).returncode == 0
@@ -241,3 +234,17 @@ def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
     process.communicate(timeout=ANSWER_S)
     assert shell.row("1")["reason"] == "sent by its agent"
     assert "sent by its agent" in shell.instance.run("show", "1").stdout
+
+
+def test_once_its_agent_has_ended_it_does_not_wait_for_a_supervisor_that_was_stopped(shell: Shell) -> None:
+    words = shell.approved("touch begun; sleep 1000")
+    script = f"{shlex.join(words)} 2> said; echo $? > code"
+    agent = subprocess.Popen(["bash", "-c", 'bash -c "$1" & wait; exit', "agent", script], cwd=shell.instance.workspace)
+    workspace = shell.instance.workspace
+    shell.instance.until((workspace / "begun").exists)
+    shell.instance.kill_supervisor(signal.SIGTERM)
+    shell.instance.until(lambda: b"was stopped; this waits" in (workspace / "said").read_bytes())
+    agent.kill()
+    agent.communicate(timeout=ANSWER_S)
+    shell.instance.until(lambda: (workspace / "code").exists() and (workspace / "code").read_text() == "126\n")
+    assert b"the agent has ended" in (workspace / "said").read_bytes()

@@ -93,9 +93,18 @@ class Standing:
         """How the run ended. Raises `WhisperError` where it cannot be had."""
         for name in PASSED_ON:
             signal.signal(getattr(signal, name), self._caught)
+        started_by, told = _lineage(), False
         while True:
             connection = self._reach()
-            if connection is not None:
+            if connection is None:
+                if _lineage() != started_by:
+                    return {"code": CANNOT, "said": "the supervisor was stopped, and the agent has ended"}
+                if not told:
+                    _write(
+                        2, b"whisper_tui: the supervisor was stopped; this waits until whisper-tui is started again\n"
+                    )
+                    told = True
+            else:
                 try:
                     ending = self._join(connection)
                 except OSError:
@@ -184,6 +193,17 @@ class Standing:
             connection.sendall(piece)
         except OSError:
             self._pending.append(piece)
+
+
+def _lineage() -> tuple[int, int]:
+    """The parent, and its parent: if one of them ends, so has the agent or the shell that it put between."""
+    parent = os.getppid()
+    try:
+        with open(f"/proc/{parent}/stat", "rb") as file:  # noqa: PTH123  pathlib is not needed for anything else here
+            words = file.read()
+        return parent, int(words[words.rindex(b")") + 2 :].split()[1])
+    except (OSError, ValueError):
+        return parent, 0
 
 
 def _refused(line: bytes) -> WhisperError:
