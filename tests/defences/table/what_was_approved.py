@@ -48,7 +48,7 @@ WHAT_WAS_APPROVED = (
     Defence(
         "files that were approved",
         "whisper_tui/supervisor/judge.py",
-        "(by_human and any(changed_files(before, again.resolved)))",
+        "by_human and any(changed_files(before, again.resolved))",
         "False",
         (SWAPS + "test_a_program_that_was_swapped_does_not_run_and_the_human_is_asked_again",),
     ),

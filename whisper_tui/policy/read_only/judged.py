@@ -55,6 +55,8 @@ def only_looks(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
     if name is None or any(names_secret(word) for word in argv[1:]):
         return False
     words = argv[1:]
+    if name == "lsof" and any("@" in word for word in words):
+        return False  # the name of a machine, which another one is asked for
     if name == "git":
         return git_is_neutral and git.only_looks(words)
     if len(words) == 1 and words[0] in {"--version", "--help"} and _tells_about_itself(name):

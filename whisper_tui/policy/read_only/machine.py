@@ -36,7 +36,7 @@ pidof | csxzo: | single-shot
 pstree | aAcghlnpsSTtuUZH: | arguments ascii show-pids show-parents long numeric-sort
 lsof | abChKlnNOPRtUvVwXa:c:d:g:i:p:s:u:F:L:T:
 ss | 46aeHilmnoOprstuwxZbEf: | numeric resolve all listening options extended memory processes info summary tcp udp raw
-    unix ipv4 ipv6 no-header
+    unix ipv4 ipv6 no-header | most=0
 netstat | 46acegilnNopMrstuvwxA: | all listening numeric programs route interfaces statistics tcp udp
 ifconfig | as | | most=1
 journalctl | aqxerfkmNlbu:t:p:n:o:g:S:U:D:c:F: | all full no-full lines= output= output-fields= utc no-hostname quiet merge
