@@ -45,17 +45,17 @@ def ask(machine: Machine, client: str, command: str) -> str:
 
 @pytest.mark.parametrize("client", RULES)
 def test_a_command_that_only_looks_is_refused_where_the_client_denies_it(machine: Machine, client: str) -> None:
-    (machine.project / "secret.txt").write_text("TOP SECRET\n")
+    (machine.project / "notes.txt").write_text("TOP\n")
     assert whisper(machine, "list").returncode == 0
     try:
-        assert " exec " in ask(machine, client, "head -1 secret.txt")
+        assert " exec " in ask(machine, client, "head -1 notes.txt")
         path = machine.write(*RULES[client])
-        refused = ask(machine, client, "head -1 secret.txt")
+        refused = ask(machine, client, "head -1 notes.txt")
         assert " exec " not in refused
         assert "denies this command itself" in refused and path.name in refused
-        assert " exec " in ask(machine, client, "tail -1 secret.txt")
+        assert " exec " in ask(machine, client, "tail -1 notes.txt")
         path.unlink()
-        assert " exec " in ask(machine, client, "head -1 secret.txt")
+        assert " exec " in ask(machine, client, "head -1 notes.txt")
     finally:
         whisper(machine, "stop", "--end-runs")
 
