@@ -24,6 +24,7 @@ GRAVE = frozenset(
         "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
         "silent-description", "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
         "secret-in-arguments", "reads-secrets", "sensitive-write", "keystroke-injection",
+        "unseen-script",
     }
 )  # fmt: skip
 """Risks of what cannot be taken back, or of being led astray."""

@@ -12,6 +12,8 @@ from whisper_tui.policy.question import Question
 from whisper_tui.policy.read_only.secret_names import names_secret, shows_environment
 from whisper_tui.policy.view import View
 from whisper_tui.policy.wrappers.peeled import program_name
+from whisper_tui.policy.wrappers.shells import RUNS_INPUT
+from whisper_tui.policy.wrappers.table import SHELLS
 
 
 def exposures(question: Question, seen: View) -> tuple[Risk, ...]:
@@ -22,6 +24,7 @@ def exposures(question: Question, seen: View) -> tuple[Risk, ...]:
         *_secrets(seen),
         *_reads_secrets(question, seen),
         *_environment(question, seen),
+        *_unseen_script(seen),
     )
 
 
@@ -122,3 +125,12 @@ def _environment(question: Question, seen: View) -> tuple[Risk, ...]:
 
 def _word(command: Inner, at: int) -> tuple[int, int]:
     return command.places[at] if at < len(command.places) else command.span
+
+
+def _unseen_script(seen: View) -> tuple[Risk, ...]:
+    """`curl … | sh`, `bash <(curl …)`: a shell runs what nobody can have read, for it does not exist yet."""
+    for command in seen.commands:
+        if command.opaque == RUNS_INPUT or (command.name in SHELLS and command.argv[1:2] == (None,)):
+            sentence = f"{visible(command.name or 'A shell')} runs a script that nobody can read before it runs"
+            return (Risk(id="unseen-script", sentence=sentence, span=command.span),)
+    return ()

@@ -13,6 +13,7 @@ _OPTIONS = known(
 )  # fmt: skip
 
 RUNS_FILE = "it runs the script of a file"
+RUNS_INPUT = "it runs whatever comes from its input"
 
 
 class Input(NamedTuple):
@@ -42,5 +43,5 @@ def shell_text(argv: tuple[str | None, ...], given: Input) -> tuple[str | None, 
     if given.text is not None:
         return given.text, ""
     if given.comes:
-        return None, "it runs whatever comes from its input"
+        return None, RUNS_INPUT
     return None, "it is a shell that waits for commands"
