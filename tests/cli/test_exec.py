@@ -237,7 +237,7 @@ def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
 
 
 def test_once_its_agent_has_ended_it_does_not_wait_for_a_supervisor_that_was_stopped(shell: Shell) -> None:
-    words = shell.approved("touch begun; sleep 1000")
+    words = shell.approved("touch begun; until test -e over; do sleep 0.1; done")
     script = f"{shlex.join(words)} 2> said; echo $? > code"
     agent = subprocess.Popen(["bash", "-c", 'bash -c "$1" & wait; exit', "agent", script], cwd=shell.instance.workspace)
     workspace = shell.instance.workspace
@@ -248,3 +248,4 @@ def test_once_its_agent_has_ended_it_does_not_wait_for_a_supervisor_that_was_sto
     agent.communicate(timeout=ANSWER_S)
     shell.instance.until(lambda: (workspace / "code").exists() and (workspace / "code").read_text() == "126\n")
     assert b"the agent has ended" in (workspace / "said").read_bytes()
+    (workspace / "over").touch()
