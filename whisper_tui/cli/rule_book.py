@@ -13,6 +13,7 @@ from whisper_tui.model.command import CommandSpec, Shell
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.home import Home
 from whisper_tui.model.rule_names import PROJECT
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.policy.examples import by_effect
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.supervisor.judging import judge_alone
@@ -43,6 +44,7 @@ class InstanceRules:
                 subject=rule.subject(),
                 where=_where(rule),
                 because=rule.justification,
+                sandbox=_sandbox(effect, rule, rules),
                 until=rule.until,
                 removable=(effect, rule.name) in saved,
                 entry=mark_of(effect, rule),
@@ -96,12 +98,24 @@ def _project(files: RuleFiles, root: str) -> ProjectRules | None:
             subject=rule.subject(),
             where=_where(rule) if rule.directory else root,
             because=rule.justification,
+            sandbox=_sandbox(effect, rule, rules),
             until=rule.until,
             holds=trusted or effect != "allow",
         )
         for effect, rule in by_effect(rules)
     )
     return ProjectRules(root, str(path), text, trusted=trusted, rules=shown, broken=rules.broken)
+
+
+def _sandbox(effect: str, rule: Rule, rules: Rules) -> str:
+    """How what a rule allows is confined, in words. Empty: it allows nothing."""
+    if effect != "allow":
+        return ""
+    kind = rule.sandbox if rule.sandbox is not None else rules.sandbox
+    if kind is False:
+        return "none: it runs with all your rights"
+    also = f"; it may also run programs in {', '.join(rule.execute)}" if rule.execute else ""
+    return Sandbox(kind=kind or "read-only", network=rule.network).words() + also
 
 
 def _where(rule: Rule) -> str:

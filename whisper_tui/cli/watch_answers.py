@@ -8,12 +8,14 @@ from whisper_tui.cli.signals import number_of
 from whisper_tui.cli.watch_words import asks, first_words, in_full, session_name
 from whisper_tui.model.board import Board
 from whisper_tui.model.command import Argv, CommandSpec, Shell
-from whisper_tui.model.decision import Approve, Decider, Decision, Deny
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
 from whisper_tui.model.port import Supervision
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.tui.drafts import Draft, checked
+from whisper_tui.tui.sandbox_text import why_not_confined
 from whisper_tui.tui.words import count, told
 
 GUARD_S = 0.5
@@ -23,6 +25,7 @@ approve, or a: let it run as it was read out.
 session, or s: the same, and again whenever it is asked in this session.
 deny REASON, or d REASON: do not let it run; the agent is given the reason.
 edit COMMAND, or e COMMAND: run this instead; it is read out first.
+approve read-only, approve confined, or approve confined network: let it run in a sandbox; with session, too.
 skip, or k: leave it, and go to the next one that waits.
 call NUMBER, or c NUMBER: go to another call that waits.
 list, or l: read out everything that waits and runs.
@@ -31,6 +34,12 @@ output NUMBER, or o NUMBER: the last lines that a command has printed.
 signal NUMBER NAME: send a signal, like TERM, to everything of a run.
 quit, or q: leave; nothing stops because of it."""
 DECIDING = frozenset({"approve", "a", "session", "s", "yes", "y", "deny", "d", "edit", "e", "no", "skip", "k"})
+SANDBOXES = {
+    "read-only": Sandbox(),
+    "confined": Sandbox(kind="workspace"),
+    "confined network": Sandbox(kind="workspace", network=True),
+}
+"""What may follow `approve` and `session`."""
 LAST_LINES, LAST_BYTES = 20, 8192
 
 
@@ -154,10 +163,22 @@ class Desk:
             case "no":
                 self._edited = None
                 self._say("The edited command is forgotten.")
-            case "session" | "s":
-                await self._send(record, Approve(edited=self._edited, remember="exact_for_session"))
             case _:
-                await self._send(record, Approve(edited=self._edited))
+                scope: Scope | None = "exact_for_session" if word in {"session", "s"} else None
+                sandbox = await self._sandbox(record, rest)
+                await self._send(record, Approve(edited=self._edited, remember=scope, sandbox=sandbox))
+
+    async def _sandbox(self, record: CallRecord, text: str) -> Sandbox | None:
+        """The sandbox that stands behind an approval. Raises `InvalidRequest` for other words, and where none is."""
+        if not text:
+            return None
+        sandbox = SANDBOXES.get(" ".join(text.lower().split()))
+        if sandbox is None:
+            problem = f"nothing is approved: {visible(text)!r} is no sandbox"
+            raise InvalidRequest(problem, hint=f"There are {', '.join(SANDBOXES)}")
+        if self.supervision is not None and (problem := await why_not_confined(self.supervision, record)):
+            raise InvalidRequest(problem)
+        return sandbox
 
     async def _deny(self, record: CallRecord, reason: str) -> None:
         if not reason and not self._deny_asked:
@@ -186,7 +207,10 @@ class Desk:
         finally:
             self._sending = False
         self._skipped.discard(record.id)
-        self._say(f"Call {record.id} is {'approved' if isinstance(decision, Approve) else 'denied'}.")
+        approved = isinstance(decision, Approve)
+        sandbox = decision.sandbox if isinstance(decision, Approve) else None
+        confined = f" into a sandbox ({sandbox.words()})" if sandbox is not None else ""
+        self._say(f"Call {record.id} is {'approved' if approved else 'denied'}{confined}.")
         self.board.waiting.pop(record.id, None)
         self._next()
 

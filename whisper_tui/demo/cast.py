@@ -73,6 +73,8 @@ class Cast:
         self.events: list[Event] = []
         self.broken: WhisperError | None = None
         """Why the stage cannot be used. None: it can."""
+        self.sandbox_problem: str | None = None
+        """Why nothing can be confined. None: it can, as far as anything happens here."""
         self.problem: str | None = None
         """What the supervisor says that it cannot do, and what to do about it."""
         self.unguarded: tuple[str, ...] = ()

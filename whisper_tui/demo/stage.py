@@ -226,5 +226,6 @@ class Stage(StageSessions, StageLooking, Supervision):
             granted_at=self.clock(),
             by=by,
             scope=decision.remember,
+            sandbox=decision.sandbox,
         )
         self.happen(Granted(at=self.clock(), grant=grant))

@@ -93,6 +93,7 @@ class StageLooking(Cast):
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
             problem=self.problem,
+            sandbox_problem=self.sandbox_problem,
             unguarded=self.unguarded,
         )
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.batching import Batching
 from whisper_tui.tui.command_text import whole_text
@@ -15,6 +16,7 @@ from whisper_tui.tui.guard import Guard
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.reasons import Reasons
 from whisper_tui.tui.refusing import Refusing
+from whisper_tui.tui.sandbox_text import why_not_confined
 from whisper_tui.tui.scope_text import scope_sentence
 from whisper_tui.tui.screens.deny import DenyScreen
 from whisper_tui.tui.screens.dialog import Dialog
@@ -49,6 +51,9 @@ class Deciding:
             "approve": lambda: self._approve(None),
             "approve-session": lambda: self._approve("exact_for_session"),
             "approve-scope": self.approve_scope,
+            "approve-read-only": lambda: self._approve_into(Sandbox()),
+            "approve-confined": lambda: self._approve_into(Sandbox(kind="workspace")),
+            "approve-confined-network": lambda: self._approve_into(Sandbox(kind="workspace", network=True)),
             "edit": self.edit,
             "deny": lambda: self._deny(stop_session=False),
             "deny-session": lambda: self._deny(stop_session=True),
@@ -75,18 +80,40 @@ class Deciding:
         return self.guard.holds
 
     def _approve(self, remember: Scope | None) -> None:
+        if (record := self._to_approve()) is not None:
+            self._decide(record, Approve(remember=remember))
+
+    def _to_approve(self) -> CallRecord | None:
+        """The call on the screen, if a key may approve it now. None: it is said why not, or there is none."""
         record = self._screen.shown
-        if record is None or self.under_the_finger() or self._unread(record):
-            return
+        if record is None or self.under_the_finger() or self.unread(record):
+            return None
         if self.undoing.is_promised(record.id):
             self._screen.tell(f"{self.undoing.words()}; {self._key('undo')} takes it back.")
+            return None
+        return record
+
+    async def _approve_into(self, sandbox: Sandbox) -> None:
+        """Let it run in a sandbox, where there is one."""
+        record = self._to_approve()
+        if record is None:
             return
-        self._decide(record, Approve(remember=remember))
+        problem = await why_not_confined(self._screen.supervision, record)
+        if problem:
+            self._screen.tell(problem, severity="warning")
+        elif self.undoing.is_promised(record.id):
+            self._screen.tell(f"{self.undoing.words()}; {self._key('undo')} takes it back.")
+        else:
+            self._decide(record, Approve(sandbox=sandbox))
+
+    def approve_shown(self, record: CallRecord) -> None:
+        """Approve a call of which all was on the screen when the key was pressed."""
+        self._decide(record, Approve())
 
     def approve_scope(self) -> None:
         """Let it run, and choose what else that answers for."""
         record = self._screen.shown
-        if record is not None and not self.under_the_finger() and not self._unread(record):
+        if record is not None and not self.under_the_finger() and not self.unread(record):
             self._ask(lambda record: ScopeScreen(self._screen, record))
 
     def edit(self) -> None:
@@ -115,7 +142,7 @@ class Deciding:
 
         self._ask(screen)
 
-    def _unread(self, record: CallRecord) -> bool:
+    def unread(self, record: CallRecord) -> bool:
         """Whether some of the call was never on the screen, which is told once; the second key approves it unread."""
         rows = self._screen.query_one(CallPanel).unseen
         this = (record.id, record.seen_digest())
@@ -176,4 +203,5 @@ def _done(record: CallRecord, decision: Decision) -> str:
         return f"Call {record.id} is denied" + (", with all of its session." if decision.stop_session else ".")
     edited = " as you edited it" if decision.edited is not None else ""
     remembered = f"; {scope_sentence(decision.remember)}" if decision.remember else ""
-    return f"Call {record.id} is approved{edited}{remembered}."
+    confined = f" into a sandbox ({decision.sandbox.words()})" if decision.sandbox is not None else ""
+    return f"Call {record.id} is approved{confined}{edited}{remembered}."

@@ -22,6 +22,8 @@ class ShownRule:
     where: str
     """For which directory, tool or sessions, in words; `everywhere`."""
     because: str = ""
+    sandbox: str = ""
+    """How what it allows is confined, in words. Empty: it allows nothing."""
     until: float | None = None
     """Seconds since the epoch when it ends. None: never."""
     removable: bool = False

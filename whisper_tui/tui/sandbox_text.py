@@ -1,10 +1,13 @@
 """How a call is confined, and what that kept it from, as paragraphs and as words in passing."""
 
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.masked import as_shown
+from whisper_tui.model.port import Supervision
 from whisper_tui.model.sandbox import Blocked, Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.fields import labelled
 from whisper_tui.tui.spans import Line, Paragraph, Span, said
+from whisper_tui.tui.words import in_passing, told
 
 
 def sandbox_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
@@ -28,6 +31,17 @@ def blocked_paragraphs(blocked: Blocked | None) -> tuple[Paragraph, ...]:
     if blocked.more:
         lines.append((Span(f"and {blocked.more:,} more", "muted"),))
     return tuple(labelled("" if number else "Blocked", line) for number, line in enumerate(lines))
+
+
+async def why_not_confined(supervision: Supervision, record: CallRecord) -> str:
+    """Why a call cannot be approved into a sandbox, in sentences. Empty: it can."""
+    if record.function is not None:
+        return "That is a tool of the agent's own: the agent carries it out, where no sandbox holds it."
+    try:
+        problem = (await supervision.status()).sandbox_problem
+    except WhisperError as error:
+        return told(error)
+    return f"There is no sandbox: {in_passing(problem)}. Nothing was decided." if problem else ""
 
 
 def blocked_sentence(record: CallRecord) -> str:

@@ -75,6 +75,10 @@ class Unmasking:
         self._masked(record)
         return self._hides
 
+    def conceals(self, record: CallRecord) -> bool:
+        """Whether something in a call is masked on the screen now."""
+        return record.id != self._call_id and self.hides(record)
+
     def _masked(self, record: CallRecord) -> CallRecord:
         if self._last is None or self._last[0] is not record:
             masked = as_shown(record)

@@ -8,9 +8,10 @@ from textual.binding import Binding
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 from whisper_tui.tui.commands.keys import written
 
-Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended"]
+Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended", "blocked"]
 """What must be selected: nothing, any call, one that waits for a decision, one of which something is alive, one that
-reads what is typed, one that has been started, one that runs in a terminal, one that is over."""
+reads what is typed, one that has been started, one that runs in a terminal, one that is over, one that failed and
+that its sandbox kept from something."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules"]
 
@@ -61,6 +62,8 @@ def available(command: Command, record: CallRecord | None) -> bool:
             return record is not None and record.spec.tty and isinstance(record.state, Running)
         case "ended":
             return record is not None and isinstance(record.state, Ended)
+        case "blocked":
+            return record is not None and record.failed_in_sandbox
 
 
 def why_not(command: Command, record: CallRecord | None) -> str:

@@ -63,8 +63,9 @@ PANE_KEYS = [
     "## In dialogs",
     "",
     "`Esc` leaves a dialog and changes nothing. `Enter` sends a reason or a signal. While editing, `Ctrl+S` approves"
-    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches; in a list of arguments"
-    " `Enter` adds one, `Alt+↑` and `Alt+↓` move it, `Alt+X` removes it, and `Ctrl+J` is a line end in it. `Ctrl+S`"
-    " also approves what a table of several calls shows, and trusts the rules of a project that were shown.",
+    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches, where `Ctrl+T` chooses"
+    " a sandbox; in a list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it, `Alt+X` removes it, and"
+    " `Ctrl+J` is a line end in it. `Ctrl+S` also approves what a table of several calls shows,"
+    " and trusts the rules of a project that were shown.",
     "",
 ]

@@ -23,5 +23,13 @@ RUN: tuple[Command, ...] = (
     Command("signal", "x", "Signal", "Send any signal to what runs, or to what it left behind.", "Run", "alive"),
     Command("kill", "k", "Kill", "End it with everything it started: TERM, its grace, then KILL.", "Run", "alive"),
     Command("retry", "ctrl+r", "Retry", "Ask again for what has ended, in its session.", "Run", "ended"),
+    Command(
+        "rerun-unconfined",
+        "U",
+        "Run unconfined",
+        "Run a command again that its sandbox blocked: ask for it once more, and approve that without a sandbox.",
+        "Run",
+        "blocked",
+    ),
     Command("background", "b", "Background", "List everything that was left running, of all sessions.", "Run"),
 )

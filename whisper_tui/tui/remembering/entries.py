@@ -15,6 +15,7 @@ from whisper_tui.tui.history.times import day_time
 from whisper_tui.tui.meaning_text import meaning_paragraphs
 from whisper_tui.tui.risk_words import risk_role, risk_sign
 from whisper_tui.tui.rule_book import Effect, Judgement, ProjectRules, RuleList, ShownRule
+from whisper_tui.tui.sandbox_text import sandbox_line
 from whisper_tui.tui.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.words import LONGEST_NAME, LONGEST_SAID, age, count, decider, limit
 
@@ -123,6 +124,7 @@ def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple
         _field("Session", said(name, "strong")),
         _field("Given", said(f"{given}, {decider(grant.by)}")),
         _field("Holds", (Span(_until(grant.until, now, "as long as the session")),)),
+        *((_field("Sandbox", sandbox_line(grant.sandbox)),) if grant.sandbox is not None else ()),
         _field("Used", (Span(f"{count(grant.uses, 'time')}{_of_uses(grant.scope)}", "strong"),)),
     )
 
@@ -163,6 +165,7 @@ def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple
         _field("Name", said(rule.name)),
         _field("Where", said(rule.where)),
         *((_field("Because", said(rule.because)),) if rule.because else ()),
+        *((_field("Sandbox", said(rule.sandbox)),) if rule.sandbox else ()),
         _field(
             "Holds", (Span(_until(rule.until, now, "until it is removed") if rule.holds else "once it is trusted"),)
         ),
@@ -193,6 +196,7 @@ def judgement_paragraphs(text: str, directory: str, found: Judgement) -> tuple[P
         BLANK,
         _field("Because", said(verdict.reason)),
         *((_field("Rule", said(verdict.rule)),) if verdict.rule else ()),
+        *((_field("Sandbox", sandbox_line(verdict.sandbox)),) if verdict.sandbox is not None else ()),
         *risks,
         BLANK,
         *command_paragraphs(command, verdict.risks),

@@ -35,6 +35,7 @@ from whisper_tui.tui.messages import (
     Opened,
 )
 from whisper_tui.tui.output.pens import Pens
+from whisper_tui.tui.rerunning import Rerunning
 from whisper_tui.tui.retrying import Retrying
 from whisper_tui.tui.roster import Roster
 from whisper_tui.tui.rule_book import RuleBook
@@ -111,6 +112,7 @@ class CockpitScreen(KeyedScreen):
             Talking(self),
             Signalling(self),
             Retrying(self),
+            Rerunning(self, self.deciding, self._unmasking.conceals),
             Viewing(self),
             LookingBack(self),
             self._showing,

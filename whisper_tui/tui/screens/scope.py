@@ -16,12 +16,15 @@ from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Approve, Coverage, Scope
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.sandbox import Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.command_text import command_paragraphs, command_title
 from whisper_tui.tui.covered_text import covered_paragraphs, refused_paragraphs
+from whisper_tui.tui.sandbox_text import why_not_confined
 from whisper_tui.tui.scope_draft import REACH_WORDS, REACHES, ScopeDraft, scope_of
 from whisper_tui.tui.screens.dialog import Dialog, StyleFiles
 from whisper_tui.tui.spans import BLANK, Paragraph, Span
+from whisper_tui.tui.widgets.line_view import LineView
 from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
 from whisper_tui.tui.words import count, told
 
@@ -30,6 +33,13 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.15
 """How long typing must rest before the supervisor is asked what it would cover."""
+SANDBOXES: tuple[Sandbox | None, ...] = (
+    None,
+    Sandbox(),
+    Sandbox(kind="workspace"),
+    Sandbox(kind="workspace", network=True),
+)
+"""How what is approved may be confined, in the order in which they are offered."""
 LOOKED_AT = 500
 """Calls whose commands are at hand to be listed: as many as the supervisor looks at."""
 
@@ -42,10 +52,12 @@ class ScopeScreen(Dialog[Approve]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "approve", "Approve", priority=True),
         Binding("ctrl+n", "suggest", "Next suggestion", priority=True),
+        Binding("ctrl+t", "sandbox", "Sandbox", priority=True),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Ctrl+S", "Approve like this", "approve"),
         ("Ctrl+N", "Next suggestion", "suggest"),
+        ("Ctrl+T", "Sandbox", "sandbox"),
     )
 
     def __init__(self, cockpit: "CockpitScreen", record: CallRecord, edited: CommandSpec | None = None) -> None:
@@ -58,6 +70,7 @@ class ScopeScreen(Dialog[Approve]):
         prefixes = record.verdict.prefixes if record.verdict and edited is None else ()
         self._suggested = tuple(shlex.join(prefix) for prefix in prefixes)
         self._next = 0
+        self._sandbox: Sandbox | None = None
         self._records: dict[str, CallRecord] | None = None
         self._resting: Timer | None = None
         """Runs out when typing has rested."""
@@ -76,6 +89,7 @@ class ScopeScreen(Dialog[Approve]):
                         yield Input(placeholder="any", id="uses", compact=True)
                         yield Label("Minutes ")
                         yield Input(placeholder="no end", id="minutes", compact=True)
+                    yield LineView(id="sandbox")
                 yield ParagraphsView(id="covered")
             yield Static("", id="scope-problems", classes="dialog-problem")
             yield from self.buttons()
@@ -84,6 +98,7 @@ class ScopeScreen(Dialog[Approve]):
         """The least reach first."""
         for field in self.query(Input):
             field.cursor_blink = False
+        self._show_sandbox()
         reaches = self.query_one(OptionList)
         reaches.highlighted = 0
         reaches.focus()
@@ -180,6 +195,21 @@ class ScopeScreen(Dialog[Approve]):
         else:
             self.notify("There is no suggestion: no rule could be made of this command.", markup=False)
 
+    async def action_sandbox(self) -> None:
+        """The next way to confine what is approved, and what is remembered with it; after the last, none."""
+        problem = await why_not_confined(self._cockpit.supervision, self._record)
+        if problem:
+            self.query_one("#scope-problems", Static).update(Content(problem))
+            self.app.bell()
+            return
+        self._sandbox = SANDBOXES[(SANDBOXES.index(self._sandbox) + 1) % len(SANDBOXES)]
+        self._show_sandbox()
+
+    def _show_sandbox(self) -> None:
+        words = self._sandbox.words() if self._sandbox is not None else "none: it may do what you may do"
+        line = (Span("Sandbox ", "muted"), Span(words, "strong" if self._sandbox is not None else "text"))
+        self.query_one("#sandbox", LineView).show(line)
+
     async def action_approve(self) -> None:
         """Approve and remember, unless that may not be."""
         scope = self._scope()
@@ -187,4 +217,4 @@ class ScopeScreen(Dialog[Approve]):
         if scope is None or not await self._look(scope):
             self.app.bell()
             return
-        self.dismiss(Approve(edited=self._edited, remember=scope))
+        self.dismiss(Approve(edited=self._edited, remember=scope, sandbox=self._sandbox))

@@ -9,7 +9,7 @@ from whisper_tui.tui.widgets.button_bar import ButtonBar, label
 
 BUTTONS = (
     *("approve", "approve-session", "edit", "deny", "deny-session", "approve-scope", "deny-class"),
-    *("mark", "mark-alike", "type", "terminal", "pause", "signal", "kill", "retry"),
+    *("mark", "mark-alike", "rerun-unconfined", "type", "terminal", "pause", "signal", "kill", "retry"),
     *("talk", "background", "history", "rules", "export", "copy-command"),
 )
 SOME_STATES_ONLY = frozenset({"deny-class"})
