@@ -34,9 +34,9 @@ def evil(machine: Machine) -> Iterator[dict[str, str]]:
     whisper(machine, "stop", "--end-runs")
 
 
-def ask(machine: Machine, command: str, variables: dict[str, str]) -> str:
+def ask(machine: Machine, command: str, variables: dict[str, str], asked_for: str = "touch ran") -> str:
     """Let a hook ask about a command, for a second. Returns what it printed."""
-    tool = {"tool_name": "Bash", "tool_input": {"command": "touch ran"}, "tool_use_id": "toolu_1"}
+    tool = {"tool_name": "Bash", "tool_input": {"command": asked_for}, "tool_use_id": "toolu_1"}
     content = {"session_id": "s", "cwd": str(machine.project), "hook_event_name": "PreToolUse", **tool}
     environ = {**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent), **variables}
     asked = subprocess.run(
@@ -130,7 +130,9 @@ def test_what_is_run_in_the_place_of_a_command_needs_no_directories_where_they_a
     (machine.home / ".config/whisper_tui/rules.toml").chmod(0o600)
     command = installed(machine)
     for variables in ({}, evil):
-        made = json.loads(ask(machine, command, variables))["hookSpecificOutput"]["updatedInput"]["command"]
+        made = json.loads(ask(machine, command, variables, "pwd"))["hookSpecificOutput"]["updatedInput"]["command"]
         assert "--directories" not in made and " exec " in made
-    moved = json.loads(ask(machine, command, {"HOME": "/nowhere"}))["hookSpecificOutput"]["updatedInput"]["command"]
+    moved = json.loads(ask(machine, command, {"HOME": "/nowhere"}, "pwd"))["hookSpecificOutput"]["updatedInput"][
+        "command"
+    ]
     assert f"--directories {machine.home}/.config/whisper_tui" in moved
