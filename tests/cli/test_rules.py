@@ -103,3 +103,14 @@ def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
     for _ in range(2):
         assert instance.run("call", "execute_command", '{"command": "git", "args": ["push"]}').returncode == 1
     assert {row["name"]: row["hits"] for row in instance.rows("rules", "list")} == {"git push": 2, "git pull": 0}
+
+
+@outside_only
+def test_a_rule_says_how_what_it_allows_is_confined(instance: Instance) -> None:
+    confined = ("--sandbox", "workspace", "--network", "--execute", "/opt/tools/bin")
+    assert instance.run("rules", "add", "allow", *confined, "--", "npm", "test").returncode == 0
+    assert instance.run("rules", "add", "allow", "--sandbox", "off", "--", "npm", "publish").returncode == 0
+    rules = {row["name"]: row for row in instance.rows("rules", "list")}
+    kept = rules["npm test"]
+    assert (kept["sandbox"], kept["network"], kept["execute"]) == ("workspace", True, ["/opt/tools/bin"])
+    assert rules["npm publish"]["sandbox"] is False

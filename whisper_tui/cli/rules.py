@@ -72,6 +72,15 @@ def _describe_rule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", metavar="NAME", help="how the rule is called. Without one: by its words")
     parser.add_argument("--directory", metavar="DIR", help="only in this directory and below")
     parser.add_argument("--tool", metavar="NAME", help="only for calls of this tool")
+    parser.add_argument(
+        "--sandbox",
+        choices=("read-only", "workspace", "off"),
+        help="how what it allows is confined. Without one: read-only",
+    )
+    parser.add_argument("--network", action="store_true", help="in the sandbox, it may reach other machines")
+    parser.add_argument(
+        "--execute", action="append", default=[], metavar="DIR", help="in the sandbox, it may run programs of this, too"
+    )
     parser.add_argument("--because", default="", metavar="TEXT", help="shown where the rule decides")
 
 
@@ -154,7 +163,14 @@ def _rule(options: Options) -> "Rule":
     said: dict[str, Any] = {"text": text} if options.exact else {"prefix": words}
     directory = str(Path(options.directory).resolve()) if options.directory else None
     return Rule(
-        name=options.name or text, directory=directory, tool=options.tool, justification=options.because, **said
+        name=options.name or text,
+        directory=directory,
+        tool=options.tool,
+        sandbox=False if options.sandbox == "off" else options.sandbox,
+        network=options.network,
+        execute=tuple(str(Path(path).resolve()) for path in options.execute),
+        justification=options.because,
+        **said,
     )
 
 
