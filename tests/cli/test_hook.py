@@ -116,7 +116,7 @@ def test_a_canary_is_denied_with_nobody_asked(shell: Shell) -> None:
 
 
 def test_another_tool_passes_without_a_word(shell: Shell) -> None:
-    asking = shell.ask("x", tool_name="Write")
+    asking = shell.ask("x", tool_name="Write", tool_input={"file_path": "a", "content": "b"})
     assert asking.communicate(timeout=ANSWER_S) == (b"", b"")
     assert asking.returncode == 0
 

@@ -108,8 +108,8 @@ def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
 @outside_only
 def test_a_rule_says_how_what_it_allows_is_confined(instance: Instance) -> None:
     confined = ("--sandbox", "workspace", "--network", "--execute", "/opt/tools/bin")
-    assert instance.run("rules", "add", "allow", *confined, "--", "npm", "test").returncode == 0
-    assert instance.run("rules", "add", "allow", "--sandbox", "off", "--", "npm", "publish").returncode == 0
+    assert instance.run("rules", "add", "allow", *confined, "npm", "test").returncode == 0
+    assert instance.run("rules", "add", "allow", "--sandbox", "off", "npm", "publish").returncode == 0
     rules = {row["name"]: row for row in instance.rows("rules", "list")}
     kept = rules["npm test"]
     assert (kept["sandbox"], kept["network"], kept["execute"]) == ("workspace", True, ["/opt/tools/bin"])
