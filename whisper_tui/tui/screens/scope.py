@@ -55,7 +55,7 @@ class ScopeScreen(Dialog[Approve]):
         Binding("ctrl+t", "sandbox", "Sandbox", priority=True),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Ctrl+S", "Approve like this", "approve"),
+        ("Ctrl+S", "Approve", "approve"),
         ("Ctrl+N", "Next suggestion", "suggest"),
         ("Ctrl+T", "Sandbox", "sandbox"),
     )
