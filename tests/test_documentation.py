@@ -214,3 +214,11 @@ def test_decisions_are_numbered_once() -> None:
     numbers = [page.name[:4] for page in (ROOT / "docs" / "decisions").glob("*.md")]
     assert all(number.isdecimal() for number in numbers)
     assert len(set(numbers)) == len(numbers)
+
+
+def test_every_test_that_security_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/.]+?)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(named) > 30
+    for path, function in named:
+        assert (ROOT / path).exists(), path
+        assert not function or f"def {function}(" in (ROOT / path).read_text(encoding="utf-8"), function

@@ -66,8 +66,8 @@ HOSTILE_TEXT = (
     Defence(
         "hostile text: lists on the command line",
         "whisper_tui/cli/listing.py",
-        'outcome(row), _age(row), visible(row["session"])',
-        'outcome(row), _age(row), row["session"]',
+        '    return visible(row["session"]), _command(row), visible(row["description"])\n',
+        '    return row["session"], _command(row), visible(row["description"])\n',
         (COMMANDS,),
     ),
     Defence(

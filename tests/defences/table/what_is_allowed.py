@@ -3,6 +3,8 @@
 from tests.defences.defence import Defence
 
 EVALUATE = "tests/policy/test_evaluate.py::"
+SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
+UNASKED = "tests/supervisor/engine/test_unasked.py::"
 READERS = "tests/defences/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
@@ -63,5 +65,61 @@ WHAT_IS_ALLOWED = (
         "about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
         "False",
         ("tests/config/test_file.py::test_a_file_that_others_can_change_is_refused",),
+    ),
+    Defence(
+        "the sandbox: files",
+        "whisper_tui/supervisor/keeper/sandbox.py",
+        '    syscalls.call("landlock_restrict_self", rules, 0)\n',
+        "",
+        (SANDBOX + "test_it_writes_nowhere_but_in_its_own_temporary_directory",),
+    ),
+    Defence(
+        "the sandbox: sockets",
+        "whisper_tui/supervisor/keeper/sandbox.py",
+        "_CLOSED = syscalls.RET_ERRNO | errno.EACCES\n",
+        "_CLOSED = syscalls.RET_ALLOW\n",
+        (SANDBOX + "test_it_reaches_no_network_and_no_local_socket",),
+    ),
+    Defence(
+        "the sandbox: attributes",
+        "whisper_tui/supervisor/keeper/denials.py",
+        '                self._note("change", path)\n                return _EACCES\n',
+        "                pass\n",
+        (SANDBOX + "test_attributes_of_files_elsewhere_stay_as_they_are",),
+    ),
+    Defence(
+        "the sandbox: rights",
+        "whisper_tui/supervisor/keeper/sandbox.py",
+        "    syscalls.drop_capabilities()\n",
+        "",
+        (SANDBOX + "test_it_gains_no_rights_and_no_namespaces",),
+    ),
+    Defence(
+        "the sandbox: none, none unasked",
+        "whisper_tui/policy/evaluate.py",
+        "    if question.sandbox_problem:\n",
+        "    if False:\n",
+        (UNASKED + "test_without_landlock_only_what_plainly_looks_runs_unasked",),
+    ),
+    Defence(
+        "the environment of what nobody was asked about",
+        "whisper_tui/supervisor/sandboxing.py",
+        "if name in PASSED_ON or name.startswith",
+        "if True or name.startswith",
+        (UNASKED + "test_an_unasked_command_has_an_environment_from_an_allow_list",),
+    ),
+    Defence(
+        "the rules of an agent client",
+        "whisper_tui/supervisor/judge.py",
+        "            rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))\n",
+        "            pass\n",
+        ("tests/install/test_own_rules_hold.py::test_a_command_that_only_looks_is_refused_where_the_client_denies_it",),
+    ),
+    Defence(
+        "the place of a hook",
+        "whisper_tui/cli/reaching.py",
+        'return {"HOME": environ["HOME"]} if environ.get("HOME") else {}',
+        "return dict(environ)",
+        ("tests/install/test_place.py::test_the_variables_of_a_project_do_not_move_the_hook",),
     ),
 )

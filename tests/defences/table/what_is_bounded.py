@@ -205,7 +205,7 @@ WHAT_IS_BOUNDED = (
     Defence(
         "connections over HTTP",
         "whisper_tui/transports/http_protocol.py",
-        "        if len(self.connections) > MOST_CONNECTIONS:\n",
+        "        if len(self.connections) > MOST_CONNECTIONS and not self._take_the_place_of_a_silent_one():\n",
         "        if False:\n",
         (OVER_HTTP + "test_connections_beyond_those_that_there_may_be_are_told_so_and_closed",),
     ),

@@ -33,7 +33,7 @@ WHAT_IS_SHOWN = (
     Defence(
         "output on a terminal",
         "whisper_tui/cli/terminal_text.py",
-        '_CONTROLS.sub(lambda found: found.group("colour") or "", ready)',
+        "_CONTROLS.sub(_shown, ready)",
         "ready",
         ("tests/cli/test_logs.py::test_a_terminal_gets_colours_and_nothing_else_that_controls_it",),
     ),

@@ -55,8 +55,8 @@ WHAT_WAS_APPROVED = (
     Defence(
         "scripts that were approved",
         "whisper_tui/supervisor/files_behind.py",
-        "filter(None, (meaning.program, _script(meaning.words, cwd)))",
-        "filter(None, (meaning.program,))",
+        "dict.fromkeys([program, *scripts])",
+        "dict.fromkeys([program])",
         (SWAPS + "test_a_script_that_was_changed_is_noticed",),
     ),
     Defence(
