@@ -12,6 +12,9 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month, history
 from tests.tui.scenes import Play
 from tests.tui.test_rules_screen import Book
+from tests.tui.test_sandboxed import confined
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.sandbox import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands
 from whisper_tui.tui.commands import COMMANDS, Command, available
 from whisper_tui.tui.commands.history import HISTORY
@@ -25,15 +28,17 @@ WIDE = (400, 40)
 ELSEWHERE = {
     *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),
     *("focus-next", "focus-previous", "group", "clear-filter", "undo", "review"),
+    *("approve-read-only", "approve-confined", "approve-confined-network"),
     *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal"),
 }
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
-and to review when there is something to; the rest is rare. The palette has them all."""
-WAITS, RUNS, ENDED = "3", "2", "1"
+and to review when there is something to, the dialog about more has a button for a sandbox; the rest is rare. The
+palette has them all."""
+WAITS, RUNS, ENDED, BLOCKED = "3", "2", "1", "4"
 
 
 def one_of_each() -> Play:
-    """A call that is over, one that runs in a terminal and reads what is typed, and one that waits."""
+    """A call that is over, one that runs in a terminal and reads what is typed, one that waits, and a blocked one."""
     play = Play.begin()
     over = play.ask("build")
     play.approve(over)
@@ -41,6 +46,8 @@ def one_of_each() -> Play:
     play.end(over)
     play.approve(play.ask("tag"))
     play.ask("test")
+    blocked = confined(play, "fix")
+    play.stage.finish(blocked, Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
     return play
 
 
@@ -111,7 +118,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
     tried: set[str] = set()
     async with cockpit(one_of_each(), size=WIDE) as seat:
         ways = Ways(seat, seat.screen)
-        for call_id in (WAITS, RUNS, ENDED):
+        for call_id in (WAITS, RUNS, ENDED, BLOCKED):
             await seat.select(call_id)
             await seat.pilot.pause()
             commands = meant(seat)

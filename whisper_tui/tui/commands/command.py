@@ -76,6 +76,7 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "reads": f"call {record.id} does not run, or takes no input",
         "ran": f"call {record.id} has not run",
         "terminal": f"call {record.id} does not run in a terminal",
+        "blocked": f"call {record.id} did not fail because of a sandbox",
         "ended": f"call {record.id} has not ended",
     }
     return f"{command.label} is not possible: {reasons[command.need]}."
