@@ -20,6 +20,11 @@ class SupervisorSettings(Value):
     """How many commands run at once."""
     max_output_bytes: int | None = Field(default=None, ge=65_536)
     """Bytes kept of each stream of one run, half from its head and half from its tail. None: all."""
+    unasked_timeout_s: float | None = Field(default=600.0, gt=0, allow_inf_nan=True)
+    """Seconds after which a command is ended that ran only because it is on the list of those that look. None, or
+    `inf`: only the time that its agent gave it counts."""
+    unasked_output_bytes: float | None = Field(default=268_435_456, ge=65_536, allow_inf_nan=True)
+    """Bytes kept of each stream of such a command. None, or `inf`: as of any other."""
     min_free_bytes: int = Field(default=256 * 1024 * 1024, ge=0)
     """Below this much free disk, only the tail of further output is kept."""
     when_agent_cancels: Literal["keep", "stop"] = "keep"

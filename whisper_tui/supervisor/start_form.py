@@ -4,6 +4,7 @@ One that nobody was asked about starts without a shell where it needs none, in a
 """
 
 from collections.abc import Iterable, Mapping
+from math import isinf
 
 from whisper_tui.model.command import Argv, CommandSpec, Shell
 from whisper_tui.model.run import Limits
@@ -32,6 +33,9 @@ def start_order(
     `environment` and `root` are its session's; `private` are directories that no sandbox opens.
     """
     spec, program = _what_starts(record)
+    timeout, most = _bounds(record, settings)
+    if timeout != spec.timeout_s:
+        spec = spec.model_copy(update={"timeout_s": timeout})
     resolved = record.resolved
     if record.claim is not None:
         environment = _as_claimed(environment, record.claim)
@@ -47,7 +51,7 @@ def start_order(
             "WHISPER_TUI": "1",
             "WHISPER_TUI_CALL_ID": record.id,
         },
-        max_output_bytes=settings.max_output_bytes,
+        max_output_bytes=most,
         min_free_bytes=settings.min_free_bytes,
         limits=limits,
         sandbox=profile(record, root, private),
@@ -68,11 +72,33 @@ def _is_unasked(record: CallRecord) -> bool:
     return record.decided_by is not None and record.decided_by.surface in {"rule", "memory"}
 
 
+def _rules_of(record: CallRecord) -> set[str]:
+    """The names of the rules that allowed it."""
+    return set((record.verdict.rule or "").split(", ")) if record.verdict is not None else set()
+
+
+def _bounds(record: CallRecord, settings: SupervisorSettings) -> tuple[float | None, int | None]:
+    """How long it may run, and how many bytes are kept of each of its streams.
+
+    Nobody has agreed that a command of the built-in list goes on for ever or fills the disk. Where a rule of the
+    user's allowed it, or a part of it, somebody has: `npm test | tail` takes as long as the tests.
+    """
+    timeout, most = record.spec.timeout_s, settings.max_output_bytes
+    if not _is_unasked(record) or _rules_of(record) != {LOOKS.name}:
+        return timeout, most
+    seconds, kept = settings.unasked_timeout_s, settings.unasked_output_bytes
+    if seconds is not None and not isinf(seconds):
+        timeout = seconds if timeout is None else min(timeout, seconds)
+    if kept is not None and not isinf(kept):
+        most = int(kept) if most is None else min(most, int(kept))
+    return timeout, most
+
+
 def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
     """What a command inherits of its session's environment."""
     if not _is_unasked(record):
         return dict(environment)
-    rules = set((record.verdict.rule or "").split(", ")) if record.verdict is not None else set[str]()
+    rules = _rules_of(record)
     if LOOKS.name in rules or (record.sandbox is not None and record.sandbox.kind == "read-only"):
         added = looking_environment(record.spec, record.resolved, alone=rules == {LOOKS.name})
         return shown_only(environment, record.sandbox) | added

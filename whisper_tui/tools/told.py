@@ -10,7 +10,7 @@ from whisper_tui.model.state import CallRecord, Ended
 
 def told(record: CallRecord) -> str | None:
     """The sentences for the agent. None: what it asked for ran, and a human was asked."""
-    parts = (_edit(record), _limit(record), _memory(record), sandbox_note(record))
+    parts = (_edit(record), limit_note(record), _memory(record), sandbox_note(record))
     return " ".join(part for part in parts if part is not None) or None
 
 
@@ -30,9 +30,15 @@ def _edit(record: CallRecord) -> str | None:
     return sentence + "."
 
 
-def _limit(record: CallRecord) -> str | None:
+def limit_note(record: CallRecord) -> str | None:
     """A limit that the agent did not set may have no place in the result."""
+    unasked = record.decided_by is not None and record.decided_by.surface == "rule"
     match record.state:
+        case Ended(ending=TimedOut(after_s=after_s)) if unasked and record.spec.timeout_s != after_s:
+            return (
+                f"It was ended after {after_s:g} seconds: no command that only looks, and that no human was asked "
+                "about, may run for longer."
+            )
         case Ended(ending=TimedOut(after_s=after_s)) if record.spec.timeout_s != record.call.spec.timeout_s:
             return f"Its time was over after {after_s:g} seconds, so it was ended."
         case _:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,15 @@ from tests.port.conftest import Desk
 from tests.supervisor.engine.test_sandbox import NO_LANDLOCK
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import Exited, TimedOut
 from whisper_tui.model.home import Home
 from whisper_tui.model.sandbox import Sandbox
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules import Rule, Rules
 from whisper_tui.supervisor.core import Supervisor
 from whisper_tui.supervisor.keeper.sandbox import probe
 from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.settings import SupervisorSettings
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
 
@@ -40,9 +43,9 @@ class Place:
         self.supervisor: Supervisor
         self.desk: Desk
 
-    async def open(self, rules: Rules) -> None:
+    async def open(self, rules: Rules, settings: SupervisorSettings | None = None) -> None:
         home = Home(config=self.top / "config", state=self.top / "state", runtime=self.top / "run")
-        self.supervisor = Supervisor(home, LocalExecutor(self.top / "state" / "runs"), rules=rules)
+        self.supervisor = Supervisor(home, LocalExecutor(self.top / "state" / "runs"), rules=rules, settings=settings)
         await self.supervisor.open()
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C", "API_KEY": "PRIVATE"}
         hello = SessionHello(name="agent", root=str(self.workspace), environment=environment)
@@ -215,6 +218,64 @@ async def test_an_unasked_command_has_an_environment_from_an_allow_list(place: P
     assert set(order.environment) >= {"PATH", "HOME", "LC_ALL", "WHISPER_TUI"}
     assert "API_KEY" not in order.environment
     assert str(place.home) not in order.environment.values()
+
+
+class TestBounds:
+    """Nobody has agreed that a command of the built-in list goes on for ever, or fills the disk."""
+
+    async def test_commands_that_never_end_hold_another_session_up_for_no_longer_than_their_limit(
+        self, tmp_path: Path
+    ) -> None:
+        made = Place(tmp_path)
+        await made.open(Rules(read_only=True), SupervisorSettings(workers=2, unasked_timeout_s=1))
+        try:
+            endless = [await made.desk.submit(text="sleep infinity", timeout_s=3600) for _ in range(2)]
+            other = SessionHello(name="another", root=str(made.workspace), environment={"PATH": "/usr/bin:/bin"})
+            made.desk = Desk(made.supervisor, await made.supervisor.open_session(other))
+            assert (await made.unasked("ls")).state.ending == Exited(code=0)
+            for call_id in endless:
+                record = await made.supervisor.outcome(call_id)
+                assert record.state.ending == TimedOut(after_s=1)
+        finally:
+            await made.supervisor.close()
+
+    async def test_only_the_head_and_the_tail_of_endless_output_are_kept(self, tmp_path: Path) -> None:
+        made = Place(tmp_path)
+        await made.open(Rules(read_only=True), SupervisorSettings(unasked_output_bytes=65_536))
+        try:
+            (made.workspace / "long").write_bytes(b"x" * 10_000_000)
+            record = await made.unasked("cat long")
+            assert isinstance(record.state, Ended)
+            assert record.state.output.out == 10_000_000
+            kept = made.top / "state" / "runs" / f"{record.id}.1"
+            assert sum(path.stat().st_size for path in kept.glob("out*")) < 1_000_000
+        finally:
+            await made.supervisor.close()
+
+    async def test_a_time_that_the_agent_gave_itself_and_is_shorter_counts(self, place: Place) -> None:
+        call_id = await place.desk.submit(text="sleep infinity", timeout_s=0.2)
+        assert (await place.supervisor.outcome(call_id)).state.ending == TimedOut(after_s=0.2)
+
+    async def test_what_a_rule_allows_or_a_human_approves_runs_as_long_as_it_takes(self, tmp_path: Path) -> None:
+        made = Place(tmp_path)
+        allow = Rule(name="tests", prefix=("sleep", "2"))
+        settings = SupervisorSettings(unasked_timeout_s=0.5, unasked_output_bytes=65_536)
+        await made.open(Rules(allow=(allow,), read_only=False), settings)
+        try:
+            assert (await made.unasked("sleep 2")).state.ending == Exited(code=0)
+            assert (await made.desk.run(text="sleep 1; touch made")).state.ending == Exited(code=0)
+        finally:
+            await made.supervisor.close()
+
+    async def test_without_limits_only_those_of_every_command_hold(self, tmp_path: Path) -> None:
+        made = Place(tmp_path)
+        free = SupervisorSettings(unasked_timeout_s=inf, unasked_output_bytes=None, max_output_bytes=2**20)
+        await made.open(Rules(read_only=True), free)
+        try:
+            order = made.supervisor._pool._order(await made.unasked("ls"))
+            assert (order.spec.timeout_s, order.max_output_bytes) == (None, 2**20)
+        finally:
+            await made.supervisor.close()
 
 
 ASKED = [

@@ -18,7 +18,7 @@ from whisper_tui.model.port import Supervision
 from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Count, Value
 from whisper_tui.tools.exec_command.task import ending_sentence
-from whisper_tui.tools.told import sandbox_note
+from whisper_tui.tools.told import limit_note, sandbox_note
 from whisper_tui.transports.hooks.flow import Flow
 from whisper_tui.transports.hooks.following import Following
 from whisper_tui.transports.hooks.frames import END, EOF, INPUT, NOTE, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
@@ -255,7 +255,10 @@ def _ended(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, Any]:
             said = {"said": f"the command was ended, because {why}"} if why else {}
             return said | ({"signal": number} if dies else {"code": 128 + number})
         case _:
-            return {"code": 126, "said": " ".join(filter(None, (ending_sentence(ending), sandbox_note(record))))}
+            return {
+                "code": 126,
+                "said": " ".join(filter(None, (limit_note(record) or ending_sentence(ending), sandbox_note(record)))),
+            }
 
 
 def _checked(hello: dict[str, Any]) -> RunHello:
