@@ -29,7 +29,6 @@ async def test_what_is_replayed_has_the_sizes_of_the_time() -> None:
     play.stage.finish("1", Exited(code=0))
     async with cockpit(play) as seat, history(seat) as screen:
         terminal = screen.query_one(TerminalPane)
-        await seat.press("o")
         await seat.sees("20 by 5")
         assert terminal.text() == " " * 19 + "X\n"
         screen.query_one(ReplayArea).to(5)
@@ -44,7 +43,6 @@ async def test_the_rows_of_a_larger_terminal_of_the_past_are_those_around_its_cu
     play.stage.write("1", b"\x1b[1;1Hthe first row\x1b[150;1Hthe row of the cursor")
     play.stage.finish("1", Exited(code=0))
     async with cockpit(play) as seat, history(seat):
-        await seat.press("o")
         await seat.sees("the row of the cursor", "a part of it")
         assert "the first row" not in seat.text()
 

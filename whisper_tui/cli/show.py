@@ -49,7 +49,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "session", f"{row['session']} ({row['session_id']})"
     if row["client"]:
         yield "agent", " ".join(filter(None, (row["client"], row["model"], row["asker"] and f"({row['asker']})")))
-    if row["blocked"]:
+    if row.get("blocked"):
         yield "blocked", row["blocked"]["words"]
     if row["agent_gave_up"]:
         yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"

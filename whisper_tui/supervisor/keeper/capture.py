@@ -113,7 +113,7 @@ class Capture:
             self._close(source)
 
     def latest(self, number: int) -> bytes:
-        """The chunk of a stream (0: out, 1: err) that arrived last."""
+        """The end of what has arrived of a stream (0: out, 1: err)."""
         return self._files[number].latest
 
     def retry(self) -> None:

@@ -12,6 +12,8 @@ SMALL_RING = 1024 * 1024
 """Bytes kept of what follows once the disk is low."""
 REMEMBERED = layout.CHUNK
 """Bytes kept in memory while nothing can be written."""
+LATEST = 4096
+"""Bytes at the end of a stream that are at hand: programs write one sentence in several pieces."""
 RETRY_S = 0.5
 """Seconds between two attempts to write again."""
 
@@ -44,7 +46,7 @@ class StreamFile:
         self.total = 0
         """Bytes that arrived."""
         self.latest = b""
-        """The chunk that arrived last."""
+        """The end of what arrived, `LATEST` bytes at least where there were so many."""
 
     @property
     def kept(self) -> int:
@@ -61,7 +63,7 @@ class StreamFile:
         """Move at most one chunk from a pipe or terminal. Returns 0 at its end; raises what reading it raises."""
         data = os.read(source, layout.CHUNK)
         if data:
-            self.latest = data
+            self.latest = data if len(data) >= LATEST else (self.latest + data)[-2 * LATEST :]
             self._store(data)
         return len(data)
 
