@@ -1,6 +1,7 @@
 """`whisper-tui history verify` as people run it."""
 
 import json
+import shutil
 import sqlite3
 
 from tests.outside import outside_only
@@ -21,6 +22,25 @@ def test_a_journal_is_verified_beside_the_supervisor_and_a_change_is_told(instan
     journal.close()
     broken = instance.run("history", "verify")
     assert broken.returncode == 1 and "was changed" in broken.stderr
+
+
+@outside_only
+def test_recorded_output_that_was_forged_is_told_and_output_that_is_gone_is_not(instance):
+    for number, word in enumerate(("first", "second"), start=1):
+        call = instance.call("execute_command", command="printf", args=[word])
+        assert instance.run("approve", str(number)).returncode == 0
+        call.communicate(timeout=90)
+    runs = instance.root / "state" / "runs"
+    instance.until(lambda: json.loads(instance.run("history", "verify", "--json").stdout)["outputs"]["checked"] == 2)
+    whole = instance.run("history", "verify")
+    assert "recorded output of 2 of 2 runs is as it was" in whole.stdout and "Not in the chain are" in whole.stdout
+    (runs / "1.1" / "out").write_text("forge")
+    forged = instance.run("history", "verify")
+    assert forged.returncode == 1 and "output of call 1 was changed" in forged.stderr
+    assert "of 1 of 2 runs is as it was" in forged.stdout
+    shutil.rmtree(runs / "1.1")
+    pruned = instance.run("history", "verify")
+    assert pruned.returncode == 0 and "that of 1 other is no longer kept" in pruned.stdout
 
 
 def test_an_end_that_is_none_and_a_journal_that_is_not_there_are_told(instance):

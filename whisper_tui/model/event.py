@@ -8,7 +8,16 @@ from whisper_tui.model.call import ClientInfo, Session, ToolCall
 from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.decision import Decider, Decision, Grant
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, SignalTarget, Usage
+from whisper_tui.model.run import (
+    NO_LIMITS,
+    BackgroundProcess,
+    Limits,
+    OutputDigest,
+    OutputSizes,
+    RunProcess,
+    SignalTarget,
+    Usage,
+)
 from whisper_tui.model.sandbox import Blocked
 from whisper_tui.model.state import Claim
 from whisper_tui.model.value import Value
@@ -176,6 +185,8 @@ class Settled(Fact):
 
     kind: Literal["settled"] = "settled"
     call_id: str
+    digest: OutputDigest | None = None
+    """Of its recorded output. None: it has none, or it could not be read."""
 
 
 class Granted(Fact):

@@ -56,6 +56,15 @@ class OutputSizes(Value):
     err: int = 0
 
 
+class OutputDigest(Value):
+    """What was kept of both streams of a run when it was over, in a form that a later change of it does not fit."""
+
+    attempt: int
+    """The attempt that has printed it."""
+    sha256: str
+    """Over the files of the streams, of very long ones over head, tail and size; in hexadecimal."""
+
+
 class Usage(Value):
     """What the leader and the descendants it waited for used."""
 

@@ -11,6 +11,7 @@ from whisper_tui.model.run import (
     BackgroundProcess,
     Limits,
     OutputChunk,
+    OutputDigest,
     OutputSizes,
     OutputSpan,
     RunProcess,
@@ -100,6 +101,8 @@ class HasSettled:
     """Nothing of it is alive and its output is complete. Always the last report."""
 
     key: RunKey
+    digest: OutputDigest | None = field(default=None, compare=False)
+    """Of its output. None: it has none, or it could not be read."""
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream,
 from whisper_tui.supervisor.attempt import Attempt
 from whisper_tui.supervisor.boot_mark import BootMark
 from whisper_tui.supervisor.control_groups import ControlGroups
-from whisper_tui.supervisor.executor import HasEnded, HasSpawned, Report, RunKey, StartOrder
+from whisper_tui.supervisor.executor import HasEnded, HasSettled, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.fifo import write_fifo
 from whisper_tui.supervisor.follow import Follower
 from whisper_tui.supervisor.hints import Hints
 from whisper_tui.supervisor.keeper import layout
 from whisper_tui.supervisor.keepers import LOG, Keepers
 from whisper_tui.supervisor.orders import give
+from whisper_tui.supervisor.output_digest import Recorded
 from whisper_tui.supervisor.output_files import OutputFiles
 from whisper_tui.supervisor.trouble import Trouble
 
@@ -63,6 +64,8 @@ class LocalExecutor:
         self._keepers = Keepers(self._directory)
         self._runs: dict[RunKey, _Run] = {}
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
+        self._settling = set[asyncio.Task[None]]()
+        """Runs that are over, and whose output is still being read."""
         self._hints = Hints(self._on_hint)
         self._trouble = Trouble()
         self._sweeper: asyncio.Task[None] | None = None
@@ -98,6 +101,8 @@ class LocalExecutor:
             with suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
+        for task in self._settling:
+            task.cancel()  # the next supervisor is told again that these are over
         self._hints.close()
         for run in self._runs.values():
             run.reachable.set()
@@ -249,12 +254,36 @@ class LocalExecutor:
 
     def _tell(self, run: _Run, news: Iterable[Report]) -> None:
         for report in news:
-            self._reports.put_nowait(report)
+            if isinstance(report, HasSettled):
+                self._settle(report.key)
+            else:
+                self._reports.put_nowait(report)
             if isinstance(report, HasSpawned | HasEnded):
                 run.reachable.set()
         if run.follower.over:
             run.reachable.set()
             self._runs.pop(run.follower.attempt.key, None)
+
+    def _settle(self, key: RunKey) -> None:
+        """Tell that a run is over, with a digest of what it has printed; of much, once a thread has read it."""
+        try:
+            recorded = Recorded(self._runs_path, key)
+            if not recorded.is_small:
+                task = asyncio.create_task(self._settle_later(key, recorded))
+                self._settling.add(task)
+                task.add_done_callback(self._settling.discard)
+                return
+            made = recorded.digest()
+        except OSError:
+            made = None
+        self._reports.put_nowait(HasSettled(key, made))
+
+    async def _settle_later(self, key: RunKey, recorded: Recorded) -> None:
+        try:
+            made = await asyncio.to_thread(recorded.digest)
+        except OSError:
+            made = None
+        self._reports.put_nowait(HasSettled(key, made))
 
     async def _sweep_for_ever(self) -> None:
         while True:

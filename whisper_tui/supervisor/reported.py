@@ -41,7 +41,7 @@ def _fact(record: CallRecord, report: Report, at: float) -> Fact | None:
                 usage=report.usage,
                 blocked=report.blocked,
             )
-        case HasSettled() if isinstance(state, Ended) and not state.settled:
-            return Settled(at=at, call_id=record.id)
+        case HasSettled(digest=digest) if isinstance(state, Ended) and not state.settled:
+            return Settled(at=at, call_id=record.id, digest=digest)
         case _:
             return None
