@@ -278,3 +278,23 @@ async def test_a_session_whose_agent_does_not_come_back_is_closed(bench: Bench) 
     with pytest.raises(Refused, match="did not come back"):
         await bench.submit(session, "true")
     assert (await bench.record(call_id)).state.kind == "waiting"
+
+
+async def test_a_line_that_another_program_put_into_the_journal_is_told_and_a_restart_goes_on(bench: Bench) -> None:
+    session = await bench.session()
+    waiting, approved = await bench.submit(session, "make"), await bench.submit(session, "true")
+    await bench.supervisor.pause(HUMAN)
+    await bench.approve(approved)
+    with sqlite3.connect(bench.home.state / "journal.sqlite") as db:
+        (last,) = db.execute("SELECT max(seq) FROM events").fetchone()
+        body = db.execute("SELECT body FROM events WHERE seq = ?", (last,)).fetchone()[0]
+        db.execute("INSERT INTO events (seq, body, link) VALUES (?, ?, ?)", (last + 1, body, bytes(32)))
+    db.close()
+    with pytest.raises(JournalFailed, match="was changed by another program") as told:
+        await bench.deny(waiting, "no")
+    assert "whisper-tui restart" in told.value.hint
+    assert "changed by another program" in (await bench.supervisor.status()).problem
+    await bench.restart()
+    assert (await bench.supervisor.status()).problem is None
+    assert isinstance((await bench.record(approved)).state, Waiting)
+    await bench.deny(waiting, "no")

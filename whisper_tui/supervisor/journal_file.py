@@ -88,7 +88,13 @@ def check_format(path: Path) -> None:
 
 
 def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
-    """What whoever wanted something written is told."""
+    """What whoever wanted something written is told. Its lines are numbered here, so only others can take a number."""
+    if _primary(error) == sqlite3.SQLITE_CONSTRAINT:
+        return JournalFailed(
+            f"the journal {path} was changed by another program, which must not write there ({error})",
+            hint="Nothing was done. See what whisper-tui history verify says, then whisper-tui restart: what runs goes "
+            "on, and what was approved and has not started is asked about again",
+        )
     message = f"the journal {path} cannot be written: {error}"
     return JournalFailed(message, hint=f"Nothing was done. {_advice(error)}, then try again")
 
@@ -113,8 +119,11 @@ def _not_opened(path: Path, error: Exception) -> BadStateDirectory:
 
 
 def _advice(error: Exception) -> str:
-    code = getattr(error, "sqlite_errorcode", None) or 0
-    return _ADVICE.get(code & _PRIMARY, "Check its permissions and the free disk space")
+    return _ADVICE.get(_primary(error), "Check its permissions and the free disk space")
+
+
+def _primary(error: Exception) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & _PRIMARY
 
 
 def _add_names(db: sqlite3.Connection) -> None:
