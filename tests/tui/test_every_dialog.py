@@ -54,7 +54,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
         for call_id, key, does in (
             (WAITS, "e", {"approve", "approve_session", "approve_scope"}),
             (WAITS, "d", {"deny"}),
-            (WAITS, "A", {"approve", "suggest"}),
+            (WAITS, "A", {"approve", "sandbox", "suggest"}),
             (WAITS, "N", {"deny"}),
             (RUNS, "x", {"send", "target"}),
             (RUNS, "k", {"term", "kill"}),

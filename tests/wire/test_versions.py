@@ -127,6 +127,7 @@ def test_what_is_sent_has_the_shape_of_its_version():
     )
 
 
+@pytest.mark.usefixtures("unmarked")
 @pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay"), ("call", "call")])
 async def test_what_an_agent_started_before_an_upgrade_is_told_what_a_human_has_to_do(supervisor, home, door, what):
     following = Following(Path(home.runtime) / "directories", supervisor.last_directory, may_leave)

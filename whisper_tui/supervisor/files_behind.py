@@ -132,7 +132,7 @@ def _files(word: str | None, cwd: str) -> list[str]:
     """The files that a word, or the value that is attached to an option in it, names."""
     if not word or "\0" in word:
         return []
-    names = [word] if not word.startswith("-") else [word.partition("=")[2], word[2:] if word[1] != "-" else ""]
+    names = [word] if not word.startswith("-") else [word.partition("=")[2], word[2:] if word[1:2] != "-" else ""]
     paths = [os.path.join(cwd, name) for name in names if name]  # noqa: PTH118
     return [path for path in paths if _is_file(path)]
 

@@ -21,7 +21,7 @@ which | as | all skip-alias skip-dot skip-tilde show-dot show-tilde tty-only
 whereis | bmsluBMS
 type | afptP
 help | dms
-locale | amckv | all-locales charmaps category-name keyword-name
+locale | ackv | all-locales category-name keyword-name
 getconf | av:
 free | bkmghlotwvs:c: | bytes kilo mega giga tera human lohi line total wide seconds= count= si
 vmstat | adfimnstwDS: | active stats disk slabs
