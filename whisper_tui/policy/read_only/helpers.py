@@ -21,6 +21,7 @@ _HELPERS = {
     "gcloud": ("python3", "sh"),
     "conda": ("python3",),
     "nohup": ("sh",),
+    "dpkg": ("dpkg-query",),
     "lspci": ("gzip",),
     "apropos": ("man",),
     "whatis": ("man",),
