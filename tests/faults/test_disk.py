@@ -82,7 +82,8 @@ async def test_on_a_read_only_file_system_the_supervisor_says_so_and_everything_
 ) -> None:
     waiting = await on_disk.submit("touch waited; echo waited")
     await on_disk.close()
-    assert mount("-o", "remount,ro", str(disk))
+    # The keepers that waited for commands have their log open until they notice that nobody needs them any more.
+    await on_disk.until(lambda: mount("-o", "remount,ro", str(disk)))
     refused = on_disk.whisper("list")
     assert refused.returncode == 3, refused
     assert "Read-only file system" in refused.stderr and "Traceback" not in refused.stderr

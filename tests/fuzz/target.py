@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.home import Home
 from whisper_tui.wire.asking import Asking
 from whisper_tui.wire.protocol import VERSION
@@ -127,8 +128,12 @@ class Target:
     def close(self) -> None:
         """End it and all that it runs."""
         if self.process.poll() is None:
-            with self.asking() as client:
-                client.ask("shutdown", end_runs=True)
+            try:
+                with self.asking() as client:
+                    client.ask("shutdown", end_runs=True)
+            except NotAllowed:
+                # Another test in this process has played an agent, and what an agent has started may stop nothing.
+                self.process.terminate()
         try:
             self.process.wait(ANSWER_S)
         except subprocess.TimeoutExpired:
