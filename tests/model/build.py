@@ -1,9 +1,8 @@
 """Small values of the model, for tests that care about one field and not about the rest."""
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import ClientInfo, Session, ToolCall
-from whisper_tui.model.command import Argv, Command, CommandSpec, Shell
-from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant
+from whisper_tui.model.call import Argv, ClientInfo, Command, CommandSpec, Session, Shell, ToolCall
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, SessionDenial
 from whisper_tui.model.ending import (
     Denied,
     Ending,
@@ -22,6 +21,8 @@ from whisper_tui.model.event import (
     BackgroundSeen,
     Claimed,
     Decided,
+    DenialAdded,
+    DenialLifted,
     Event,
     Finished,
     Granted,
@@ -79,7 +80,7 @@ def a_call(call_id: str = "1", spec: CommandSpec | None = None, session_id: str 
         spec=spec or a_spec(),
         description="See what changed",
         key="k1",
-        twin="t1",
+        dedup_key="t1",
         rejoin=True,
         asker="reviewer",
         submitted_at=2.0,
@@ -178,6 +179,10 @@ ENDINGS: tuple[Ending, ...] = (
 """One of every kind."""
 
 
+def denial() -> SessionDenial:
+    return SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), reason="no", denied_at=7.21, by=HUMAN)
+
+
 def one_of_each() -> tuple[Event, ...]:
     """Every kind of event and of ending, with every optional part filled, in an order that a board accepts."""
     risky = Verdict(
@@ -206,6 +211,8 @@ def one_of_each() -> tuple[Event, ...]:
         settled(),
         GrantUsed(at=7.1, session_id="s1", grant_id="g1", call_id="1"),
         GrantRevoked(at=7.2, session_id="s1", grant_id="g1", by=HUMAN),
+        DenialAdded(at=7.21, denial=denial()),
+        DenialLifted(at=7.22, session_id="s1", denial_id="d1", by=HUMAN),
         Paused(at=7.25, by=HUMAN),
         Resumed(at=7.26, by=HUMAN),
         AttemptRefused(

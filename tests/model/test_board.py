@@ -288,10 +288,12 @@ def test_the_open_calls_of_a_session_are_known_until_nothing_of_them_is_alive() 
     assert board.unjudged == {}
 
 
-def test_calls_with_a_ticket_or_a_twin_are_known_as_long_as_the_board_knows_them() -> None:
+def test_calls_with_a_ticket_or_a_deduplication_key_are_known_as_long_as_the_board_knows_them() -> None:
     board = Board()
     for number in range(ENDED_KEPT + 2):
-        call = a_call(str(number)).model_copy(update={"ticket": "t", "twin": "same"} if number < 3 else {"twin": None})
+        call = a_call(str(number)).model_copy(
+            update={"ticket": "t", "dedup_key": "same"} if number < 3 else {"dedup_key": None}
+        )
         board.apply(Submitted(at=2.0, call=call))
         board.apply(finished(str(number), ending=Withdrawn(why="taken back")))
-    assert list(board.ticketed) == list(board.twinned) == ["2"]
+    assert list(board.ticketed) == list(board.deduplicated) == ["2"]

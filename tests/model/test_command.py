@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.model.build import a_shell, a_spec
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 
 
 def test_an_argv_is_executed_as_it_is() -> None:

@@ -7,10 +7,11 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from tests.model.build import a_shell, numbered, one_of_each, submitted
+from tests.model.build import a_call, a_shell, numbered, one_of_each, submitted
 from whisper_tui.model.board import Board
+from whisper_tui.model.call import ToolCall
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.event import EVENT, EVENTS, Event
+from whisper_tui.model.event import EVENT, EVENTS, Event, Submitted
 
 JOURNALS = Path(__file__).parent.parent / "journals"
 KINDS = {arm.model_fields["kind"].default for arm in get_args(get_args(Event)[0])}
@@ -88,3 +89,18 @@ def test_there_is_an_old_journal_with_every_kind_of_event_and_of_ending() -> Non
     facts = [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
     assert {fact["kind"] for fact in facts} == KINDS
     assert {fact["ending"]["kind"] for fact in facts if "ending" in fact} == ENDINGS
+
+
+def test_the_deduplication_fields_keep_their_stored_names() -> None:
+    stored = a_call().model_copy(update={"dedup_key": "same", "join_open": True}).model_dump(mode="json")
+    assert stored["twin"] == "same"
+    assert stored["join_twin"] is True
+    assert not {"dedup_key", "join_open"} & stored.keys()
+    assert ToolCall.model_validate(stored).dedup_key == "same"
+
+
+def test_an_event_of_an_older_journal_loads_its_deduplication_key() -> None:
+    event = Submitted(at=2.0, call=a_call().model_copy(update={"dedup_key": "same"}))
+    line = event.model_dump_json()
+    assert '"twin":"same"' in line
+    assert Submitted.model_validate_json(line) == event

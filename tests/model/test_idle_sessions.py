@@ -4,7 +4,7 @@ import pytest
 
 from tests.model.build import a_board, a_grant, finished, opened, submitted, whole_life
 from whisper_tui.model import board as boards
-from whisper_tui.model import idle_sessions
+from whisper_tui.model import board as idle_sessions
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Withdrawn

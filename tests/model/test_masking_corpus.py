@@ -5,7 +5,7 @@ Every value is made up. In a command, what stands between « and » is the secre
 
 import pytest
 
-from whisper_tui.model.masking import MASK, masked
+from whisper_tui.model.secrets import MASK, masked
 
 NEEDED = 115
 """Of the secrets, so many have to be hidden."""

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.model.build import a_board, a_spec, one_of_each, whole_life
-from whisper_tui.model.command import Argv, Function
-from whisper_tui.model.records import Records
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.call import Argv, Function
+from whisper_tui.model.state import CallRecord, CallRecords
 
 
 def lives() -> dict[str, CallRecord]:
@@ -24,7 +23,7 @@ def lives() -> dict[str, CallRecord]:
 
 def test_records_that_were_packed_are_what_they_were() -> None:
     plain = lives()
-    records = Records(kept_whole=2)
+    records = CallRecords(kept_whole=2)
     records.update(plain)
     assert dict(records) == plain
     assert list(records) == list(plain)
@@ -33,7 +32,7 @@ def test_records_that_were_packed_are_what_they_were() -> None:
 
 def test_a_packed_record_that_is_replaced_is_the_new_one() -> None:
     plain = lives()
-    records = Records(kept_whole=1)
+    records = CallRecords(kept_whole=1)
     records.update(plain)
     records["step 1"] = plain["step 2"]
     records["step 3"] = records["step 4"]
@@ -43,7 +42,7 @@ def test_a_packed_record_that_is_replaced_is_the_new_one() -> None:
 
 
 def test_a_record_that_is_taken_out_is_gone_whole_and_packed() -> None:
-    records = Records(kept_whole=1)
+    records = CallRecords(kept_whole=1)
     records.update(lives())
     first, *_, last = records
     for gone in (first, last):
@@ -55,7 +54,7 @@ def test_a_record_that_is_taken_out_is_gone_whole_and_packed() -> None:
 
 
 def test_packed_records_take_little_room() -> None:
-    records = Records(kept_whole=1)
+    records = CallRecords(kept_whole=1)
     records.update(lives())
     sizes = {name: len(packed) for name, packed in records._packed.items() if packed}
     assert max(size for name, size in sizes.items() if name.startswith("step")) < 700

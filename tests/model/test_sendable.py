@@ -1,6 +1,6 @@
 """Which text can be sent and stored."""
 
-from whisper_tui.model.sendable import is_sendable, sendable
+from whisper_tui.model.text import is_sendable, sendable
 
 
 def test_text_of_any_language_is_sendable_and_half_a_character_is_not() -> None:

@@ -20,12 +20,11 @@ from tests.model.build import (
     started,
     submitted,
 )
+from whisper_tui.model.call_rows import call_details, call_row, grant_row
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn, signal_name
 from whisper_tui.model.event import BackgroundSeen
-from whisper_tui.model.run import ControlGroup, Limits
-from whisper_tui.model.sandbox import Blocked, BlockedAttempt, Sandbox
-from whisper_tui.model.summary import call_details, call_row, grant_row, signal_name
+from whisper_tui.model.run import Blocked, BlockedAttempt, ControlGroup, Limits, Sandbox
 
 RUN = (opened(), submitted(), judged(), decided(decision=Approve()), started(), spawned())
 

@@ -1,1 +1,1 @@
-"""Tests of the judgement."""
+"""Tests of the policy."""

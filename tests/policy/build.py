@@ -1,9 +1,9 @@
-"""Questions for the policy, as short as they can be said."""
+"""Short constructors of questions for the policy."""
 
 from tests.model.build import ROOT, a_spec
-from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.call import CommandSpec
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.question import Question
+from whisper_tui.policy.view import Question
 
 FOUND = Resolved(program="/usr/bin/git", cwd=ROOT)
 

@@ -1,4 +1,4 @@
-"""How an answer to a case is compared with what is expected of it."""
+"""Comparison of the answer to a case with the expected one."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def outcome(case: dict[str, Any], answer: Any) -> str:
 
 
 def _pairs(expected: list[list[str]], answer: list[list[str | None]]) -> bool:
-    """Whether every expected beginning belongs to one of the commands found, and none is left over."""
+    """True if every expected prefix belongs to one of the commands found, and none is left over."""
     wanted = sorted((tuple(words) for words in expected if words and words[0] != "["), key=len, reverse=True)
     left = [argv for argv in answer if argv and argv[0] not in {"[", "[["}]
     if len(wanted) != len(left):

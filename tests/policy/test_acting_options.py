@@ -1,15 +1,20 @@
-"""A rule that allows a program does not cover the options with which it runs something else, or writes."""
+"""An allow rule for a program does not cover the options with which it runs something else or writes a file.
+
+Most of the command lines stand in `data/acting_options.txt`.
+"""
+
+from pathlib import Path
 
 import pytest
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.reading.plain import read_plain
-from whisper_tui.policy.risks import risks_of
-from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.risks.call_risks import risks_of
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.shell.strict_reader import read_plain
+from whisper_tui.policy.view import Question
 
 RUNS = """
 kubectl get --kubeconfig=F pods
@@ -173,7 +178,23 @@ strange --write-state
 strange --dump-to b
 """
 
-TRIES = [line for line in (RUNS + WRITES).splitlines() if line]
+
+def listed(kind: str) -> list[str]:
+    """The command lines below one heading of the data."""
+    found, here = [], ""
+    for line in (Path(__file__).parent / "data" / "acting_options.txt").read_text().splitlines():
+        if line.startswith("# "):
+            here = line[2:].partition(":")[0]
+        elif line and here == kind:
+            found.append(line)
+    return found
+
+
+TOLD = list(dict.fromkeys([*filter(None, (RUNS + WRITES).splitlines()), *listed("runs"), *listed("writes")]))
+"""Command lines of which the human is told what they do."""
+
+TRIES = list(dict.fromkeys([*TOLD, *listed("quiet")]))
+"""These, and those of every day, which a rule must name all the same."""
 
 
 def judged(text: str, rule: Rule) -> str:
@@ -193,10 +214,14 @@ def test_neither_a_program_nor_a_prefix_nor_a_pattern_covers_it(text: str) -> No
     assert [judged(text, rule) for rule in rules] == ["ask"] * 3
 
 
+_WHOLE = {"config", "record", "stat", "b"}
+"""Second words that name all that the command does: it sets something, or runs what follows."""
+
+
 @pytest.mark.parametrize("text", TRIES)
 def test_a_prefix_of_the_subcommand_does_not_cover_it(text: str) -> None:
     prefix = words(text)[:2]
-    if len(prefix) == 2 and prefix[1].isalpha() and prefix[1] not in {"create", "a", "xIf"}:
+    if len(prefix) == 2 and prefix[1].isalpha() and prefix[1] not in {"create", "a", "xIf"} | _WHOLE:
         assert judged(text, Rule(name="r", prefix=prefix)) == "ask"
 
 
@@ -208,6 +233,13 @@ def test_a_prefix_that_names_everything_covers_it(text: str) -> None:
     if any(word.partition("=")[0].isidentifier() and "=" in word for word in words(text)):
         return  # in a prefix, such a word stands for a variable in front of the command
     assert judged(text, Rule(name="r", prefix=words(text))) == "allow"
+
+
+@pytest.mark.parametrize("text", listed("inner"))
+def test_a_rule_for_the_program_in_front_does_not_cover_the_command_among_its_words(text: str) -> None:
+    name = words(text)[0]
+    rules = [Rule(name="r", program=name), Rule(name="r", prefix=(name,)), Rule(name="r", pattern=name + " *")]
+    assert [judged(text, rule) for rule in rules] == ["ask"] * 3
 
 
 @pytest.mark.parametrize(
@@ -223,6 +255,19 @@ def test_a_rule_may_name_the_option_in_its_list(text: str, options: tuple[str, .
     prefix = words(text)[:1]
     assert judged(text, Rule(name="r", prefix=prefix)) == "ask"
     assert judged(text, Rule(name="r", prefix=prefix, options=options)) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("rsync -e ssh --rsync-path=./x a h:b", 3),
+        ("tar -I zstd --to-command=./x -xf a.tar", 3),
+        ("vim -u NONE -c '!./x'", 3),
+        ("sort -o out -o .bashrc in", 3),
+    ],
+)
+def test_a_rule_that_names_one_such_option_does_not_cover_the_next(text: str, named: int) -> None:
+    assert judged(text, Rule(name="r", prefix=words(text)[:named])) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -253,13 +298,14 @@ def test_a_rule_may_name_the_option_in_its_list(text: str, options: tuple[str, .
         "uniq -c a",
         "xxd a",
         "xxd -l 5 a",
+        *listed("covered"),
     ],
 )
 def test_what_people_allow_every_day_stays_covered(text: str) -> None:
     assert judged(text, Rule(name="r", prefix=words(text)[:1])) == "allow"
 
 
-@pytest.mark.parametrize("text", [each for each in TRIES if not each.startswith("strange")])
+@pytest.mark.parametrize("text", [each for each in TOLD if not each.startswith("strange")])
 def test_it_is_pointed_out_to_whoever_is_asked(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
     question = Question("s", ROOT, spec, "", Resolved(program="/bin/bash", cwd=ROOT, shell="bash"))

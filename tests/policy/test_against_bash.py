@@ -1,4 +1,4 @@
-"""The readers against bash itself: nothing that bash runs is overseen, and nothing plain is read differently."""
+"""The readers against bash itself: they miss nothing that bash runs, and read plain text as bash does."""
 
 import os
 import shutil
@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.inner_commands import inner_commands
 from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.inner import inner_commands
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.reading.plain import NotPlain, read_plain
-from whisper_tui.policy.reading.wide import read_script
-from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
+from whisper_tui.policy.view import Question
 
 BASH = shutil.which("bash") or "/bin/bash"
 EXAMPLES = int(os.environ.get("WHISPER_TUI_FUZZ", "400"))

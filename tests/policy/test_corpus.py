@@ -1,4 +1,4 @@
-"""The corpus: what other programs, their tests and bash itself say about several hundred texts."""
+"""The corpus: several hundred texts with the answers of other programs, their tests and bash itself."""
 
 from typing import Any
 

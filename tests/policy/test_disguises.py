@@ -1,13 +1,13 @@
-"""Twenty-eight ways to write a command that is denied, and more: none of them gets through."""
+"""A denied command is denied in all of its disguises."""
 
 import pytest
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.view import Question
 
 RULES = Rules(allow=(Rule(name="everything", anything=True),), deny=(Rule(name="no touch", prefix=("touch",)),))
 """The widest allow rule there is, and one thing that is denied."""

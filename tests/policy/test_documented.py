@@ -1,10 +1,10 @@
-"""The page about the policy names every risk that the code can find, and every key of a rule."""
+"""The page about the policy names every risk that the code can find and every key of a rule."""
 
 import re
 from pathlib import Path
 
-from whisper_tui.policy.risks import ALWAYS_ASKED
-from whisper_tui.policy.rules import Rule
+from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED
+from whisper_tui.policy.rules.rule import Rule
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "policy.md").read_text("utf-8")

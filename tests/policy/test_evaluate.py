@@ -1,13 +1,13 @@
-"""The judgement: deny beats ask, ask beats allow, and what nothing is known about is asked."""
+"""The verdict: deny beats ask, ask beats allow, and a call without any match is asked."""
 
 import pytest
 
 from tests.model.build import HUMAN, ROOT, a_grant, a_shell, a_spec
 from tests.policy.build import FOUND, a_question
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.risks import ALWAYS_ASKED, LONGEST_JUDGED
-from whisper_tui.policy.rules import NO_RULES, ExactRule, Rules
+from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, LONGEST_JUDGED
+from whisper_tui.policy.rules.rule import NO_RULES, ExactRule, Rules
 
 STATUS = ExactRule(name="status", argv=("git", "status"))
 LIST = ExactRule(name="list", text="ls -l | wc -l")
@@ -15,6 +15,7 @@ DOUBTFUL = {
     "control-characters": a_shell("ls \x1b[2K"),
     "deceptive-characters": a_shell("ls \u202etxt.exe"),
     "outside-workspace": a_shell("ls", cwd="/etc"),
+    "several-lines": a_spec(Argv(program="ls", args=("a\nb",))),
     "substitution": a_shell("ls $(id)"),
     "too-long": a_shell("ls " + "x" * LONGEST_JUDGED),
     "unknown-shell": a_spec(Shell(text="ls", shell="/tmp/bash")),
@@ -31,7 +32,7 @@ def test_a_file_that_decides_what_runs_later_is_asked_whatever_is_allowed() -> N
     assert evaluate(a_question(a_spec(), resolved=FOUND), rules, ()).kind == "allow"
     verdict = evaluate(a_question(a_spec(), resolved=found), rules, (a_grant(),))
     assert verdict.kind == "ask"
-    assert verdict.reason.startswith("It may change a start-up file")
+    assert verdict.reason.startswith("May change a start-up file")
 
 
 def test_a_command_that_nothing_is_known_about_is_asked() -> None:
@@ -87,7 +88,9 @@ def test_a_rule_without_a_justification_is_named_instead() -> None:
 @pytest.mark.parametrize("risk", DOUBTFUL)
 def test_deny_beats_every_doubt(risk: str) -> None:
     spec = DOUBTFUL[risk]
-    rule = ExactRule(name="never", text=spec.command.words()[-1])
+    words = spec.command.words()
+    exactly = {"argv": words} if isinstance(spec.command, Argv) else {"text": words[-1]}
+    rule = ExactRule.model_validate({"name": "never", **exactly})
     assert evaluate(a_question(spec), Rules(deny=(rule,)), ()).kind == "refuse"
 
 

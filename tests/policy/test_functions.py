@@ -1,4 +1,4 @@
-"""Tools that their callers carry out are reached by rules that deny and ask, and allowed by none."""
+"""Deny and ask rules match calls of an agent's own tools, and allow rules do not."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import pytest
 
 from tests.model.build import a_grant
 from tests.policy.build import a_question
-from whisper_tui.model.command import CommandSpec, Function
+from whisper_tui.model.call import CommandSpec, Function
 from whisper_tui.model.decision import ExactScope
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.policy.functions import evaluate_function
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.evaluate import evaluate_function
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.view import Question
 
 PUSH = Rule(name="no pushing", prefix=("git", "push"), justification="people push here")
 ALL = Rule(name="all", anything=True)

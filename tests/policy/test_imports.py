@@ -1,9 +1,9 @@
-"""Rules of other programs mean no more here than they did there, and what was left behind is said."""
+"""Imported rules allow no more here than in their own program, and rules that were not imported are reported."""
 
 import pytest
 
-from whisper_tui.policy.examples import is_about
-from whisper_tui.policy.imports.recognise import import_rules
+from whisper_tui.agents.client_rules import import_rules
+from whisper_tui.policy.rules.rules_toml import is_about
 
 CLAUDE = """{"permissions": {
   "allow": ["Bash(git commit:*)", "Bash(npm run test *)", "Bash(make lint)", "Bash(python:*)", "Bash", "Read(./x)"],

@@ -1,4 +1,4 @@
-"""What agent clients deny or ask by themselves is never milder here than it was there."""
+"""The rules of agent clients that deny or ask are at least as strict here as in the client."""
 
 import json
 from typing import Any
@@ -7,19 +7,16 @@ import pytest
 
 from tests.model.build import ROOT
 from tests.policy.build import a_question
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.agents import claude as claude_profile
+from whisper_tui.agents import codex as codex_profile
+from whisper_tui.agents import gemini as gemini_profile
+from whisper_tui.agents import opencode as opencode_profile
+from whisper_tui.agents.own_rules import OwnRules
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.imports.own_rules import (
-    OwnRules,
-    claude_own,
-    codex_own,
-    gemini_lists_own,
-    gemini_own,
-    opencode_own,
-)
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.rules import Rule, Rules, stricter
+from whisper_tui.policy.rules.rule import Rule, Rules, stricter
+from whisper_tui.policy.view import Question
 
 ALLOWS_MUCH = Rules(read_only=True, allow=tuple(Rule(name=word, prefix=(word,)) for word in ("touch", "git", "make")))
 """The user's own rules of whisper_tui, which allow what the client may deny."""
@@ -37,18 +34,18 @@ def verdict(own: OwnRules, command: str) -> str:
 
 
 def claude(**permissions: list[str]) -> OwnRules:
-    return claude_own(json.dumps({"permissions": permissions}))
+    return claude_profile.own_rules_in(json.dumps({"permissions": permissions}))
 
 
 def gemini(*rules: dict[str, Any]) -> OwnRules:
     lines = []
     for rule in rules:
         lines += ["[[rule]]", *(f"{key} = {json.dumps(value)}" for key, value in rule.items())]
-    return gemini_own("\n".join(lines))
+    return gemini_profile.own_rules_in_policy("\n".join(lines))
 
 
 def opencode(bash: Any) -> OwnRules:
-    return opencode_own({"permission": {"bash": bash}})
+    return opencode_profile.own_rules_in({"permission": {"bash": bash}})
 
 
 SHELL = {"toolName": "run_shell_command"}
@@ -58,9 +55,11 @@ SHELL = {"toolName": "run_shell_command"}
     "own",
     [
         claude(deny=["Bash(touch:*)", "Bash(head *)"]),
-        codex_own('prefix_rule(pattern=[["touch", "head"]], decision="forbidden")'),
+        codex_profile.own_rules_in('prefix_rule(pattern=[["touch", "head"]], decision="forbidden")'),
         gemini({**SHELL, "commandPrefix": ["touch", "head"], "decision": "deny", "priority": 950}),
-        gemini_lists_own('{"tools": {"exclude": ["run_shell_command(touch)", "run_shell_command(head)"]}}'),
+        gemini_profile.own_rules_in_lists(
+            '{"tools": {"exclude": ["run_shell_command(touch)", "run_shell_command(head)"]}}'
+        ),
         opencode({"touch *": "deny", "head *": "deny"}),
         opencode({"*": "allow", "touch*": "deny", "head*": "deny"}),
     ],
@@ -78,7 +77,7 @@ def test_what_a_client_denies_is_refused_whatever_else_allows_it(own: OwnRules) 
     "own",
     [
         claude(ask=["Bash(git push:*)"]),
-        codex_own('prefix_rule(pattern=["git", "push"], decision="prompt")'),
+        codex_profile.own_rules_in('prefix_rule(pattern=["git", "push"], decision="prompt")'),
         gemini({**SHELL, "commandPrefix": "git push", "decision": "ask_user"}),
         opencode({"git push *": "ask"}),
     ],
@@ -136,7 +135,7 @@ def test_a_client_without_a_shell_says_nothing_about_tools_that_it_has_instead(o
             {**SHELL, "decision": "allow", "priority": 20},
         ),
         claude(allow=["Bash"]),
-        codex_own('prefix_rule(pattern=["touch"])\nhost_executable(name="git")'),
+        codex_profile.own_rules_in('prefix_rule(pattern=["touch"])\nhost_executable(name="git")'),
     ],
     ids=["opencode", "gemini", "claude", "codex"],
 )
@@ -150,8 +149,8 @@ def test_what_a_client_does_not_deny_in_the_end_is_not_denied_here_and_nothing_m
     "own",
     [
         claude(deny=["Bash($HOME/bin/x:*)"]),
-        codex_own('for x in ["a"]:\n    prefix_rule(pattern=[x], decision="forbidden")'),
-        codex_own('prefix_rule(pattern=[x], decision="forbidden")'),
+        codex_profile.own_rules_in('for x in ["a"]:\n    prefix_rule(pattern=[x], decision="forbidden")'),
+        codex_profile.own_rules_in('prefix_rule(pattern=[x], decision="forbidden")'),
         gemini({**SHELL, "commandRegex": "^rm", "decision": "deny"}),
         gemini({**SHELL, "argsPattern": "x", "decision": "ask_user"}),
     ],
@@ -165,7 +164,7 @@ def test_a_rule_that_cannot_be_carried_over_lets_everything_be_asked(own: OwnRul
 
 
 def test_the_reason_names_the_client_its_rule_and_where_it_stands() -> None:
-    own = codex_own('prefix_rule(pattern=["touch"], decision="forbidden", justification="Use make")')
+    own = codex_profile.own_rules_in('prefix_rule(pattern=["touch"], decision="forbidden", justification="Use make")')
     found = evaluate(question("touch x"), own.rules("Codex", "/r/default.rules"), ())
     assert found.reason == "Codex denies this command itself (touch in /r/default.rules): Use make"
     assert found.rule == "client: Codex: touch"

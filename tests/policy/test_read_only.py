@@ -1,12 +1,12 @@
-"""What runs without being asked because it only looks: earned option by option."""
+"""Read-only commands run without being asked, judged option by option."""
 
 import pytest
 
 from tests.policy.build import FOUND, a_question
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.verdict import Meaning
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules import Rules
+from whisper_tui.policy.rules.rule import Rules
 
 LOOKING = Rules(read_only=True)
 CWD = "/home/me/project"
@@ -254,8 +254,32 @@ def test_a_workspace_that_holds_a_home_is_read_with_a_question(root: str) -> Non
         "git tag --format --list v1",
         "git branch --format --list evil",
         "git branch evil",
+        "git branch --abbrev evil",
         "git tag v1",
         "git log --format=%G?",
+        "git describe --dirty",
+        "netstat -a",
+        "netstat --route",
+        "ss -r",
+        "ss --resolve",
+        "last -d",
+        "ip -r route show",
+        "ip -resolve neigh show",
+        "java -version",
+        "javac --version",
+        "git describe --broken=x",
+        "hostname -f",
+        "hostname -A",
+        "hostname --domain",
+        "git log --format=%+G?",
+        "git log '--pretty=format:%h% GK'",
+        "git show '--format=%-GS' HEAD",
+        "git reflog --format=%G?",
+        "git reflog show --format=%G?",
+        "git for-each-ref '--format=%(signature:grade)'",
+        "git for-each-ref --sort=-signature",
+        "git branch --list '--format=%(*signature)'",
+        "git tag -l --sort=signature:key",
         "git log --show-signature",
         "git submodule status",
         "git diff --submodule=diff",

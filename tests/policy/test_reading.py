@@ -1,13 +1,13 @@
-"""Reading shell text: strictly for what may be allowed, widely for what must not be overseen."""
+"""Reading shell text: strictly for allow rules, widely for deny rules."""
 
 import time
 
 import pytest
 
-from whisper_tui.model.command import Shell
-from whisper_tui.policy.reading import second
-from whisper_tui.policy.reading.plain import NotPlain, read_plain
-from whisper_tui.policy.reading.wide import read_script
+from whisper_tui.model.call import Shell
+from whisper_tui.policy.shell import tree_sitter_reader
+from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
 from whisper_tui.policy.view import agreed, view
 
 
@@ -79,7 +79,7 @@ def test_the_readings_agree_about_plain_text(text: str) -> None:
 
 
 def test_without_the_second_reader_plain_text_is_still_certain_and_nothing_else_is(monkeypatch) -> None:
-    monkeypatch.setattr(second, "_parser", lambda: None)
+    monkeypatch.setattr(tree_sitter_reader, "_parser", lambda: None)
     assert agreed("ls -l", read_script("ls -l"))[0] is not None
     assert agreed("ls $x", read_script("ls $x"))[0] is None
 

@@ -1,11 +1,11 @@
-"""What a human should notice: found where it is, shown where it is, and not invented where it is not."""
+"""Risks are found and marked at the right place, and not invented elsewhere."""
 
 import pytest
 
 from tests.model.build import ROOT, a_shell, a_spec
 from tests.policy.build import FOUND, a_question
-from whisper_tui.model.command import Argv, CommandSpec, Shell
-from whisper_tui.policy.risks import LONGEST_JUDGED, command_text, risks_of
+from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.policy.risks.call_risks import LONGEST_JUDGED, command_text, risks_of
 
 
 def ids(spec: CommandSpec) -> list[str]:
@@ -57,7 +57,7 @@ def test_a_substitution_is_found_and_marked(text: str, shown: str) -> None:
 def test_a_blank_that_is_no_space_is_found_and_marked(blank: str) -> None:
     (risk,) = risks_of(a_question(a_shell(f"ls{blank}x")))
     assert risk.id == "deceptive-characters"
-    assert risk.sentence == f"It holds blanks that are no spaces (U+{ord(blank):04X})"
+    assert risk.sentence == f"Contains unusual blanks (U+{ord(blank):04X})"
     assert marked(a_shell(f"ls{blank}x"), "deceptive-characters") == blank
 
 
@@ -85,7 +85,7 @@ def test_a_deceptive_character_is_named_even_beside_control_characters() -> None
 
 
 def test_an_argument_with_a_line_feed_is_noticed_where_a_shell_line_with_one_is_ordinary() -> None:
-    assert ids(a_spec(Argv(program="printf", args=("a\nb",)))) == ["control-characters"]
+    assert ids(a_spec(Argv(program="printf", args=("a\nb",)))) == ["several-lines"]
     assert ids(a_shell("printf a\nprintf b")) == []
 
 
@@ -130,3 +130,50 @@ def test_text_for_anything_but_a_known_shell_is_noticed(shell: str) -> None:
     (risk,) = risks_of(a_question(a_spec(Shell(text="ls", shell=shell))))[-1:]
     assert risk.id == "unknown-shell"
     assert "\x1b" not in risk.sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'X=a; rm -rf "$X/"',
+        'X=a && rm -rf "$X/"',
+        'X=a\nrm -rf "$X/"',
+        'set -eu; cd src; X=a; mkdir "$X"; rm -rf "$X/"',
+        'for d in build dist; do rm -rf "$d/"; done',
+        'rm -rf "${X:?}/"',
+        'rm -rf "${X:-build}/"',
+    ],
+)
+def test_a_variable_with_a_certain_value_is_not_called_empty(text: str) -> None:
+    assert "empty-variable" not in ids(a_shell(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'rm -rf "$X/"',
+        'X=; rm -rf "$X/"',
+        'false && X=a; rm -rf "$X/"',
+        'X=a & rm -rf "$X/"',
+        'X=a | true; rm -rf "$X/"',
+        '(X=a); rm -rf "$X/"',
+        'if true; then X=a; fi; rm -rf "$X/"',
+        'X=a; (X=); rm -rf "$X/"',
+        'f() { X=; }; X=a; f; rm -rf "$X/"',
+        'X=a; X="" rm -rf "$X/"',
+        'X=a; unset X; rm -rf "$X/"',
+        'X=a; read X; rm -rf "$X/"',
+        'X=a; printf -v X %s ""; rm -rf "$X/"',
+        "trap 'X=' DEBUG; X=a; rm -rf \"$X/\"",
+        'X=a; source s; rm -rf "$X/"',
+        'X=a; rm -rf "${X#a}/"',
+        'for X in ""; do rm -rf "$X/"; done',
+        'for X in "$A"; do rm -rf "$X/"; done',
+        'X=a; for X in ""; do rm -rf "$X/"; done',
+        'for X in a; do :; done; for X in ""; do rm -rf "$X/"; done',
+        'while read X; do rm -rf "$X/"; done < list',
+        'rm -rf "${X:-}/"',
+    ],
+)
+def test_a_variable_that_may_be_empty_is_pointed_out(text: str) -> None:
+    assert "empty-variable" in ids(a_shell(text))

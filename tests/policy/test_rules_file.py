@@ -1,14 +1,14 @@
-"""Rules in a file: read strictly, tried by their examples, written so that they read back the same."""
+"""Rules in a file are parsed strictly, checked against their examples, and survive a round trip."""
 
 import tomllib
 
 import pytest
 
 from tests.policy.build import a_question
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.policy.rules_file import read_rules, rules_text
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rules_toml import read_rules, rules_text
 
 
 def read(text: str) -> Rules:

@@ -1,17 +1,17 @@
-"""Programs that run others, by a subcommand, an option or a text: a rule that denies reaches behind each of them."""
+"""Deny rules match commands that other programs run, by a subcommand, an option or a text."""
 
 import pytest
 
 from tests.policy.test_disguises import kind
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.decision import PrefixScope
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.memory import scope_problem
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.risks import risks_of
-from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.policy.risks.call_risks import risks_of
+from whisper_tui.policy.rules.grants import scope_problem
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.view import Question
 
 REACHED = [
     "uv run touch zz",

@@ -1,10 +1,8 @@
-"""The little languages of sed and awk: whatever could write, run, open or hide something is seen."""
+"""Scripts of sed, awk and jq that could write, run, open or hide something are recognised."""
 
 import pytest
 
-from whisper_tui.policy.scripts.awk import awk_acts
-from whisper_tui.policy.scripts.jq import jq_reaches_further
-from whisper_tui.policy.scripts.sed import sed_acts
+from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ from whisper_tui.policy.scripts.sed import sed_acts
     ],
 )
 def test_an_awk_program_that_acts_or_is_read_differently_by_different_awks(script: str) -> None:
-    assert awk_acts(script)
+    assert awk_has_effects(script)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,7 @@ def test_an_awk_program_that_acts_or_is_read_differently_by_different_awks(scrip
     ],
 )
 def test_an_awk_program_that_only_prints(script: str) -> None:
-    assert not awk_acts(script)
+    assert not awk_has_effects(script)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ def test_an_awk_program_that_only_prints(script: str) -> None:
     ],
 )
 def test_a_sed_script_that_acts_or_cannot_be_read_with_certainty(script: str) -> None:
-    assert sed_acts(script)
+    assert sed_has_effects(script)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +129,7 @@ def test_a_sed_script_that_acts_or_cannot_be_read_with_certainty(script: str) ->
     ],
 )
 def test_a_sed_script_that_only_changes_what_is_printed(script: str) -> None:
-    assert not sed_acts(script)
+    assert not sed_has_effects(script)
 
 
 @pytest.mark.parametrize(

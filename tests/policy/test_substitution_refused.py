@@ -1,4 +1,4 @@
-"""run_shell_command takes no substitution that bash would carry out, by the real grammar."""
+"""run_shell_command refuses every substitution that bash would perform."""
 
 from dataclasses import replace
 
@@ -6,10 +6,10 @@ import pytest
 
 from tests.model.build import ROOT
 from tests.policy.build import a_question
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules import Rules
+from whisper_tui.policy.rules.rule import Rules
 
 
 def verdict(text: str, tool: str = "run_shell_command") -> Verdict:

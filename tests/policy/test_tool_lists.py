@@ -1,4 +1,4 @@
-"""excludeTools and coreTools in their own syntax, and what they do to calls of run_shell_command."""
+"""excludeTools and coreTools in their own syntax, and their effect on calls of run_shell_command."""
 
 from dataclasses import replace
 
@@ -6,12 +6,11 @@ import pytest
 
 from tests.model.build import ROOT
 from tests.policy.build import a_question
-from whisper_tui.model.command import CommandSpec, Function, Shell
+from whisper_tui.model.call import CommandSpec, Function, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.functions import evaluate_function
-from whisper_tui.policy.rules import Rules
-from whisper_tui.policy.tool_lists import allowances, denials
+from whisper_tui.policy.evaluate import evaluate, evaluate_function
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.policy.rules.rules_toml import allowances, denials
 
 
 def rules(exclude: tuple[str, ...] = (), core: tuple[str, ...] = (), *, strict: bool = False) -> Rules:

@@ -1,1 +1,1 @@
-"""What a call is: values only, no input or output."""
+"""Calls and everything about them as immutable values, without input or output."""

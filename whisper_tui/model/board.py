@@ -1,20 +1,31 @@
-"""The picture of everything now: a fold of the events."""
+"""The present state of all sessions and calls: a fold of the events, bounded in memory."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import assert_never
 
-from whisper_tui.model.advance import advance
-from whisper_tui.model.call import Session, ToolCall
-from whisper_tui.model.decision import Grant
+from whisper_tui.model.call import Session, ToolCall, memory_weight
+from whisper_tui.model.decision import Grant, SessionDenial
 from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
+    AgentGaveUp,
+    AgentReturned,
     AttemptRefused,
+    BackgroundSeen,
+    CallEvent,
+    Claimed,
+    Decided,
+    DenialAdded,
+    DenialLifted,
     Event,
+    Finished,
     Granted,
     GrantEvent,
     GrantRevoked,
     GrantUsed,
+    Judged,
     Paused,
     Resumed,
     RulesChanged,
@@ -24,21 +35,176 @@ from whisper_tui.model.event import (
     SessionOpened,
     SessionResumed,
     SessionSaid,
+    Settled,
+    SignalSent,
+    Spawned,
+    Started,
     Submitted,
 )
-from whisper_tui.model.idle_sessions import IdleSessions
-from whisper_tui.model.records import Records
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
-from whisper_tui.model.weight import weight
+from whisper_tui.model.state import (
+    CallRecord,
+    CallRecords,
+    CallState,
+    Ended,
+    Held,
+    Queued,
+    Running,
+    Starting,
+    Unjudged,
+    Waiting,
+)
+
+
+def advance(record: CallRecord, event: CallEvent) -> CallRecord:
+    """Return the record after one more event about its call."""
+    match event:
+        case Submitted():
+            return record
+        case Judged():
+            return _judged(record, event)
+        case Decided():
+            change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at}
+            return _with(record, _decided(record, event), **change)
+        case Claimed():
+            # The supervisor runs a claimed command, so it waits for a worker like any other (decision 20).
+            return _with(record, Queued(since=event.at), claim=event.claim)
+        case Started():
+            starting = Starting(attempt=event.attempt, since=event.at)
+            return _with(record, starting, limits=event.limits, attempts=event.attempt)
+        case Spawned():
+            return _with(record, Running(attempt=event.attempt, process=event.process))
+        case BackgroundSeen():
+            return _with(record, record.state, background=event.processes)
+        case SignalSent() | AgentGaveUp() | AgentReturned():
+            return _with(record, record.state, **_note(record, event))
+        case Finished():
+            return _with(record, _ended(record, event))
+        case Settled():
+            return _settle(record)
+        case _:
+            assert_never(event)
+
+
+def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
+    return record.model_copy(update={"state": state, **change})
+
+
+def _note(record: CallRecord, event: SignalSent | AgentGaveUp | AgentReturned) -> dict[str, object]:
+    """Return the changed fields beside the state."""
+    match event:
+        case SignalSent():
+            change: dict[str, object] = {"signals": (*record.signals, event.number)}
+            if event.by.surface == "agent":
+                change["agent_signals"] = (*record.agent_signals, event.number)
+            return change
+        case AgentGaveUp():
+            return {"agent_gave_up": event.why, "stopping": event.stopping}
+        case AgentReturned():
+            return {"agent_gave_up": None}
+
+
+def _decided(record: CallRecord, event: Decided) -> CallState:
+    """Return the state of an approved call: queued, or held until its agent shows the ticket."""
+    if event.decision.kind != "approve":
+        return record.state
+    if record.call.ticket is not None and record.claim is None:
+        return Held(since=event.at)
+    return Queued(since=event.at)
+
+
+def _judged(record: CallRecord, event: Judged) -> CallRecord:
+    """Return the record with a verdict. Only *ask* changes its state."""
+    change: dict[str, object] = {"verdict": event.verdict, "resolved": event.resolved}
+    # The decision follows as a fact of its own, in the same transaction.
+    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued | Starting):
+        return _with(record, record.state, **change)
+    if isinstance(record.state, Unjudged):
+        return _with(record, Waiting(since=event.at), **change)
+    back = Waiting(
+        since=event.at,
+        returned_because=event.verdict.reason,
+        edited_before=record.spec if record.edited else None,
+    )
+    return _with(record, back, decision=None, decided_by=None, decided_at=None, **change)
+
+
+def _ended(record: CallRecord, event: Finished) -> Ended:
+    return Ended(
+        at=event.at,
+        ending=event.ending,
+        attempt=record.attempt,
+        process=record.process,
+        output=event.output,
+        usage=event.usage,
+        # Without an attempt there is no process that could still be alive.
+        settled=record.attempt is None,
+        blocked=event.blocked,
+    )
+
+
+def _settle(record: CallRecord) -> CallRecord:
+    gone = tuple(process.model_copy(update={"alive": False}) for process in record.background)
+    if not isinstance(record.state, Ended):
+        raise BrokenHistory(f"call {record.id} was settled before it ended")
+    return _with(record, record.state.model_copy(update={"settled": True}), background=gone)
+
+
+IDLE_KEPT = 2000
+"""Idle sessions that are kept; more than a board has when it is rebuilt from the journal."""
+
+
+@dataclass
+class IdleSessions:
+    """LRU list of the closed sessions without calls on the board."""
+
+    _calls: Counter[str] = field(default_factory=Counter)
+    """Number of calls on the board, by session."""
+    _closed: set[str] = field(default_factory=set)
+    _idle: dict[str, None] = field(default_factory=dict)
+    """Those that were idle for the longest first."""
+
+    def opened(self, session_id: str) -> None:
+        """Note that a session was opened or resumed."""
+        self._closed.discard(session_id)
+        self._idle.pop(session_id, None)
+
+    def closed(self, session_id: str) -> None:
+        """Note that a session was closed."""
+        self._closed.add(session_id)
+        self._look_at(session_id)
+
+    def call_came(self, session_id: str) -> None:
+        """Count one more call of a session."""
+        self._calls[session_id] += 1
+        self._idle.pop(session_id, None)
+
+    def call_went(self, session_id: str) -> None:
+        """Count one call less."""
+        self._calls[session_id] -= 1
+        if not self._calls[session_id]:
+            del self._calls[session_id]
+            self._look_at(session_id)
+
+    def take_surplus(self) -> list[str]:
+        """Remove and return the sessions to forget."""
+        surplus = list(islice(self._idle, max(0, len(self._idle) - IDLE_KEPT)))
+        for session_id in surplus:
+            self.opened(session_id)
+        return surplus
+
+    def _look_at(self, session_id: str) -> None:
+        if session_id in self._closed and session_id not in self._calls:
+            self._idle[session_id] = None
+
 
 ENDED_KEPT = 1000
-"""How many settled calls a board remembers; older ones are in the journal."""
+"""Settled calls that a board keeps; older ones are read from the journal."""
 ENDED_LARGEST = 64 * 1024 * 1024
-"""Bytes of memory, about, that they take together at most."""
+"""Approximate bytes of memory that settled calls may take together."""
 SAID_KEPT = 200
-"""How much of what was said in a session a board remembers."""
+"""Messages of a session that a board keeps."""
 REFUSED_KEPT = 100
-"""How many refused attempts to decide a board remembers."""
+"""Refused attempts to decide that a board keeps."""
 
 
 class Board:
@@ -49,23 +215,25 @@ class Board:
         """Number of the last event applied."""
         self.sessions: dict[str, Session] = {}
         self.said: dict[str, deque[SessionSaid]] = {}
-        """What was said in each session, oldest first. Sessions in which nothing was said are not here."""
-        self.calls = Records()
+        """Messages by session, oldest first; no entry for a session without any."""
+        self.calls = CallRecords()
         self.open_in: dict[str, dict[str, None]] = {}
         """By session: ids of its calls to which anything can still happen. Sessions without any are not here."""
         self.grants: dict[str, Grant] = {}
+        self.denials: dict[str, SessionDenial] = {}
+        """Session denials in force, oldest first. They outlive the end of their session, which may be resumed."""
         self.paused: Paused | None = None
-        """Since when, and through whom, every run is held still. None: everything goes on."""
+        """Time and author of the pause in force. None: nothing is paused."""
         self.refused: deque[AttemptRefused] = deque(maxlen=REFUSED_KEPT)
-        """Attempts to decide by those who may not, oldest first."""
+        """Refused attempts to decide, oldest first."""
         self.rules: dict[str, RulesChanged] = {}
-        """By path: what a file of rules says and how much of it is trusted, as it was journaled last."""
+        """By path: the entries of a rule file and the trusted ones among them, as journaled last."""
         self.ticketed: dict[str, None] = {}
         """Ids of the calls that have a ticket, whatever their state."""
-        self.twinned: dict[str, None] = {}
-        """Ids of the calls that another one may be the same as, whatever their state."""
+        self.deduplicated: dict[str, None] = {}
+        """Ids of the calls that have a deduplication key, whatever their state."""
         self.unjudged: dict[str, None] = {}
-        """Ids of the calls that the policy has not looked at, or has let through without a decision yet."""
+        """Ids of the calls without a verdict, or with a verdict that no decision has followed yet."""
         self.waiting: dict[str, None] = {}
         """Ids of the calls that a human has to decide, oldest first."""
         self.held: dict[str, None] = {}
@@ -74,12 +242,12 @@ class Board:
         self.running: dict[str, None] = {}
         """Ids of the calls that are starting or running."""
         self.unsettled: dict[str, None] = {}
-        """Ids of the ended calls of which something is still alive."""
+        """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
         """Ids of the calls that are over, oldest first."""
         self._idle = IdleSessions()
         self._settled: deque[tuple[int, str]] = deque()
-        """What the same calls take in memory, and their sessions."""
+        """Memory of each of the same calls, and its session."""
         self._weight = 0
 
     def apply_all(self, events: Iterable[Event]) -> None:
@@ -88,12 +256,16 @@ class Board:
             self.apply(event)
 
     def apply(self, event: Event) -> None:
-        """Take one more fact into the picture. Raises `BrokenHistory` for a fact about an unknown thing."""
+        """Apply one event. Raises `BrokenHistory` if it is about something unknown."""
         match event:
             case SessionOpened() | SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed():
                 self._apply_to_session(event)
             case Granted() | GrantUsed() | GrantRevoked():
                 self._apply_to_grant(event)
+            case DenialAdded(denial=denial):
+                self.denials[denial.id] = denial
+            case DenialLifted():
+                self.denials.pop(event.denial_id, None)
             case Paused() | Resumed():
                 self.paused = event if isinstance(event, Paused) else None
             case AttemptRefused():
@@ -105,7 +277,12 @@ class Board:
             case _:
                 before = self.record(event.call_id)
                 self._place(before, advance(before, event))
+        # A resumed session is sent again with its old events, which have smaller numbers.
         self.seq = max(self.seq, event.seq)
+
+    def denials_of(self, session_id: str) -> tuple[SessionDenial, ...]:
+        """The denials that are in force for a session."""
+        return tuple(denial for denial in self.denials.values() if denial.session_id == session_id)
 
     def waiting_in(self, session_id: str) -> tuple[str, ...]:
         """Ids of the calls of a session that a human has to decide."""
@@ -141,17 +318,20 @@ class Board:
         self.sessions[known.id] = known.model_copy(update=change)
         if isinstance(event, SessionClosed):
             self._idle.closed(known.id)
+            # Only a closed session can become idle, so this is the only place besides the end of a call.
             self._forget_idle_sessions()
         else:
             self._idle.opened(known.id)
 
     def _forget_idle_sessions(self) -> None:
-        """With what was said and approved in them."""
+        """Drop the surplus of idle sessions, with their messages, remembered approvals and denials."""
         for session_id in self._idle.take_surplus():
             self.sessions.pop(session_id, None)
             self.said.pop(session_id, None)
             for grant_id in [grant.id for grant in self.grants.values() if grant.session_id == session_id]:
                 del self.grants[grant_id]
+            for denial in self.denials_of(session_id):
+                del self.denials[denial.id]
 
     def _apply_to_grant(self, event: GrantEvent) -> None:
         if isinstance(event, Granted):
@@ -164,8 +344,9 @@ class Board:
         self.grants[known.id] = known.model_copy(update=change)
 
     def _place(self, before: CallRecord | None, record: CallRecord) -> None:
-        """Put a record where its state belongs; forget the oldest settled ones beyond what is kept."""
+        """Move a record to the list of its state, and forget the oldest settled ones beyond the limit."""
         old, new = self._shelf(before) if before is not None else None, self._shelf(record)
+        # An unchanged shelf keeps the position of the call: the queue stays in the order of arrival.
         if old is not new and old is not None:
             old.pop(record.id, None)
         self.calls[record.id] = record
@@ -181,8 +362,8 @@ class Board:
         self.open_in.setdefault(call.session_id, {})[call.id] = None
         if call.ticket is not None:
             self.ticketed[call.id] = None
-        if call.twin is not None:
-            self.twinned[call.id] = None
+        if call.dedup_key is not None:
+            self.deduplicated[call.id] = None
 
     def _settle(self, record: CallRecord) -> None:
         session_id = record.call.session_id
@@ -191,21 +372,23 @@ class Board:
             if not others:
                 del self.open_in[session_id]
         self.settled.append(record.id)
-        taken = weight(record.call)
+        taken = memory_weight(record.call)
         self._settled.append((taken, session_id))
         self._weight += taken
+        # The newest ended call stays whatever its size, so that a cockpit can show the call that it has just decided.
         while len(self.settled) > ENDED_KEPT or (self._weight > ENDED_LARGEST and len(self.settled) > 1):
             self._forget_settled()
         self._forget_idle_sessions()
 
     def _forget_settled(self) -> None:
-        """The oldest one, without asking for its record, which may be packed."""
+        """Drop the oldest settled call."""
         call_id, (taken, session_id) = self.settled.popleft(), self._settled.popleft()
+        # Asking for the record would unpack it; what is needed of it was noted when it settled.
         del self.calls[call_id]
         self._weight -= taken
         self._idle.call_went(session_id)
         self.ticketed.pop(call_id, None)
-        self.twinned.pop(call_id, None)
+        self.deduplicated.pop(call_id, None)
 
     def _shelf(self, record: CallRecord) -> dict[str, None] | None:
         match record.state:

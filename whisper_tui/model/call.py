@@ -1,11 +1,117 @@
-"""What an agent asks for, and who the agent is."""
+"""Requests of agents: the command, the call and its session."""
 
-from typing import Any, Literal
+import hashlib
+import json
+import shlex
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from whisper_tui.model.command import CommandSpec
 from whisper_tui.model.value import Value
+
+
+class Argv(Value):
+    """A program and its arguments; no shell ever sees them."""
+
+    kind: Literal["argv"] = "argv"
+    program: str
+    """The program as asked: a name to look up in PATH, or a path."""
+    args: tuple[str, ...] = ()
+
+    def words(self) -> tuple[str, ...]:
+        """The argv to execute."""
+        return (self.program, *self.args)
+
+    @property
+    def text(self) -> str:
+        """The words as a person would type them, quoted for a shell."""
+        return shlex.join(self.words())
+
+
+class Shell(Value):
+    """A line of text that a shell interprets."""
+
+    kind: Literal["shell"] = "shell"
+    text: str
+    shell: str = "bash"
+    """The interpreter as asked: a name to look up in PATH, or a path."""
+    login: bool = False
+    """True if the shell reads the user's login files first."""
+
+    def words(self) -> tuple[str, ...]:
+        """The argv to execute; `--` keeps a text that starts with a dash from being read as an option.
+
+        The command interpreter of Windows knows neither: its text follows `/c`.
+        """
+        if self.shell.lower().rpartition("\\")[2] in {"cmd", "cmd.exe"}:
+            return (self.shell, "/c", self.text)
+        # Without `--`, a text like `-x` would be an option of the shell.
+        return (self.shell, "-lc" if self.login else "-c", "--", self.text)
+
+
+class Function(Value):
+    """A tool that whoever asked carries out in its own process, once that is approved. No executor ever starts it."""
+
+    kind: Literal["function"] = "function"
+    tool: str
+    arguments: dict[str, Any]
+    """As JSON."""
+
+    def words(self) -> tuple[str, ...]:
+        """The tool and its arguments, for people."""
+        return (self.tool, json.dumps(self.arguments, ensure_ascii=False, sort_keys=True))
+
+    def ordered(self) -> "Function":
+        """The same call with its arguments in the order of their names, at every depth."""
+        # json.dumps sorts at every depth; model_dump_json keeps the order in which the agent wrote them.
+        arguments = json.loads(json.dumps(self.arguments, sort_keys=True))
+        return Function(tool=self.tool, arguments=arguments)
+
+    @property
+    def text(self) -> str:
+        """The tool and its arguments on one line."""
+        return " ".join(self.words())
+
+
+Command = Annotated[Argv | Shell | Function, Field(discriminator="kind")]
+
+
+class CommandSpec(Value):
+    """Everything that decides what a run does, apart from the inherited environment."""
+
+    command: Command
+    cwd: str
+    """Absolute working directory."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Variables added to the session's own; part of what is approved."""
+    tty: bool = False
+    """True if the command gets a terminal instead of pipes."""
+    accepts_input: bool = False
+    """True if standard input stays open. False: it is /dev/null."""
+    timeout_s: float | None = Field(default=None, gt=0)
+    """Seconds from the start of the process until it is ended. None: no limit."""
+    grace_s: float = Field(default=3.0, ge=0)
+    """Seconds between TERM and KILL when the run is ended."""
+
+    def identity(self) -> str:
+        """A digest of what makes two runs the same to a person: limits of time do not count."""
+        # A remembered approval must also match when an agent gives the same command more time.
+        same = self.model_copy(update={"timeout_s": None, "grace_s": 0.0})
+        return digest(same.canonical())
+
+    def canonical(self) -> str:
+        """This specification as text that is equal exactly when the specification is."""
+        same: dict[str, object] = {"environment": dict(sorted(self.environment.items()))}
+        if isinstance(self.command, Function):
+            same["command"] = self.command.ordered()
+        return self.model_copy(update=same).model_dump_json()
+
+
+def digest(text: str) -> str:
+    """A short fingerprint of a text: 32 hexadecimal digits of its SHA-256."""
+    # Agents can send lone surrogates, which strict UTF-8 refuses.
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
 
 LONGEST_NAME = 1000
 """Characters of what an agent calls itself, its program or its session."""
@@ -28,7 +134,7 @@ class ClientInfo(Value):
 
 
 class SessionHello(Value):
-    """What a transport tells the supervisor when an agent connects."""
+    """Request to open a session, sent by a transport when an agent connects."""
 
     name: str = Field(max_length=LONGEST_NAME)
     """Shown in the queue."""
@@ -39,13 +145,13 @@ class SessionHello(Value):
     """Process id of the agent's side of the connection, where known."""
     trust: Trust = "untrusted_external"
     environment: dict[str, str] = Field(default_factory=dict)
-    """What the agent's commands inherit. Kept in a private file, never in the journal."""
+    """Environment of the agent's commands. Kept in a private file, never in the journal (decision 04)."""
     resume: str | None = None
     """The id of a session that this connection continues, after a supervisor went away."""
     key: str | None = Field(default=None, max_length=LONGEST_NAME)
     """The agent's own name of its session, where it connects anew for every call: the same key is the same session."""
     hears: bool = False
-    """Whether the agent reads what is said to it in its session."""
+    """True if the agent reads what is said to it in its session."""
 
 
 class Session(Value):
@@ -68,6 +174,9 @@ class Session(Value):
 class CallRequest(Value):
     """A tool call on its way in: validated arguments and the command that they mean."""
 
+    # Journals and older clients write `twin` and `join_twin`, so these stay the names of the two fields on the wire.
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
     session_id: str
     tool: str
     arguments: dict[str, Any]
@@ -77,29 +186,31 @@ class CallRequest(Value):
     """The agent's own words about the command."""
     key: str | None = None
     """Makes submitting idempotent: the same key in the same session is the same call."""
-    twin: str | None = None
-    """What two calls of a session have in common that are the same to the agent. None: it has no twins."""
-    join_twin: bool = False
-    """Whether an open call with the same twin takes the place of this one, so that nobody is asked again."""
+    dedup_key: str | None = Field(default=None, alias="twin")
+    """Deduplication key: calls of a session with the same one are the same to the agent. None: no deduplication."""
+    join_open: bool = Field(default=False, alias="join_twin")
+    """True if an open call with the same deduplication key replaces this one, so that nobody is asked twice."""
     rejoin: bool = False
-    """Whether a call with the same twin takes the place of this one if its agent stopped waiting for the answer."""
+    """True if a call with the same key whose agent stopped waiting for the answer replaces this one."""
     question: str | None = None
     """The client's own id of the call, with what it asks. A call with the same one that has not started yet takes the
-    place of this one, so that two hooks of one call ask once. None: only `key` and `twin` count."""
+    place of this one, so that two hooks of one call ask once. None: only `key` and `dedup_key` count."""
     asker: str = ""
-    """Which helper of the agent asks. Empty: the agent itself."""
+    """Subagent that makes the call. Empty: the agent itself."""
     ticket: str | None = None
     """A secret that has to be shown before it starts, once it is approved. None: it starts by itself."""
     background: bool = False
-    """Whether its agent goes on at once and does not wait for its end."""
+    """True if its agent goes on at once and does not wait for its end."""
     follows: bool = False
-    """Whether the agent's own shell goes on where the command has ended."""
+    """True if the agent's own shell goes on where the command has ended."""
     by_agent: bool = False
-    """Whether the agent runs it itself once it is approved, out of the supervisor's sight."""
+    """True if the agent runs it itself once it is approved, out of the supervisor's sight."""
 
 
 class ToolCall(Value):
     """A tool call that the journal knows."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     id: str
     """Short decimal number, unique in one state directory."""
@@ -109,8 +220,8 @@ class ToolCall(Value):
     spec: CommandSpec
     description: str = ""
     key: str | None = None
-    twin: str | None = None
-    join_twin: bool = False
+    dedup_key: str | None = Field(default=None, alias="twin")
+    join_open: bool = Field(default=False, alias="join_twin")
     rejoin: bool = False
     question: str | None = None
     asker: str = ""
@@ -120,3 +231,39 @@ class ToolCall(Value):
     by_agent: bool = False
     submitted_at: float
     """Seconds since the epoch."""
+
+
+_OBJECT = 64
+"""Bytes of the overhead of one Python object."""
+
+
+def memory_weight(call: ToolCall) -> int:
+    """Estimate the memory of a call in bytes; rather too high than too low."""
+    spec = call.spec
+    parts = (call.arguments, call.description, _words_of(spec.command), spec.environment, spec.cwd)
+    return sum(map(_weight_of, parts))
+
+
+def _words_of(command: Command) -> object:
+    match command:
+        case Argv(program=program, args=args):
+            return (program, args)
+        case Shell(text=text, shell=shell):
+            return (text, shell)
+        case _:
+            return command.arguments
+
+
+def _weight_of(value: object) -> int:
+    match value:
+        case str():
+            # CPython needs up to four bytes per character as soon as one of them is wide.
+            return _OBJECT + len(value) * (1 if value.isascii() else 4)
+        case dict():
+            return _OBJECT + sum(_weight_of(name) + _weight_of(part) for name, part in value.items())
+        case list() | tuple():
+            return _OBJECT + sum(map(_weight_of, value))
+        case int():
+            return _OBJECT + value.bit_length() // 8
+        case _:
+            return _OBJECT

@@ -1,25 +1,30 @@
-"""What was decided about a call that had to be asked, and by whom."""
+"""Decisions about calls, remembered approvals, and the denials of a session ("never", decision 30)."""
 
+import shlex
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.command import CommandSpec
-from whisper_tui.model.sandbox import Sandbox
+from whisper_tui.model.call import Argv, Command, CommandSpec, Function
+from whisper_tui.model.run import Sandbox
+from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.value import Value
+from whisper_tui.model.verdict import Resolved, Verdict
 
 
 class ExactScope(Value):
-    """The same command in the same directory, for this session, as often or as long as said.
+    """The same command in the same directory, for this session, with a limit of uses or of time.
 
     Where it runs scripts of the workspace, it holds while these are the same.
     """
 
     kind: Literal["exact"] = "exact"
     uses: int | None = Field(default=None, ge=1)
-    """How many later calls it allows. None: any number."""
+    """Number of later calls that it allows. None: any number."""
     minutes: float | None = Field(default=None, gt=0)
-    """How long it holds. None: as long as the session."""
+    """Minutes until it expires. None: with the session."""
 
 
 class PrefixScope(Value):
@@ -28,7 +33,7 @@ class PrefixScope(Value):
     kind: Literal["prefix"] = "prefix"
     words: tuple[str, ...] = Field(min_length=1)
     directory: str | None = None
-    """Only in this directory and below, with every path inside it. None: wherever the session works."""
+    """Only in this directory and below, with every path inside it. None: in any directory."""
     uses: int | None = Field(default=None, ge=1)
     minutes: float | None = Field(default=None, gt=0)
 
@@ -39,25 +44,25 @@ class RuleScope(Value):
     kind: Literal["rule"] = "rule"
     words: tuple[str, ...] = Field(min_length=1)
     where: Literal["project", "user"] = "project"
-    """Whether it holds in this workspace alone, or everywhere."""
+    """Scope of the saved rule: this workspace, or everywhere."""
     minutes: float | None = Field(default=None, gt=0)
 
 
 Scope = Literal["exact_for_session"] | Annotated[ExactScope | PrefixScope | RuleScope, Field(discriminator="kind")]
-"""How far an approval reaches beyond this one call. The word alone is an exact scope without limits."""
+"""The later calls that an approval covers. The word alone is an exact scope without limits."""
 
 
 class Coverage(Value):
-    """Which of the calls so far an approval would have let through."""
+    """Past calls that an approval would have allowed."""
 
     looked_at: int
-    """How many of the newest calls were looked at."""
+    """Number of past calls that were tried, newest first."""
     calls: tuple[str, ...] = ()
     """Ids of those that it covers, newest first."""
 
 
 class Decider(Value):
-    """Who decided, and through what."""
+    """Author of a decision, and the surface on which it was made."""
 
     surface: Literal["cockpit", "command line", "library", "rule", "memory", "agent", "demo"]
     who: str = ""
@@ -69,10 +74,10 @@ class Approve(Value):
 
     kind: Literal["approve"] = "approve"
     edited: CommandSpec | None = None
-    """What runs instead of what was asked. None: as asked."""
+    """The command that runs instead of the requested one. None: as requested."""
     remember: Scope | None = None
     sandbox: Sandbox | None = None
-    """How it is confined. None: it may do whatever the user may do."""
+    """Sandbox of the run. None: unconfined, with all rights of the user."""
 
 
 class Deny(Value):
@@ -81,14 +86,14 @@ class Deny(Value):
     kind: Literal["deny"] = "deny"
     reason: str = ""
     stop_session: bool = False
-    """Whether every other waiting call of the session is denied with it."""
+    """True if every other waiting call of the session is denied with it."""
 
 
 Decision = Annotated[Approve | Deny, Field(discriminator="kind")]
 
 
 class Grant(Value):
-    """A remembered approval, for one session: of a command in a directory, or of all that begin as it does."""
+    """A remembered approval, for one session: of a command in a directory, or of all commands with a prefix."""
 
     id: str
     session_id: str
@@ -99,13 +104,67 @@ class Grant(Value):
     """Seconds since the epoch."""
     by: Decider
     scope: Scope = "exact_for_session"
-    """What it covers. A saved rule is no remembered approval."""
+    """The calls that it covers. A saved rule is no remembered approval."""
     until: float | None = None
     """Seconds since the epoch when it ends. None: with the session."""
     sandbox: Sandbox | None = None
-    """How what it allows is confined, as the approved call was."""
+    """Sandbox of the runs that it allows: that of the approved call."""
     files: dict[str, str] = Field(default_factory=dict)
     """Scripts of the workspace that the command runs, as digests: it holds only while they are the same."""
     uses: int = 0
-    """How many later calls it has allowed."""
+    """Number of later calls that it has allowed."""
     revoked_at: float | None = None
+
+
+DENIAL_ID = "d"
+"""Begins the id of each denial, as `g` begins that of a remembered approval."""
+LONGEST_SCANNED = 4000
+"""Characters of a shell command that are split into words."""
+
+Words = tuple[str, ...]
+DeniedWords = Annotated[Words, Field(min_length=1, max_length=256)]
+
+
+class SessionDenial(Value):
+    """Denies the calls of one session that begin with these words, or hold a command that does."""
+
+    id: str
+    session_id: str
+    words: DeniedWords
+    reason: str = ""
+    """Given to the agent with every call that is denied by it."""
+    denied_at: float
+    """Seconds since the epoch."""
+    by: Decider
+
+    def matches(self, beginnings: Iterable[Words]) -> bool:
+        """True if one of the beginnings of a call begins with the denied words."""
+        return any(words[: len(self.words)] == self.words for words in beginnings)
+
+
+def masked_denial(denial: SessionDenial) -> SessionDenial:
+    """A denial with every secret in its words replaced."""
+    return denial.model_copy(update={"words": masked_words(denial.words)})
+
+
+def beginnings(command: Command, verdict: Verdict | None, resolved: Resolved | None) -> Iterator[Words]:
+    """Yield the words of a call, and of each command in it as far as the policy could read them."""
+    if isinstance(command, Argv):
+        yield command.words()
+    elif isinstance(command, Function):
+        yield (command.tool,)
+    else:
+        yield _words(command.text)
+    if verdict is not None:
+        yield from verdict.prefixes
+    for meaning in resolved.commands if resolved is not None else ():
+        yield tuple(word for word in takewhile(lambda word: word is not None, meaning.words) if word is not None)
+
+
+def _words(text: str) -> Words:
+    """Split the beginning of a text into words. Quotes are honoured if they are closed."""
+    beginning = text[:LONGEST_SCANNED]
+    try:
+        return tuple(shlex.split(beginning))
+    except ValueError:
+        return tuple(beginning.split())

@@ -1,5 +1,6 @@
-"""How a call ended; no ending can be mistaken for another, and "never ran" is never exit 0."""
+"""Endings of calls; none can be mistaken for another, and "never ran" is never exit 0."""
 
+import signal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -23,7 +24,7 @@ class Signalled(Value):
     kind: Literal["signalled"] = "signalled"
     number: int
     by_us: bool
-    """Whether it was sent through whisper_tui."""
+    """True if it was sent through whisper_tui."""
     core_dumped: bool = False
     limit: Literal["cpu", "memory", "processes"] | None = None
     """The limit that it went beyond, if that is why."""
@@ -52,6 +53,8 @@ class Denied(Value):
     kind: Literal["denied"] = "denied"
     by: Decider
     reason: str
+    for_session: tuple[str, ...] = ()
+    """The words that a human denied for the session, and that this call begins with. Empty: it was denied by itself."""
 
 
 class Withdrawn(Value):
@@ -78,3 +81,11 @@ Ending = Annotated[
     Exited | Signalled | TimedOut | FailedToStart | Denied | Withdrawn | HandedOver | Lost,
     Field(discriminator="kind"),
 ]
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, as SIGTERM; SIG40 for a number without one."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,4 +1,4 @@
-"""What can go wrong, in one tree; every message says what happened, to what, and what to do.
+"""All errors that a user can meet; every message says what happened, to what, and what to do.
 
 WhisperError
 ├── Refused              the request cannot be carried out as things stand
@@ -46,13 +46,13 @@ class UnknownCall(Refused):
 
 
 class AlreadyDecided(Refused):
-    """Somebody was first."""
+    """Another decision came first."""
 
     kind = "already_decided"
 
 
 class ChangedSinceSeen(Refused):
-    """What was decided about is not what is there now."""
+    """The call or file has changed since the human saw it."""
 
     kind = "changed_since_seen"
 
@@ -122,9 +122,11 @@ def _tree(root: type[WhisperError]) -> dict[str, type[WhisperError]]:
     found: dict[str, type[WhisperError]] = {}
     for child in root.__subclasses__():
         found |= _tree(child)
+    # The parent comes last: a child without a `kind` of its own inherits that of its parent and must not replace it.
     return found | {root.kind: root}
 
 
 def error_from(kind: str, message: str, hint: str = "") -> WhisperError:
     """The error of that kind, as it came over a wire; an unknown kind is a plain `WhisperError`."""
+    # A newer supervisor may know kinds of errors that this program does not.
     return _tree(WhisperError).get(kind, WhisperError)(message, hint=hint)

@@ -1,16 +1,18 @@
-"""The facts about calls: numbered, journaled before their effect, never changed."""
+"""The facts about calls, sessions and rules: numbered, journaled before their effect, never changed."""
 
+import hashlib
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from whisper_tui.model.call import ClientInfo, Session, ToolCall
-from whisper_tui.model.command import CommandSpec
-from whisper_tui.model.decision import Decider, Decision, Grant
+from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall
+from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
+    Blocked,
     Limits,
     OutputDigest,
     OutputSizes,
@@ -18,7 +20,6 @@ from whisper_tui.model.run import (
     SignalTarget,
     Usage,
 )
-from whisper_tui.model.sandbox import Blocked
 from whisper_tui.model.state import Claim
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
@@ -30,7 +31,7 @@ LONGEST_PROGRAM = 300
 
 
 class Fact(Value):
-    """What all events share."""
+    """Base of all events."""
 
     seq: int = 0
     """Position in the journal, from 1. 0: not yet journaled."""
@@ -149,7 +150,7 @@ class AgentGaveUp(Fact):
     call_id: str
     why: str
     stopping: bool = False
-    """Whether the run is being ended because of it."""
+    """True if the run is being ended because of it."""
 
 
 class AgentReturned(Fact):
@@ -174,10 +175,10 @@ class Finished(Fact):
     call_id: str
     ending: Ending
     output: OutputSizes = OutputSizes()
-    """How much had been captured when the leader ended: what the answer shows."""
+    """Bytes captured when the leader ended; the answer shows these."""
     usage: Usage | None = None
     blocked: Blocked | None = None
-    """What its sandbox kept it from. None: nothing, or it had none."""
+    """Attempts that its sandbox refused. None: none, or no sandbox."""
 
 
 class Settled(Fact):
@@ -214,6 +215,22 @@ class GrantRevoked(Fact):
     by: Decider
 
 
+class DenialAdded(Fact):
+    """A human denied, for the rest of a session, every call that begins with some words."""
+
+    kind: Literal["denial_added"] = "denial_added"
+    denial: SessionDenial
+
+
+class DenialLifted(Fact):
+    """Calls of the session that begin with the words of a denial are judged as before."""
+
+    kind: Literal["denial_lifted"] = "denial_lifted"
+    session_id: str
+    denial_id: str
+    by: Decider
+
+
 class Paused(Fact):
     """Every run is about to be held still, and nothing starts."""
 
@@ -228,42 +245,47 @@ class Resumed(Fact):
     by: Decider
 
 
+ORDER = "order"
+"""The attempt to give orders to the keeper of a call: only the supervisor may."""
+
+
 class AttemptRefused(Fact):
     """Somebody who may not decide has tried to: a supervised command, or what an agent has started."""
 
     kind: Literal["attempt_refused"] = "attempt_refused"
     operation: str
-    """What was asked for, by its name in the port."""
+    """Operation of the API; `ORDER`: an order to a keeper, past the supervisor."""
     about: str | None = None
     """The call, remembered approval or session that it was about. None: none."""
     why: str
     """Why it was refused, as a clause."""
     pid: int
+    """0: nobody knows, as of a line in a FIFO."""
     program: str = Field(max_length=LONGEST_PROGRAM)
     """Its command line, secrets left out. Empty: it was gone by then."""
     from_call: str | None = None
     """The call whose command it belongs to. None: it is an agent's, or that cannot be known."""
     left_out: int = 0
-    """How many others were refused, and not recorded, since the last that was."""
+    """Number of attempts that were refused since the last record and not recorded themselves."""
 
 
 class RulesChanged(Fact):
-    """A file of rules says something else than before, or a human trusts what it says."""
+    """The content of a rule file changed, or a human trusts it (decision 16)."""
 
     kind: Literal["rules_changed"] = "rules_changed"
     path: str
     entries: tuple[str, ...]
-    """What it says now: an effect, what it is about in short, and a digest of the rule."""
+    """Its entries now: the effect, a short subject and a digest of the rule."""
     trusted: tuple[str, ...]
     """The entries that a human agrees to. What allows holds only if it is one of these."""
     added: tuple[str, ...] = ()
     """The first of those that it did not say before."""
     removed: tuple[str, ...] = ()
     left_out: int = 0
-    """How many more were added or removed."""
+    """Number of further entries that were added or removed."""
     why: str = ""
     by: Decider | None = None
-    """Who trusts it. None: nobody was asked."""
+    """The human who trusts it. None: nobody was asked."""
 
 
 CallEvent = (
@@ -282,12 +304,41 @@ CallEvent = (
 )
 SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed
 GrantEvent = Granted | GrantUsed | GrantRevoked
+DenialEvent = DenialAdded | DenialLifted
 PauseEvent = Paused | Resumed
 
-AnyEvent = CallEvent | SessionEvent | GrantEvent | PauseEvent | AttemptRefused | RulesChanged
+AnyEvent = CallEvent | SessionEvent | GrantEvent | DenialEvent | PauseEvent | AttemptRefused | RulesChanged
 Event = Annotated[AnyEvent, Field(discriminator="kind")]
 
+# Building the adapters takes long, so there is one of each for the whole process.
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
 """Reads and writes one event as JSON."""
 EVENTS: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[Event])
 """Reads and writes a batch of events as JSON."""
+
+
+READ_ONLY_ENTRY = "looks"
+"""The entry of a file that allows read-only commands. The word is in journals, so it stays."""
+ALLOW_PREFIX = "allow "
+"""Begins the entry of a rule that allows. All others make things stricter."""
+
+
+def entry_allows(entry: str) -> bool:
+    """True if an entry lets something run without a human."""
+    return entry == READ_ONLY_ENTRY or entry.startswith(ALLOW_PREFIX)
+
+
+def entries_digest(entries: Iterable[str]) -> str:
+    """A fingerprint of what a file says."""
+    # Sorted: moving a rule within its file changes nothing that a human would have to see again.
+    return hashlib.sha256("\n".join(sorted(entries)).encode()).hexdigest()
+
+
+def untrusted_entries(changed: RulesChanged | None) -> tuple[str, ...]:
+    """The entries that allow and do not hold. A stricter entry that is gone takes all of them along."""
+    if changed is None:
+        return ()
+    trusted = set(changed.trusted)
+    # Removing a deny rule allows as much as adding an allow rule does (decision 16).
+    stricter_gone = any(not entry_allows(entry) for entry in trusted.difference(changed.entries))
+    return tuple(entry for entry in changed.entries if entry_allows(entry) and (stricter_gone or entry not in trusted))

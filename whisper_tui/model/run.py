@@ -1,10 +1,70 @@
-"""One execution: its processes, its output and what it used."""
+"""One execution: how it is confined, its processes, its output and what it used."""
 
 from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from whisper_tui.model.value import Value
+
+SandboxKind = Literal["read-only", "workspace"]
+
+
+class Sandbox(Value):
+    """Confinement of a command by the kernel (decision 10). `docs/sandbox.md` lists the limits of each kind."""
+
+    kind: SandboxKind = "read-only"
+    """`read-only`: it writes nothing but its own temporary directory. `workspace`: it may also write the workspace."""
+    network: bool = False
+    """True if it may reach other machines. Local sockets stay closed."""
+    execute: tuple[str, ...] = ()
+    """Directories whose programs it may run, beside those of the system. Absolute."""
+
+    def words(self) -> str:
+        """The sandbox in a few words, for people."""
+        written = "writes only in the workspace" if self.kind == "workspace" else "read-only"
+        return f"{written}, {'with network' if self.network else 'no network'}"
+
+
+class BlockedAttempt(Value):
+    """One thing that the sandbox refused."""
+
+    what: Literal["write", "change", "network", "execute"]
+    """`write`: creating, writing, renaming or removing a file. `change`: its mode, owner, times or attributes.
+
+    `execute`: its own program is in none of the directories from which it may be run.
+    """
+    subject: str = ""
+    """The path, links resolved. Empty: it is about no file."""
+
+    def words(self) -> str:
+        """The attempt as a clause without a subject."""
+        match self.what:
+            case "write":
+                return f"tried to write {self.subject}"
+            case "change":
+                return f"tried to change the attributes of {self.subject}"
+            case "network":
+                return "tried to use the network"
+            case "execute":
+                return f"could not execute {self.subject}"
+
+
+class Blocked(Value):
+    """Attempts of a command that the sandbox refused."""
+
+    attempts: tuple[BlockedAttempt, ...] = ()
+    """Different ones, in the order in which they were tried."""
+    more: int = 0
+    """Further attempts that are not listed."""
+    messages: tuple[str, ...] = ()
+    """Lines of the failed command's error output that speak of a refusal."""
+
+    def words(self) -> str:
+        """All of it in one sentence without its end, for people."""
+        tried = [attempt.words() for attempt in self.attempts] or [f"said: {line}" for line in self.messages[-1:]]
+        rest = f" and {self.more} more" if self.more else ""
+        return "; ".join(tried) + rest
+
 
 Stream = Literal["out", "err"]
 SignalTarget = Literal["leader", "group", "tree"]
@@ -20,7 +80,7 @@ class ProcessIdentity(Value):
 
 
 class ControlGroup(Value):
-    """What the kernel counts, holds still and kills as one."""
+    """Cgroup of a run: its processes are counted, frozen and killed together."""
 
     path: str
     sums: tuple[str, ...] = ()
@@ -37,6 +97,8 @@ class RunProcess(Value):
     """Seconds since the epoch."""
     group: ControlGroup | None = None
     """None: the run has no control group of its own."""
+    terminal: str | None = None
+    """The device of its terminal. None: it has none, or an earlier version started it."""
 
 
 class BackgroundProcess(Value):
@@ -49,6 +111,74 @@ class BackgroundProcess(Value):
     alive: bool = True
 
 
+InputWait = Literal["reads", "perhaps"]
+"""`reads`: it is blocked reading its input. `perhaps`: it seems so, but the kernel does not show it for certain."""
+
+Echo = Literal["shows", "hides", "raw"]
+"""The echo of a terminal: on; off, as for a password; or raw mode, in which the program may echo or not."""
+
+
+StallNews = Literal["needs-input", "stopped"]
+"""A change in the state of a run that a person is notified of."""
+
+
+class Stall(Value):
+    """The reason why a run gets no further. Measured, not journaled: it changes with every line that is typed."""
+
+    stopped: bool = False
+    """True if all its processes are stopped by a signal."""
+    waits: InputWait | None = None
+    """How surely one of them waits for input."""
+    silent_since: float | None = None
+    """If it needs input: when its last output came, in seconds since the epoch. None: it needs none."""
+
+    def news(self, before: "Stall") -> StallNews | None:
+        """Return what a person is told who knows the run as it was `before`. None: nothing that stalls it is new."""
+        if self.stopped and not before.stopped:
+            return "stopped"
+        return "needs-input" if self.silent_since is not None and before.silent_since is None else None
+
+
+NO_STALL = Stall()
+
+
+class BackgroundUsage(Value):
+    """Resources that one process which a command left behind uses at one moment."""
+
+    identity: ProcessIdentity
+    started_at: float
+    """Seconds since the epoch."""
+    memory: int
+    """Bytes in memory."""
+    ports: tuple[str, ...] = ()
+    """Addresses and ports where it, or a child of it, listens for TCP connections."""
+
+
+class UsageSample(Value):
+    """Resources that the processes of a run use at one moment, its keeper left out."""
+
+    at: float
+    """Seconds of the supervisor's monotonic clock: only differences between samples mean anything."""
+    cpu_s: dict[int, float]
+    """Seconds of processor time so far, by pid."""
+    memory: int
+    """Bytes in memory; what processes share is counted for each."""
+    threads: int
+    ports: tuple[str, ...] = ()
+    """Addresses and ports where they listen for TCP connections."""
+    paused: bool = False
+    """True if all of them are stopped by a signal."""
+    waits: InputWait | None = None
+    """How surely one of them waits for input."""
+    left_behind: tuple[BackgroundUsage, ...] = ()
+    """Those that were left in the background."""
+
+    @property
+    def processes(self) -> int:
+        """How many there are."""
+        return len(self.cpu_s)
+
+
 class OutputSizes(Value):
     """Bytes of each stream, dropped ones included."""
 
@@ -57,7 +187,7 @@ class OutputSizes(Value):
 
 
 class OutputDigest(Value):
-    """What was kept of both streams of a run when it was over, in a form that a later change of it does not fit."""
+    """Digest of the recorded output of a run, so that a later change of the files shows."""
 
     attempt: int
     """The attempt that has printed it."""
@@ -66,7 +196,7 @@ class OutputDigest(Value):
 
 
 class Usage(Value):
-    """What the leader and the descendants it waited for used."""
+    """Resources used by the leader and the descendants that it waited for."""
 
     wall_s: float = 0.0
     user_s: float = 0.0
@@ -76,7 +206,7 @@ class Usage(Value):
 
 
 class Limits(Value):
-    """What a run may use. None: as much as there is."""
+    """Resource limits of a run. None: unlimited."""
 
     cpu_s: int | None = Field(default=None, ge=1)
     """Seconds of processor time of each of its processes."""
@@ -101,13 +231,13 @@ class OutputChunk(Value):
     size: int
     """Bytes of the whole stream so far."""
     ended: bool
-    """Whether the stream can no longer grow."""
+    """True if the stream can no longer grow."""
     written_at: float | None = None
     """When the last byte of the stream was written, or its file was made, in seconds since the epoch. None: unknown."""
 
     @property
     def next_offset(self) -> int:
-        """Where to go on reading."""
+        """Offset of the next byte to read."""
         return self.start + len(self.data)
 
 

@@ -1,48 +1,60 @@
-"""Where a call stands: a union whose arms carry exactly their own data, and the record around it."""
+"""States of calls: a union whose arms carry exactly their own data, the record of a call, and many records packed."""
 
 import signal
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, MutableMapping
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import ToolCall
-from whisper_tui.model.command import CommandSpec, Function, digest
+from whisper_tui.model.call import CommandSpec, Function, Shell, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending, Exited, Signalled
-from whisper_tui.model.run import NO_LIMITS, BackgroundProcess, Limits, OutputSizes, RunProcess, Usage
-from whisper_tui.model.sandbox import Blocked, Sandbox
+from whisper_tui.model.run import (
+    NO_LIMITS,
+    BackgroundProcess,
+    Blocked,
+    Limits,
+    OutputSizes,
+    RunProcess,
+    Sandbox,
+    Stall,
+    StallNews,
+    Usage,
+)
 from whisper_tui.model.value import Value
-from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 
 _STILL = (signal.SIGSTOP, signal.SIGCONT)
 
 
 class Unjudged(Value):
-    """Journaled, and not yet looked at."""
+    """Journaled, and not yet judged."""
 
     kind: Literal["unjudged"] = "unjudged"
 
 
 class Waiting(Value):
-    """A human has to decide."""
+    """Waits for a human's decision."""
 
     kind: Literal["waiting"] = "waiting"
     since: float
     returned_because: str | None = None
-    """Why it is asked again after it had been approved. None: it is asked for the first time."""
+    """The reason to ask again after an approval. None: it is asked for the first time."""
     edited_before: CommandSpec | None = None
-    """What the human had made of it before it came back."""
+    """The command as a human had edited it before the call was queued for approval again."""
 
 
 class Held(Value):
-    """Allowed; starts when its agent shows the ticket."""
+    """Approved; starts when its agent shows the ticket."""
 
     kind: Literal["held"] = "held"
     since: float
 
 
 class Queued(Value):
-    """Allowed; waits for a free worker."""
+    """Approved; waits for a free worker."""
 
     kind: Literal["queued"] = "queued"
     since: float
@@ -65,7 +77,7 @@ class Running(Value):
 
 
 class Ended(Value):
-    """It has its ending. Until `settled`, processes that it left behind may live on."""
+    """The call has ended. Until `settled`, processes that it left behind may still run."""
 
     kind: Literal["ended"] = "ended"
     at: float
@@ -77,22 +89,22 @@ class Ended(Value):
     usage: Usage | None = None
     settled: bool = True
     blocked: Blocked | None = None
-    """What its sandbox kept it from."""
+    """Attempts that its sandbox refused."""
 
 
 class Claim(Value):
-    """What whoever shows a ticket brings along."""
+    """Claim of an approved call by the process that shows its ticket."""
 
     by: str
-    """A word of the claimer's own: who says it again, after a connection was lost, is the same claimer."""
+    """A token of the claimer, by which it is recognized after a lost connection."""
     stdin: bool = False
-    """Whether it passes on standard input. False: it has none."""
+    """True if it passes on standard input. False: it has none."""
     without: tuple[str, ...] = ()
     """Names of the session's variables that the agent keeps from its commands."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Harmless variables that the agent gives its commands."""
     follows: bool = False
-    """Whether its own shell goes where the command's shell ends."""
+    """True if its own shell goes where the command's shell ends."""
 
 
 CallState = Annotated[
@@ -119,13 +131,13 @@ class CallRecord(Value):
     agent_gave_up: str | None = None
     """Why the agent no longer waits for the answer. None: it does."""
     stopping: bool = False
-    """Whether the agent has asked for the run to be ended."""
+    """True if the agent has asked for the run to be ended."""
     claim: Claim | None = None
-    """Who showed its ticket. None: nobody yet, or it has none."""
+    """The process that showed the ticket. None: nobody yet, or the call has no ticket."""
     attempts: int = 0
-    """How many starts were ordered. More than one only where the earlier ones provably never ran."""
+    """Number of starts. More than one only if the earlier attempts provably never ran."""
     limits: Limits = NO_LIMITS
-    """What its run may use; none while it has not started."""
+    """Resource limits of its run; none before the start."""
 
     @property
     def id(self) -> str:
@@ -133,8 +145,13 @@ class CallRecord(Value):
         return self.call.id
 
     @property
+    def decided_by_human(self) -> bool:
+        """True if somebody decided about this very call; False: a rule or a remembered approval did, or nobody yet."""
+        return self.decided_by is not None and self.decided_by.surface not in {"rule", "memory"}
+
+    @property
     def edited(self) -> bool:
-        """Whether what runs is not what was asked."""
+        """True if a human edited the requested command."""
         return self.spec != self.call.spec
 
     @property
@@ -145,34 +162,34 @@ class CallRecord(Value):
 
     @property
     def spec(self) -> CommandSpec:
-        """What runs, or would run: the edited command where a human edited it."""
+        """The command to run: the edited one if a human edited it."""
         if isinstance(self.decision, Approve) and self.decision.edited is not None:
             return self.decision.edited
         return self.call.spec
 
     @property
     def sandbox(self) -> Sandbox | None:
-        """How it is confined. None: it is not, or nothing is decided."""
+        """Sandbox of its run. None: unconfined, or not decided yet."""
         return self.decision.sandbox if isinstance(self.decision, Approve) else None
 
     @property
     def blocked(self) -> Blocked | None:
-        """What its sandbox kept it from, once it has ended."""
+        """Attempts that its sandbox refused; None before the end."""
         return self.state.blocked if isinstance(self.state, Ended) else None
 
     @property
     def failed_in_sandbox(self) -> bool:
-        """Whether it failed, and its sandbox kept it from something: outside of one it might have gone well."""
+        """True if it failed and its sandbox refused something: unconfined it might have succeeded."""
         return self.blocked is not None and isinstance(self.state, Ended) and self.state.ending != Exited(code=0)
 
     @property
     def takes_input(self) -> bool:
-        """Whether its standard input or terminal stays open while it runs."""
+        """True if its standard input or terminal stays open while it runs."""
         return self.spec.accepts_input or self.spec.tty or (self.claim is not None and self.claim.stdin)
 
     @property
     def process(self) -> RunProcess | None:
-        """The process, once there is one."""
+        """The process, once it has started."""
         return self.state.process if isinstance(self.state, Running | Ended) else None
 
     @property
@@ -187,28 +204,140 @@ class CallRecord(Value):
 
     @property
     def paused(self) -> bool:
-        """Whether the last signal of the two that hold a run still and let it go on held it still."""
+        """True if SIGSTOP was sent after the last SIGCONT."""
         if isinstance(self.state, Ended) and self.state.settled:
             return False
+        # Only the last of the two counts: the kernel keeps no count of stops.
         held = (number == signal.SIGSTOP for number in reversed(self.signals) if number in _STILL)
         return next(held, False)
 
+    def stall_news(self, before: Stall, now: Stall) -> StallNews | None:
+        """As `Stall.news`, but that it was stopped is none if it was asked to be."""
+        news = now.news(before)
+        return None if news == "stopped" and self.paused else news
+
     @property
     def ended_by_agent(self) -> bool:
-        """Whether the signal that ended it was its agent's, and no human's."""
+        """True if the signal that ended it was its agent's, and no human's."""
         if not isinstance(self.state, Ended) or not isinstance(self.state.ending, Signalled):
             return False
         number = self.state.ending.number
+        # A human may have sent the same signal; then the end is not the agent's alone.
         by_others = self.signals.count(number) > self.agent_signals.count(number)
         return self.state.ending.by_us and not by_others and (number in self.agent_signals or self.stopping)
 
     @property
     def is_open(self) -> bool:
-        """Whether anything can still happen: not ended, or something of it is alive."""
+        """True if anything can still happen: not ended, or something of it is alive."""
         return not (isinstance(self.state, Ended) and self.state.settled)
 
     def seen_digest(self) -> str:
-        """A fingerprint of what an approver sees; a decision about anything else is refused."""
+        """A digest of everything that an approver sees; a decision with another digest is refused."""
         verdict = self.verdict.model_dump_json() if self.verdict else ""
         resolved = self.resolved.model_dump_json() if self.resolved else ""
+        # The verdict and the resolution belong to it: an approval is for what the human was shown (decision 29).
         return digest("\n".join((self.call.spec.canonical(), self.call.description, verdict, resolved)))
+
+
+KEPT_WHOLE = 1200
+"""Records that are not packed: those that were asked for or changed last.
+
+More than the ended calls that a board keeps: those are soon forgotten, and packing them would be work for nothing.
+"""
+
+
+class CallRecords(MutableMapping[str, CallRecord]):
+    """Records by call id, in order of arrival; most are packed, which takes a twentieth of the memory.
+
+    Asking for a packed record unpacks it, which takes some thirty microseconds; the least used one is packed instead.
+    """
+
+    def __init__(self, kept_whole: int = KEPT_WHOLE) -> None:
+        self._kept_whole = kept_whole
+        self._packed: dict[str, bytes] = {}
+        """Every id, with its packed record; empty if only the unpacked one is current."""
+        self._whole: OrderedDict[str, CallRecord] = OrderedDict()
+        """The least recently used first."""
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._packed)
+
+    def __contains__(self, call_id: object) -> bool:
+        return call_id in self._packed
+
+    def __getitem__(self, call_id: str) -> CallRecord:
+        record = self._whole.get(call_id)
+        if record is not None:
+            self._whole.move_to_end(call_id)
+            return record
+        record = _unpacked(self._packed[call_id])
+        self._use(call_id, record)
+        return record
+
+    def __setitem__(self, call_id: str, record: CallRecord) -> None:
+        # An empty value means that only the object is current; the packed form would be out of date.
+        self._packed[call_id] = b""
+        self._use(call_id, record)
+
+    def __delitem__(self, call_id: str) -> None:
+        del self._packed[call_id]
+        self._whole.pop(call_id, None)
+
+    def _use(self, call_id: str, record: CallRecord) -> None:
+        self._whole[call_id] = record
+        self._whole.move_to_end(call_id)
+        # A hundred thousand waiting calls must fit into memory; only those in use are whole objects (decision 32).
+        if len(self._whole) > self._kept_whole:
+            least_used, record = self._whole.popitem(last=False)
+            # A record that did not change since it was unpacked needs no second compression.
+            if not self._packed[least_used]:
+                self._packed[least_used] = _packed(record)
+
+
+def _packed(record: CallRecord) -> bytes:
+    # The dictionary makes small records compress well: most of their JSON is the same keys and defaults.
+    press = zlib.compressobj(level=1, zdict=_COMMON)
+    return press.compress(record.model_dump_json().encode()) + press.flush()
+
+
+def _unpacked(packed: bytes) -> CallRecord:
+    return CallRecord.model_validate_json(zlib.decompressobj(zdict=_COMMON).decompress(packed))
+
+
+def _typical() -> CallRecord:
+    """Return a typical record: a compression dictionary for the others."""
+    text = "cd /home/user/project && npm install && npm run build -- --verbose | tee build.log"
+    spec = CommandSpec(command=Shell(text=text), cwd="/home/user/project")
+    arguments = {"command": text, "cwd": spec.cwd, "description": "Build the project", "timeout": 120000}
+    return CallRecord(
+        call=ToolCall(
+            id="1",
+            session_id="s1",
+            tool="run_shell_command",
+            arguments=arguments,
+            spec=spec,
+            description="Build the project",
+            submitted_at=1700000000.0,
+        ),
+        state=Waiting(since=1700000000.0),
+        verdict=Verdict(
+            kind="ask",
+            reason="No rule allows it",
+            risks=(Risk(id="network", sentence="It reaches the network", span=(26, 37)),),
+            prefixes=(("npm", "install"),),
+        ),
+        resolved=Resolved(
+            program="/usr/bin/bash",
+            cwd=spec.cwd,
+            commands=(Meaning(words=("npm", "install"), program="/usr/bin/npm"),),
+        ),
+    )
+
+
+_COMMON = _typical().model_dump_json().encode()

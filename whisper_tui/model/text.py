@@ -1,8 +1,8 @@
-"""Text from agents as data: what cannot be seen is made visible, and nothing is left that a terminal obeys."""
+"""Text from agents as data (decision 27): invisible characters become visible, and no terminal obeys them."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -25,16 +25,16 @@ HIDDEN = frozenset(
         *range(0x1F3FB, 0x1F400),  # colours of skin: as well
     ]
 )
-"""Code points that show nothing, cover or reorder their neighbours, take unknown room, or command a terminal."""
+"""Code points that are invisible, cover or reorder their neighbours, have an unknown width, or control a terminal."""
 
 BLANKS = frozenset([0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x2800, 0x3000])
-"""Code points that look like a space and are none: a shell does not end a word at them."""
+"""Code points that look like a space, but do not end a word in a shell."""
 
 BIDI = frozenset([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-"""Code points that change the order in which their neighbours are shown."""
+"""Code points that change the order of their neighbours on the screen."""
 
 PLAIN_CONTROLS = frozenset("\n\t")
-"""Control characters that ordinary commands hold: several lines, indentation."""
+"""Control characters of ordinary commands: line feeds and tabs."""
 
 MOST_MARKS = 3
 """Marks, like accents, on one letter; more of them draw over the lines above and below."""
@@ -47,12 +47,12 @@ _DOUBTFUL = re.compile(r"[^ -~\xa1-\xac\xae-\xff]+")
 Kind = Literal["seen", "mark", "blank", "hidden"]
 
 
-class Piece(NamedTuple):
-    """Some of a text as it can be shown."""
+class ShownPiece(NamedTuple):
+    """A part of a text as it can be shown."""
 
     text: str
     hidden: bool
-    """Whether it stands for characters that would not have been seen."""
+    """True if it replaces characters that would be invisible."""
 
 
 @lru_cache(maxsize=65_536)
@@ -63,6 +63,7 @@ def _kind(character: str) -> Kind:
     if code < 0x7F:
         return "seen"
     category = unicodedata.category(character)
+    # Unassigned code points (Cn) too: a newer terminal may draw them, or give them no width.
     if category in {"Cf", "Cc", "Cs", "Cn", "Me"}:
         return "hidden"
     if category in {"Mn", "Mc"} or 0x1160 <= code < 0x1200 or 0xD7B0 <= code < 0xD800:
@@ -71,7 +72,7 @@ def _kind(character: str) -> Kind:
 
 
 def is_hidden(character: str, *, printed: bool = False) -> bool:
-    """Whether a character would not be seen as what it is.
+    """True if a character would not be seen as what it is.
 
     `printed`: it is output, in which blanks of other widths and the icons of fonts have their place.
     """
@@ -79,19 +80,21 @@ def is_hidden(character: str, *, printed: bool = False) -> bool:
 
 
 def columns(character: str) -> int:
-    """Columns that a character takes on a terminal, if it is not hidden."""
+    """Return the columns of a visible character on a terminal."""
     if _kind(character) == "mark":
         return 0
+    # Ambiguous width (A) counts as narrow, as in terminals that are not set to a CJK locale.
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def show_characters(characters: str) -> str:
-    """Hidden characters as pictures of themselves, or as their code points in angle brackets."""
+    """Return hidden characters as control pictures, or as their code points in angle brackets."""
     return "".join(_CONTROL_PICTURES.get(ord(each)) or f"⟨U+{ord(each):04X}⟩" for each in characters)
 
 
 def visible(text: str, *, keep_lines: bool = False, printed: bool = False) -> str:
-    """The text with every hidden character shown; with `keep_lines`, line feeds stay and tabs become spaces."""
+    """Return a text with its hidden characters made visible. `keep_lines`: line feeds stay, tabs become spaces."""
+    # By far the commonest case, and five times faster than the scan below.
     if text.isascii() and text.isprintable():
         return text
     if text.isascii():
@@ -101,20 +104,20 @@ def visible(text: str, *, keep_lines: bool = False, printed: bool = False) -> st
     return replace_hidden(text, show_characters, keep=PLAIN_CONTROLS, printed=printed).replace("\t", "    ")
 
 
-def beginning(text: str, most: int) -> str:
-    """As much of a text as fits into a line, on one line, with what is hidden shown."""
+def one_line_beginning(text: str, most: int) -> str:
+    """Return the beginning of a text on one line, with its hidden characters made visible."""
     return visible(text) if len(text) <= most else f"{visible(text[:most])} …"
 
 
 def without_hidden(text: str, *, keep: frozenset[str] = frozenset(), printed: bool = False) -> str:
-    """The text without what would not be seen as what it is."""
+    """Return a text without its hidden characters."""
     return replace_hidden(text, lambda _: "", keep=keep, printed=printed)
 
 
 def replace_hidden(
     text: str, by: Callable[[str], str], *, keep: frozenset[str] = frozenset(), printed: bool = False
 ) -> str:
-    """The text with other words for each stretch of what would not be seen; the characters in `keep` stay."""
+    """Return a text with each run of hidden characters replaced; the characters in `keep` stay."""
     kept, at = [], 0
     for start, end in hidden_parts(text, keep=keep, printed=printed):
         kept += [text[at:start], by(text[start:end])]
@@ -122,22 +125,23 @@ def replace_hidden(
     return "".join((*kept, text[at:]))
 
 
-def pieces(text: str) -> Iterator[Piece]:
-    """The text as it can be shown, in pieces that are seen as they are and pieces that had to be shown, in turns."""
+def pieces(text: str) -> Iterator[ShownPiece]:
+    """Yield a text in pieces: visible ones as they are, and hidden ones made visible."""
     at = 0
     for start, end in hidden_parts(text):
         if start > at:
-            yield Piece(text[at:start], False)
-        yield Piece(show_characters(text[start:end]), True)
+            yield ShownPiece(text[at:start], False)
+        yield ShownPiece(show_characters(text[start:end]), True)
         at = end
     if at < len(text):
-        yield Piece(text[at:], False)
+        yield ShownPiece(text[at:], False)
 
 
 def hidden_parts(text: str, *, keep: frozenset[str] = frozenset(), printed: bool = False) -> Iterator[tuple[int, int]]:
-    """Where what is hidden begins and ends. Marks that stand on nothing, or on too many others, are hidden, too."""
+    """Yield the spans of the hidden characters, and of combining marks on nothing or on too many others."""
     start = end = 0
     for found in _DOUBTFUL.finditer(text):
+        # At the beginning of the text there is no letter that a combining mark could belong to.
         room = MOST_MARKS if found.start() else 0
         for at, character in enumerate(found[0], found.start()):
             kind = _kind(character)
@@ -156,3 +160,17 @@ def hidden_parts(text: str, *, keep: frozenset[str] = frozenset(), printed: bool
                 end = at + 1
     if end > start:
         yield start, end
+
+
+def is_sendable(text: str) -> bool:
+    """True if a text can be encoded: it holds no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def sendable(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that can be encoded, without those whose name or value is no valid text."""
+    return {name: value for name, value in environment.items() if is_sendable(name + value)}

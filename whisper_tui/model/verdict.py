@@ -1,11 +1,40 @@
-"""What the policy says about a call, and what the system would really start."""
+"""Verdicts of the policy, and the resolution of a command: its programs and files on this machine."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from whisper_tui.model.sandbox import Sandbox
+from whisper_tui.model.run import Sandbox
 from whisper_tui.model.value import Value
+
+NO_SUBSTITUTION = "no substitution"
+STRICT = "strict"
+READ_ONLY_RULE = "built-in: only looks"
+"""Name of the built-in list of commands that only read, as a rule. It is stored in journals."""
+PROJECT_PREFIX = "project: "
+"""Prefix of the names of a project's own rules."""
+
+CLIENT_PREFIX = "client: "
+"""Prefix of the names of an agent client's own rules."""
+
+_BUILT_IN = frozenset({NO_SUBSTITUTION, STRICT})
+
+
+def client_rule_name(client: str, entry: str) -> str:
+    """The name of a rule that a client has itself, by the client's name and how the rule is written there."""
+    return f"{CLIENT_PREFIX}{client}: {entry}"
+
+
+def whose_rule(name: str) -> str:
+    """Return a rule with its origin, in words. `name` is empty if it is not known."""
+    if name in _BUILT_IN:
+        return f"the built-in rule {name}"
+    if name.startswith(PROJECT_PREFIX):
+        return f"the project's rule {name.removeprefix(PROJECT_PREFIX)}"
+    if name.startswith(CLIENT_PREFIX):
+        client, _, entry = name.removeprefix(CLIENT_PREFIX).partition(": ")
+        return f"the rule {entry} of {client} itself"
+    return f"the user's rule {name}".rstrip()
 
 
 class Risk(Value):
@@ -27,16 +56,20 @@ GRAVE = frozenset(
         "unseen-script",
     }
 )  # fmt: skip
-"""Risks of what cannot be taken back, or of being led astray."""
+"""Ids of severe risks: damage that cannot be undone, secrets, other rights, and text that deceives."""
 
 
 def is_grave(risk: Risk) -> bool:
-    """Whether a person should stop and read."""
+    """True if a person should stop and read."""
     return risk.id in GRAVE
 
 
+NO_RULE_MATCHES = "no rule matches this command"
+"""The reason of a verdict for a command about which nobody has said anything."""
+
+
 class Verdict(Value):
-    """The policy's answer. Deny beats ask, ask beats allow."""
+    """The policy's answer about a call. Deny beats ask, and ask beats allow."""
 
     kind: Literal["allow", "ask", "refuse"]
     reason: str
@@ -45,8 +78,10 @@ class Verdict(Value):
     """The rule that decided, where one did."""
     grant_id: str | None = None
     """The remembered approval that allowed it, where one did."""
+    denial_id: str | None = None
+    """The session denial that refused it, where one did."""
     sandbox: Sandbox | None = None
-    """How it runs if nobody but this verdict allows it. None: unconfined."""
+    """Sandbox of the run if this verdict alone allows it. None: unconfined."""
     risks: tuple[Risk, ...] = ()
     prefixes: tuple[tuple[str, ...], ...] = ()
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""
@@ -60,7 +95,7 @@ class Redirect(Value):
     target: str | None
     """The file, the descriptor, or the end mark of a here-document. None: only known when it runs."""
     access: Literal["none", "read", "null", "write", "net"]
-    """What is opened: nothing, a file, the null device, or a connection."""
+    """Kind of the target: nothing, a file, the null device, or a connection."""
 
 
 class Meaning(Value):
@@ -75,33 +110,33 @@ class Meaning(Value):
     risks: tuple[str, ...] = ()
     """Ids of the risks of this command, each once."""
     missing: bool = False
-    """Whether its program was looked for and not found."""
+    """True if its program was looked for and not found."""
     wraps: bool = False
-    """Whether it is only there to run the command after it."""
+    """True if it is a wrapper, which only runs the command after it."""
     program: str | None = None
     """Absolute path of its program. None: not found, built into the shell, or not known."""
     through: tuple[str, ...] = ()
     """The wrappers around it, outermost first."""
     expanded: tuple[str, ...] = ()
-    """What was expanded, like `*.py: 12 files`, for people."""
+    """Notes about expansions, like `*.py: 12 files`."""
     background: bool = False
-    """Whether nobody waits for it."""
+    """True if it runs in the background of the shell."""
     unknown: str | None = None
-    """Why it cannot be said what it runs in turn. None: it can."""
+    """Why the commands that it runs in turn are not known. None: they are."""
 
 
 PlaceKind = Literal["file", "directory", "other", "process", "own", "above-own"]
 
 
 class Place(Value):
-    """Something that a word of a command names, where that is not what the word says by itself."""
+    """The real target of a path in a command, if it differs from what the path says."""
 
     command: int
-    """Which of the commands that would run it belongs to, counted from 0."""
+    """Index of the command that it belongs to, from 0."""
     path: str
     """Its real path, links followed."""
     kind: PlaceKind
-    """`other`: no file and no directory. `process`: it tells about a process. `own`: it is whisper_tui's own."""
+    """`other`: a device, socket or FIFO. `process`: a file about a process. `own`: a file of whisper_tui."""
 
 
 class Repository(Value):
@@ -110,41 +145,41 @@ class Repository(Value):
     work_tree: str
     git_dir: str
     common_dir: str
-    """Where its configuration and objects are: elsewhere than `git_dir` for a linked work tree."""
+    """Directory of its configuration and objects; differs from `git_dir` in a linked work tree."""
     modules: bool = False
-    """Whether other repositories are, or could be, part of it; git reads their configuration, too."""
+    """True if it has, or could have, submodules, whose configuration git reads as well."""
 
 
 class Resolved(Value):
-    """What the words of a command mean on this machine at this moment."""
+    """Programs, files and values that the words of a command mean on this machine at this moment."""
 
     program: str | None = None
     """Absolute path of the program that would start. None: not found."""
     cwd: str | None = None
     """The working directory with links resolved. None: it does not exist."""
     problem: str | None = None
-    """What would keep it from starting, in one sentence."""
+    """The reason why it cannot start, in one sentence."""
     git_is_neutral: bool = False
-    """Whether git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
+    """True if git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
     repository: Repository | None = None
     """The repository around the working directory. None: there is none, or it is not known well enough."""
     places: tuple[Place, ...] = ()
-    """Where words of a text lead that lead elsewhere than they say."""
+    """Paths in the text that lead elsewhere than they say."""
     helpers: tuple[str, ...] = ()
     """Programs that those of the command would start in turn, as they are found in PATH."""
     shell: str | None = None
-    """What reads a shell's text, links followed: `bash`, `dash`. None: no shell does, or nobody has looked."""
+    """The shell that reads the text, links followed: `bash`, `dash`. None: no shell, or not resolved."""
     variables: dict[str, str] = Field(default_factory=dict)
     """Values of the variables that the text uses, as far as they are known and no secret."""
     commands: tuple[Meaning, ...] = ()
-    """What will really run, each command with its words expanded as far as that is known."""
+    """The commands that will run, with their words expanded as far as known."""
     more: int = 0
-    """Commands that are left out of `commands`. None of them has a risk."""
+    """Number of harmless commands that are left out of `commands`."""
     unread: str | None = None
-    """Why there may be commands that nobody has read. None: the call was read to its end."""
+    """Why a part of the text could not be parsed. None: all of it was."""
     files: dict[str, str] = Field(default_factory=dict)
-    """What is behind the paths of its programs and scripts, so that another file in the place of one shows."""
+    """Identity of the files behind its programs and scripts, so that a replaced file shows."""
     sensitive: dict[str, str] = Field(default_factory=dict)
-    """Files that it may write and that decide what runs later, or who may decide, by path: what each of them is."""
+    """Files that it may write and that decide what runs later, or who may approve: each path with its kind."""
     contents: dict[str, str] = Field(default_factory=dict)
-    """What its scripts hold, by path, as digests: a file can change without showing it."""
+    """Digests of its scripts by path: a file can change without a change of its times."""

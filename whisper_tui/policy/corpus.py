@@ -1,32 +1,31 @@
-"""Judging a corpus of cases: one question of one kind, answered in the form that a case expects."""
+"""The policy's answers to a corpus of cases, in the form that a case expects."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.banned import is_banned
-from whisper_tui.policy.dangers.of_inner import forks_without_end
+from whisper_tui.policy.commands.inner_commands import InnerCommand
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.inner import Inner
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.read_only.judged import only_looks
-from whisper_tui.policy.reading.plain import NotPlain, read_plain
-from whisper_tui.policy.reading.syntax import RANKED
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.policy.view import view
+from whisper_tui.policy.read_only.read_only_list import only_reads
+from whisper_tui.policy.risks.command_dangers import is_fork_bomb
+from whisper_tui.policy.rules.broad_prefixes import is_too_broad
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
+from whisper_tui.policy.shell.syntax import ACCESS_RANKS
+from whisper_tui.policy.view import Question, view
 
 SHORT = 2
-"""Words that a text has which is no more than the beginning of a command."""
+"""Words of a text that is no more than the beginning of a command."""
 
 ROOT = "/workspace"
-"""The directory that cases are judged in; nothing is looked up there."""
+"""The working directory of cases. Nothing is looked up there."""
 
 
 def judge_case(
     kind: str, command: str, rules: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None
 ) -> Any:
-    """The answer to one case. Raises `ValueError` for a kind that is not known."""
+    """Return the answer to one case. Raises `ValueError` for an unknown kind."""
     seen = view(Shell(text=command))
     match kind:
         case "substitution":
@@ -35,7 +34,7 @@ def judge_case(
             return _split(command)
         case "redirect":
             redirections = seen.scripts[0].redirections if seen.scripts else ()
-            return max((redirection.access for redirection in redirections), key=RANKED.index, default="none")
+            return max((redirection.access for redirection in redirections), key=ACCESS_RANKS.index, default="none")
         case "wrapper":
             return [list(inner.argv) for inner in seen.commands if inner.argv and not inner.runs_others] or "error"
         case "decision":
@@ -44,19 +43,19 @@ def judge_case(
             return _decision(command, Rules(read_only=True), in_repository=True) == "allow"
         case "danger":
             if "rule" in (options or {}).get("tags", ()):
-                return is_banned(_words(command))
+                return is_too_broad(_words(command))
             return is_dangerous(command) or _could_only_be_a_rule(command)
         case _:
             raise ValueError(f"there is no kind of case {kind!r}")
 
 
 def _could_only_be_a_rule(command: str) -> bool:
-    """Whether a text is so short that it says nothing of what is to be done, and would allow nearly anything.
+    """True if a text is so short that it says nothing of what is to be done, and would allow nearly anything.
 
     Cases that are about rules do not always say so.
     """
     words = _words(command)
-    return 0 < len(words) <= SHORT and "--" not in words and is_banned(words)
+    return 0 < len(words) <= SHORT and "--" not in words and is_too_broad(words)
 
 
 def _split(command: str) -> list[list[str | None]] | str:
@@ -79,7 +78,7 @@ def _decision(command: str, rules: Rules, *, in_repository: bool = False) -> str
 
 
 def rules_from_case(case: Mapping[str, Any]) -> Rules:
-    """Rules from their short form: words are a prefix, `=text` is exact, `glob:text` a pattern, `*` everything."""
+    """Read rules in short form: words are a prefix, `=text` is exact, `glob:text` a pattern, `*` everything."""
     redirections = bool(case.get("allow_redirect", False))
     return Rules(
         deny=_rules(case.get("deny", ()), redirections),
@@ -104,7 +103,7 @@ def _rule(text: str, redirections: bool) -> Rule:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a rule: as the strict reader reads them, or between blanks where it cannot."""
+    """Return the words of a rule, as the strict reader reads them, or else split at blanks."""
     try:
         commands = read_plain(text)
     except NotPlain:
@@ -115,17 +114,17 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def is_dangerous(command: str) -> bool:
-    """Whether a rule for its programs alone must not cover it."""
+    """True if a rule for its programs alone must not cover it."""
     seen = view(Shell(text=command))
     if seen.problem or seen.dangers:
         return True
-    if any(forks_without_end(script, seen.commands) for script in seen.scripts):
+    if any(is_fork_bomb(script, seen.commands) for script in seen.scripts):
         return True
     if any(redirection.access == "net" for script in seen.scripts for redirection in script.redirections):
         return True
-    return any(inner.nested and not _looks(inner) for inner in seen.commands)
+    return any(inner.nested and not _only_reads(inner) for inner in seen.commands)
 
 
-def _looks(inner: Inner) -> bool:
+def _only_reads(inner: InnerCommand) -> bool:
     words = tuple(word for word in inner.argv if word is not None)
-    return len(words) == 0 or only_looks(words, git_is_neutral=True)
+    return len(words) == 0 or only_reads(words, git_is_neutral=True)

@@ -1,59 +1,82 @@
-"""The seam of the policy: from a call, the rules and the memory to a verdict, without touching anything."""
+"""The verdict on a call, from the rules and the remembered approvals, without touching anything."""
 
-from collections.abc import Iterable
+import fnmatch
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
-from whisper_tui.model.command import Shell
+from whisper_tui.model.call import Argv, Command, Function, Shell
 from whisper_tui.model.decision import Grant
-from whisper_tui.model.rule_names import NO_SUBSTITUTION, STRICT
-from whisper_tui.model.sandbox import Sandbox, SandboxKind
+from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import Risk, Verdict
-from whisper_tui.policy.allowing import LOOKS, PLAINLY_LOOKS, Allowing
-from whisper_tui.policy.environment import is_mark
-from whisper_tui.policy.matching import applies, reaches
-from whisper_tui.policy.memory import PREFIX_OF_GRANT, holds, is_exact, rule_of, same_files
-from whisper_tui.policy.mentions import mentioned
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.read_only.judged import SYSTEM_DIRECTORIES
-from whisper_tui.policy.read_only.private import holds_homes, shows_private
-from whisper_tui.policy.risks import ALWAYS_ASKED, risks_of
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.policy.suggest import suggested_prefixes
-from whisper_tui.policy.view import View, view
+from whisper_tui.model.verdict import NO_RULE_MATCHES, NO_SUBSTITUTION, STRICT, Risk, Verdict
+from whisper_tui.policy.commands.shells import is_own_variable
+from whisper_tui.policy.read_only.private_paths import contains_home, shows_private
+from whisper_tui.policy.read_only.read_only_list import SYSTEM_DIRECTORIES
+from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
+from whisper_tui.policy.rules.grants import (
+    PREFIX_OF_GRANT,
+    grant_holds,
+    is_exact,
+    rule_of_grant,
+    same_files,
+    suggested_prefixes,
+)
+from whisper_tui.policy.rules.matching import applies, mentioned, reaches
+from whisper_tui.policy.rules.permissions import READ_ONLY, READ_ONLY_WITHOUT_SANDBOX, Permissions
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.view import CommandView, Question, view
 
 REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
-"""Tools whose contract is to fail a call that would run something while its words are expanded."""
+"""Tools whose contract forbids command and process substitution."""
 
 
 def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdict:
-    """Judge a call. Deny beats ask, ask beats allow; what nothing is known about is asked."""
+    """Judge a call. Deny beats ask, ask beats allow, and without any match the call is asked."""
     command = question.spec.command
     seen = view(command)
     risks = risks_of(question)
-    for rule in rules.deny:
-        if applies(rule, question) and reaches(rule, command, seen):
-            reason = rule.justification or f"the rule {rule.name!r} denies this command"
-            return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
+
+    def concerns(rule: Rule) -> bool:
+        return applies(rule, question) and reaches(rule, command, seen)
+
+    denied = _denied(rules, concerns, "command", risks)
+    if denied is not None:
+        return denied
+    # agents of Gemini CLI know this tool and its contract: a refusal is cheaper for them than a question
     if question.tool in REFUSES_SUBSTITUTION and not question.own_shell and seen.expands:
         reason = f"{question.tool} takes no command or process substitution: $(…), `…`, <(…), >(…)"
         return Verdict(kind="refuse", reason=reason, rule=NO_SUBSTITUTION, risks=risks)
-    asked = _asked(question, rules, seen, risks)
+    asked = _asked(question, rules, concerns, "command", risks)
     if asked is not None:
         return asked
-    held = tuple(grant for grant in memory if holds(grant, question.session_id, question.now))
+    held = tuple(grant for grant in memory if grant_holds(grant, question.session_id, question.now))
     allowed = _allowed(question, rules, seen, held, risks)
     if allowed is not None:
-        return _unless_it_needs_more(allowed, question)
+        return _unless_sandbox_fails(allowed, question)
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
+    # only the grammar of bash tells the words of a prefix
     prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
     reason = _mentioned(question, rules, seen) or _nothing_known(seen)
     return Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
 
 
-def _asked(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]) -> Verdict | None:
-    """Why this command is asked whatever any rule or memory allows."""
+def _denied(rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]) -> Verdict | None:
+    """Return the refusal of the first rule that denies this command or tool, or None."""
+    for rule in rules.deny:
+        if concerns(rule):
+            reason = rule.justification or f"the rule {rule.name!r} denies this {noun}"
+            return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
+    return None
+
+
+def _asked(
+    question: Question, rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]
+) -> Verdict | None:
+    """Return the verdict "ask" if the call is asked whatever any rule or memory allows, or None."""
+    # a rule that denies may be the one that cannot be read, so nothing is allowed
     if rules.broken:
         reason = f"the rules cannot be read, so everything is asked: {rules.broken}"
         return Verdict(kind="ask", reason=reason, risks=risks)
@@ -61,8 +84,8 @@ def _asked(question: Question, rules: Rules, seen: View, risks: tuple[Risk, ...]
     if doubt:
         return Verdict(kind="ask", reason=doubt, risks=risks)
     for rule in rules.ask:
-        if applies(rule, question) and reaches(rule, question.spec.command, seen):
-            reason = rule.justification or f"the rule {rule.name!r} wants this command to be asked"
+        if concerns(rule):
+            reason = rule.justification or f"the rule {rule.name!r} asks about this {noun}"
             return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks)
     return None
 
@@ -77,28 +100,32 @@ def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
 
 
 def _allowed(
-    question: Question, rules: Rules, seen: View, held: tuple[Grant, ...], risks: tuple[Risk, ...]
+    question: Question, rules: Rules, seen: CommandView, held: tuple[Grant, ...], risks: tuple[Risk, ...]
 ) -> Verdict | None:
-    """What a rule, the list of commands that only look, or a remembered approval says to this call."""
-    additions = any(not is_mark(name) for name in question.spec.environment)
+    """Return the permission by a rule, a remembered approval or the built-in read-only list, or None."""
+    # a variable such as GIT_SSH changes what the same words run, so only an exact approval covers such a call
+    additions = any(not is_own_variable(name) for name in question.spec.environment)
     holding = () if additions else tuple(rule for rule in rules.allow if applies(rule, question))
     for rule in holding:
+        # word for word: nothing is derived, so it needs no certainty about the words
         if rule.matches(question.spec.command):
             return _by_rules((rule,), (), risks, rules, question)
     for grant in held:
         if (
             is_exact(grant)
             and grant.spec.identity() == question.spec.identity()
+            # decision 15: the scripts that the human approved must be unchanged
             and same_files(grant, question.resolved)
         ):
             return _by_grant(grant, risks)
     if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
         return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
-    prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of(grant), question))
-    allowing = Allowing(
+    prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of_grant(grant), question))
+    allowing = Permissions(
         rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
-        read_only=bool(rules.read_only) and not _looks_too_far(question, seen),
+        # decision 11
+        read_only=bool(rules.read_only) and not _reads_too_far(question, seen),
         git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
         git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
     )
@@ -109,20 +136,20 @@ def _allowed(
     return _by_rules(found, used, risks, rules, question)
 
 
-def _unless_it_needs_more(allowed: Verdict, question: Question) -> Verdict:
-    """The permission, unless it is for a sandbox that there is not, or in which the command has failed before."""
+def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
+    """Return the permission, or "ask" if it needs a sandbox that is missing or that blocked the command before."""
     if allowed.sandbox is None:
         return allowed
     if question.sandbox_problem:
-        because = f"it may run unasked in a sandbox only, and this system offers none: {question.sandbox_problem}"
+        because = f"it may run without asking only in a sandbox, and there is none here: {question.sandbox_problem}"
     elif question.was_blocked:
-        because = "it ran unasked in a sandbox before, and was blocked there; approved, it runs without one"
+        because = "it was blocked in the sandbox before; if you approve it, it runs without one"
     else:
         return allowed
     return Verdict(kind="ask", reason=because, rule=allowed.rule, risks=allowed.risks)
 
 
-def _mentioned(question: Question, rules: Rules, seen: View) -> str | None:
+def _mentioned(question: Question, rules: Rules, seen: CommandView) -> str | None:
     """Why no rule may allow this: denied words stand where they could run, and nothing says that they do not."""
     found = mentioned((rule for rule in rules.deny if applies(rule, question)), seen)
     if found is None:
@@ -132,15 +159,15 @@ def _mentioned(question: Question, rules: Rules, seen: View) -> str | None:
 
 
 def _is_bash(question: Question) -> bool:
-    """Whether the grammar of bash says what a text means here; `sh` is often another shell."""
+    """True if the grammar of bash says what a text means here; `sh` is often another shell."""
     command, shell = question.spec.command, question.resolved.shell
     if not isinstance(command, Shell):
         return True
     return shell == "bash" or (shell is None and command.shell.rsplit("/", 1)[-1] == "bash")
 
 
-def _looks_too_far(question: Question, seen: View) -> bool:
-    """Why the list of commands that only look says nothing about this call."""
+def _reads_too_far(question: Question, seen: CommandView) -> bool:
+    """True if the built-in read-only list must not allow this call (decisions 11 and 12)."""
     cwd = question.resolved.cwd or question.spec.cwd
     private = shows_private(
         [inner.argv for inner in seen.commands], cwd, question.session_root, question.resolved.places
@@ -148,9 +175,10 @@ def _looks_too_far(question: Question, seen: View) -> bool:
     return private or _may_come_from_workspace(question, seen)
 
 
-def _may_come_from_workspace(question: Question, seen: View) -> bool:
-    """Whether the agent could have put a program there itself, so that its name says nothing."""
+def _may_come_from_workspace(question: Question, seen: CommandView) -> bool:
+    """True if a program of the call may come from the workspace, where the agent could have put it."""
     root, known = question.session_root.rstrip("/") + "/", question.resolved.commands
+    # the supervisor could not resolve a command, so its program may be anywhere
     if known and sum(1 for meaning in known if meaning.words) < len(seen.commands):
         return True
     programs = [meaning.program for meaning in known if meaning.program is not None]
@@ -164,27 +192,27 @@ def _may_come_from_workspace(question: Question, seen: View) -> bool:
 
 
 def _is_shim(program: str) -> bool:
-    """Whether a program only looks into the project which one it shall start."""
+    """True if a program is a shim, which reads from the project which program to start."""
     return not {"shims", ".volta"}.isdisjoint(program.split("/"))
 
 
 def _is_of_a_home(question: Question) -> bool:
-    """Whether the repository around the workspace holds somebody's whole home."""
+    """True if the repository around the workspace contains a home directory."""
     repository = question.resolved.repository
-    return repository is not None and holds_homes(repository.work_tree)
+    return repository is not None and contains_home(repository.work_tree)
 
 
 _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")
 
 
 def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandbox | None:
-    """How a command runs that all of these rules allow together: like the strictest of them has it.
+    """Return the sandbox of a call that these rules allow together: that of the strictest of them (decision 10).
 
-    It is one process tree. What only one of them trusts must not be done by what another one lets through. What
-    plainly looks makes no difference beside another rule, so `npm test | tail` runs as the rule for `npm test` says.
+    The call is one process tree, and a command that one rule allows must not profit from the trust of another. A
+    command that needs no sandbox counts for nothing beside another rule: `npm test | tail` runs as `npm test` does.
     """
     default = "read-only" if rules.sandbox is None else rules.sandbox
-    if all(rule is PLAINLY_LOOKS for rule in found):
+    if all(rule is READ_ONLY_WITHOUT_SANDBOX for rule in found):
         return None if question.sandbox_problem else Sandbox()
     said = [rule.model_copy(update={"sandbox": default}) if rule.sandbox is None else rule for rule in found]
     kinds = {rule.sandbox for rule in said}
@@ -206,9 +234,9 @@ def _by_rules(
     if used:
         return _by_grant(used[0], risks).model_copy(update={"sandbox": sandbox})
     names = ", ".join(dict.fromkeys(rule.name for rule in found))
-    said = next((rule.justification for rule in found if rule.justification and rule.name != LOOKS.name), "")
-    if all(rule.name == LOOKS.name for rule in found):
-        said = LOOKS.justification
+    said = next((rule.justification for rule in found if rule.justification and rule.name != READ_ONLY.name), "")
+    if all(rule.name == READ_ONLY.name for rule in found):
+        said = READ_ONLY.justification
     reason = said or (
         f"the rules {names} allow this command" if len(found) > 1 else f"the rule {names!r} allows this command"
     )
@@ -220,9 +248,84 @@ def _by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
     return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks, sandbox=grant.sandbox)
 
 
-def _nothing_known(seen: View) -> str:
+def _nothing_known(seen: CommandView) -> str:
     if seen.problem:
-        return f"it cannot be read to its end: {seen.problem}"
+        return f"it cannot be parsed: {seen.problem}"
     if seen.plain is None and seen.doubt:
-        return f"no rule can answer for it, for {seen.doubt}"
-    return "no rule and no remembered approval is about this command"
+        return f"rules do not apply: {seen.doubt}"
+    return NO_RULE_MATCHES
+
+
+COMMAND_NAMES = frozenset({"command", "commands", "cmd", "cmdline", "command_line", "shell_command", "script"})
+"""Names of tool arguments that hold commands: shell text or a list of words."""
+
+ARGUMENT_NAMES = ("args", "arguments", "argv")
+"""Names of tool arguments that hold the words of a program beside them."""
+
+DEEPEST_ARGUMENT = 8
+"""Levels of a tool's arguments that are searched for commands."""
+
+
+def evaluate_function(question: Question, function: Function, rules: Rules, memory: Iterable[Grant]) -> Verdict:
+    """Judge a call of an agent's own tool: asked, unless a rule denies it or this exact call was approved before."""
+    risks = risks_of(question)
+    commands = tuple(commands_in(function.arguments))
+
+    def concerns(rule: Rule) -> bool:
+        return _applies(rule, question, function) and _reaches(rule, function, commands)
+
+    judged = _denied(rules, concerns, "tool", risks) or _asked(question, rules, concerns, "tool", risks)
+    if judged is not None:
+        return judged
+    for grant in memory:
+        if grant_holds(grant, question.session_id, question.now) and is_exact(grant) and _same(grant, question):
+            reason = f"approved for this session with call {grant.from_call}"
+            return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
+    return Verdict(kind="ask", reason="the agent runs this tool itself once you approve", risks=risks)
+
+
+def commands_in(arguments: Any, depth: int = 0) -> Iterator[Command]:
+    """Yield the commands in a tool's arguments, recognised by the names of the arguments."""
+    if depth > DEEPEST_ARGUMENT:
+        return
+    if isinstance(arguments, dict):
+        for name, value in arguments.items():
+            if name.lower() in COMMAND_NAMES:
+                yield from _commands(value, arguments)
+            yield from commands_in(value, depth + 1)
+    elif isinstance(arguments, list):
+        for value in arguments:
+            yield from commands_in(value, depth + 1)
+
+
+def _commands(value: Any, beside: dict[str, Any]) -> Iterator[Command]:
+    if isinstance(value, str) and value:
+        words = next((beside[name] for name in ARGUMENT_NAMES if _are_words(beside.get(name))), None)
+        yield Shell(text=value) if words is None else Argv(program=value, args=tuple(words))
+    elif _are_words(value) and value:
+        yield Argv(program=value[0], args=tuple(value[1:]))
+        # a list of words may also be a list of shell lines: `commands: ["rm -rf x"]`
+        for text in value:
+            yield Shell(text=text)
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+
+
+def _applies(rule: Rule, question: Question, function: Function) -> bool:
+    """True if a rule is for the tool that is called, or for the one that is carried out."""
+    return applies(rule, question) or applies(rule, replace(question, tool=function.tool))
+
+
+def _reaches(rule: Rule, function: Function, commands: Iterable[Command]) -> bool:
+    """True if a deny or ask rule matches the tool as a whole, or a command among its arguments."""
+    if rule.anything:
+        return True
+    if rule.pattern is not None and fnmatch.fnmatchcase(function.text, rule.pattern):
+        return True
+    return any(reaches(rule, command, view(command)) for command in commands)
+
+
+def _same(grant: Grant, question: Question) -> bool:
+    return grant.spec.identity() == question.spec.identity()

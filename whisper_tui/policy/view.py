@@ -1,96 +1,120 @@
-"""A call as the policy sees it: what is certain about it, what it would run, and what is dangerous in that."""
+"""A call as the policy sees it: the question, the literal commands, all commands that would run, and their dangers."""
 
 import re
 import shlex
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from whisper_tui.model.command import Argv, Command, Shell
-from whisper_tui.policy.dangers.finding import Danger
-from whisper_tui.policy.dangers.of_inner import dangers_of, runs_while_expanding
-from whisper_tui.policy.inner import MOST, Inner, inner_commands, inner_commands_of_argv
-from whisper_tui.policy.reading.plain import NotPlain, PlainCommand, read_plain
-from whisper_tui.policy.reading.second import is_available, second_reading
-from whisper_tui.policy.reading.syntax import Script
-from whisper_tui.policy.reading.wide import read_script
+from whisper_tui.model.call import Argv, Command, CommandSpec, Shell, Trust
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.inner_commands import MOST, InnerCommand, inner_commands, inner_commands_of_argv
+from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
+from whisper_tui.policy.risks.danger import Danger
+from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain
+from whisper_tui.policy.shell.syntax import Script
+from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading
+
+
+@dataclass(frozen=True)
+class Question:
+    """A call to be judged: the command, its session, and the meaning of its words on this machine."""
+
+    session_id: str
+    session_root: str
+    spec: CommandSpec
+    description: str
+    resolved: Resolved
+    tool: str = ""
+    own_shell: bool = False
+    """True for a shell tool of the agent itself, which is not bound to the contract of our tool of the same name."""
+    trust: Trust = "untrusted_external"
+    sandbox_problem: str = ""
+    """Why commands cannot be sandboxed here, as a clause; empty if they can."""
+    was_blocked: bool = False
+    """True if the sandbox blocked this command before in this session."""
+    now: float = 0.0
+    """Seconds since the epoch, for approvals and rules with an end."""
+
 
 _SEPARATORS = re.compile(r"[\s;&|()<>`'\"\\$={}!,]+")
 
 _MOVERS = frozenset("cd pushd popd . source eval".split())
-"""What changes the directory of the shell that carries it out, or can hold what does."""
+"""Commands that change the directory of their shell, or may contain one that does."""
 
 LONGEST_READ = 10_000
-"""Characters beyond which a text is not read at all. It is asked, and searched for what is denied."""
+"""Characters beyond which a text is not parsed. Such a call is asked, and searched for denied words."""
 
 
 @dataclass(frozen=True)
-class View:
-    """What the readings of a call found."""
+class CommandView:
+    """The result of reading a call."""
 
     text: str
-    """The shell's text, or the words joined as a shell would quote them."""
+    """The shell text, or the argv joined by `shlex.join`."""
     plain: tuple[PlainCommand, ...] | None
-    """Every command with certain words, where all readings agree. None: something is not certain."""
+    """All commands, if every word is literal and all readers agree, or None."""
     doubt: str
-    """Why nothing is certain. Empty where something is."""
-    commands: tuple[Inner, ...]
-    """Every command that would run, wrappers before what they run."""
+    """Why `plain` is None, as a clause; empty if it is not."""
+    commands: tuple[InnerCommand, ...]
+    """Every command that would run, wrappers before the commands that they run."""
     scripts: tuple[Script, ...]
-    """The readings of the text, and of each text inside it."""
+    """The script of the text, and of each shell text inside it."""
     expands: bool
-    """Whether something runs while words are expanded."""
+    """True if something runs while words are expanded."""
     problem: str | None
-    """Why the text could not be read to its end. None: it could."""
+    """Why the text could not be parsed to its end, or None."""
     is_argv: bool
-    """Whether no shell is involved."""
+    """True if no shell is involved."""
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The programs of all commands, as far as they are known."""
+        """The known programs of all commands."""
         return frozenset(command.name for command in self.commands if command.name is not None)
 
     @cached_property
-    def scraps(self) -> tuple[str, ...]:
-        """What stands between blanks, quotes and operators, for a text that cannot be read; no paths before names."""
+    def fragments(self) -> tuple[str, ...]:
+        """The parts between blanks, quotes and operators, without directories: for texts that cannot be parsed."""
         return tuple(part.rsplit("/", 1)[-1] for part in _SEPARATORS.split(self.text) if part)
 
     @cached_property
-    def scrap_words(self) -> frozenset[str]:
-        """The same, to look one up."""
-        return frozenset(self.scraps)
+    def fragment_words(self) -> frozenset[str]:
+        """The fragments as a set."""
+        return frozenset(self.fragments)
 
     @cached_property
-    def dangers(self) -> tuple[tuple[Inner, Danger], ...]:
-        """All dangers, with the command that each is in."""
-        return tuple((command, danger) for command in self.commands for danger in dangers_of(command))
+    def dangers(self) -> tuple[tuple[InnerCommand, Danger], ...]:
+        """All dangers, each with its command."""
+        return tuple((command, danger) for command in self.commands for danger in dangers_of_command(command))
 
 
-def may_leave(command: Command) -> bool:
-    """Whether a command's bash may end in another directory than it began in; no other shell is looked at."""
+def may_change_directory(command: Command) -> bool:
+    """True if a bash command may end in another directory than it began in."""
     if not isinstance(command, Shell) or command.shell.rsplit("/", 1)[-1] != "bash":
         return False
     seen = view(command)
     if seen.plain is None:
-        return not _MOVERS.isdisjoint(seen.scraps)
+        # not parsed, so a `cd` anywhere in it counts
+        return not _MOVERS.isdisjoint(seen.fragments)
     return any(not _MOVERS.isdisjoint(each.argv[:2]) for each in seen.plain)
 
 
-def view(command: Command) -> View:
-    """Read a command in every way there is."""
+def view(command: Command) -> CommandView:
+    """Read a command with all readers."""
     if isinstance(command, Argv):
         return _view_of_argv(command)
     if isinstance(command, Shell):
         return _view_of_text(command)
-    doubt = "it is a tool of the agent's own"
-    return View(command.text, None, doubt, (), (), False, None, False)
+    doubt = "it is one of the agent's own tools"
+    return CommandView(command.text, None, doubt, (), (), False, None, False)
 
 
 @lru_cache(maxsize=256)
-def _view_of_argv(command: Argv) -> View:
+def _view_of_argv(command: Argv) -> CommandView:
     words = command.words()
     commands, scripts = inner_commands_of_argv(words)
     certain = PlainCommand(argv=words, start=0, end=commands[0].span[1])
-    return View(
+    return CommandView(
         text=shlex.join(words),
         plain=(certain,),
         doubt="",
@@ -103,20 +127,21 @@ def _view_of_argv(command: Argv) -> View:
 
 
 @lru_cache(maxsize=256)
-def _view_of_text(command: Shell) -> View:
+def _view_of_text(command: Shell) -> CommandView:
     text = command.text
     if len(text) > LONGEST_READ:
         doubt = f"it is longer than {LONGEST_READ:,} characters"
-        return View(text, None, doubt, (), (), False, doubt, False)
+        return CommandView(text, None, doubt, (), (), False, doubt, False)
     script = read_script(text)
     commands, scripts = inner_commands(script)
     plain, doubt = agreed(text, script)
     name = command.shell.rsplit("/", 1)[-1]
     if plain is not None and len(commands) >= MOST:
         plain, doubt = None, _too_many(commands) or ""
+    # zsh, fish and others split and expand words differently, and nobody has compared our readers with them
     if plain is not None and name not in {"bash", "sh"}:
-        plain, doubt = None, f"{name} reads text by rules of its own, which are not known here"
-    return View(
+        plain, doubt = None, f"{name} has a syntax of its own, which is not supported"
+    return CommandView(
         text=text,
         plain=plain,
         doubt=doubt,
@@ -128,35 +153,38 @@ def _view_of_text(command: Shell) -> View:
     )
 
 
-def _too_many(commands: tuple[Inner, ...]) -> str | None:
-    return f"it holds more than {MOST} commands" if len(commands) >= MOST else None
+def _too_many(commands: tuple[InnerCommand, ...]) -> str | None:
+    return f"it contains more than {MOST} commands" if len(commands) >= MOST else None
 
 
 def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, str]:
-    """The certain commands of a text if every reading says the same about it, and why not otherwise."""
+    """Return the literal commands of a text if all readers agree, or None and the reason."""
     if script.problem:
-        return None, f"it cannot be read to its end ({script.problem})"
+        return None, f"it cannot be parsed ({script.problem})"
     try:
         plain = read_plain(text)
     except NotPlain as reason:
         return None, str(reason)
     words = tuple(command.argv for command in plain)
+    # an allow rule needs certainty: one parser can be wrong, three written independently hardly alike
     if tuple(command.argv for command in script.commands) != words:
-        return None, "two readings of it do not agree"
+        return None, "two parsers read it differently"
+    # without the extra package, two of our own readers still have to agree
     if not is_available():
         return plain, ""
+    # tree-sitter takes `time` for the program of the command
     timed = tuple(("time", *command.argv) if command.timed else command.argv for command in plain)
     second = second_reading(text)
     if (
         second is None
         or tuple(_untimed(seen, expected) for seen, expected in zip(second, timed, strict=False)) != timed
     ):
-        return None, "two readings of it do not agree"
-    return (plain, "") if len(second) == len(timed) else (None, "two readings of it do not agree")
+        return None, "two parsers read it differently"
+    return (plain, "") if len(second) == len(timed) else (None, "two parsers read it differently")
 
 
 def _untimed(seen: tuple[str, ...], expected: tuple[str, ...]) -> tuple[str, ...]:
-    """`time -p x` without the option of the shell's own `time`."""
+    """Return `time -p x` without the option of the shell keyword `time`."""
     if expected[:1] == ("time",) and seen[:2] == ("time", "-p") and expected[1:2] != ("-p",):
         return ("time", *seen[2:])
     return seen

@@ -1,1 +1,1 @@
-"""Commands that only look: what may run without being asked, earned option by option."""
+"""Commands that only read: what may run without being asked, earned option by option."""

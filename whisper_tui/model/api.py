@@ -1,0 +1,353 @@
+"""The API of the supervisor, in process and over the socket."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Protocol, get_args
+
+from pydantic import Field
+
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
+from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
+from whisper_tui.model.effects import Effects
+from whisper_tui.model.event import Event, RulesChanged
+from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
+from whisper_tui.model.shown_rules import Judgement, RuleEffect, RuleList
+from whisper_tui.model.state import CallRecord, Claim, Ended
+from whisper_tui.model.value import Count, Value, Whole
+
+LARGEST_PAGE = 10_000
+"""Calls in one answer at most."""
+
+LONGEST_REASON = 16_384
+"""Characters of why something was done."""
+
+MOST_CELLS = 2**15 - 1
+"""Rows or columns of a terminal."""
+
+MOST_MEASURED = 64
+"""Calls whose processes are measured for one request: each may have hundreds."""
+
+MOST_ROOTS = 100
+"""Workspaces whose rules are listed for one request: each file may have 256 KiB."""
+
+Reason = Annotated[str, Field(max_length=LONGEST_REASON)]
+Page = Annotated[int, Field(ge=0, le=LARGEST_PAGE)]
+Cells = Annotated[int, Field(ge=1, le=MOST_CELLS)]
+Roots = Annotated[tuple[str, ...], Field(max_length=MOST_ROOTS)]
+Measured = Annotated[tuple[str, ...], Field(max_length=MOST_MEASURED)]
+
+
+class HistoryQuery(Value):
+    """Filter for past calls, newest first."""
+
+    limit: Page = 50
+    before: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
+    """Only calls with a smaller id than this."""
+    after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
+    """Only calls with a greater id than this: how far a search for words goes back at once."""
+    session_id: str | None = None
+    session: str | None = None
+    """Only calls of the sessions with this name, which several may share, or this id."""
+    text: str = ""
+    """Only calls whose command, description or tool holds this text. Empty: any."""
+    open_only: bool = False
+    """Only calls of which something can still happen."""
+
+
+class SupervisorStatus(Value):
+    """The supervisor about itself."""
+
+    version: str
+    pid: int
+    started_at: float
+    """Seconds since the epoch."""
+    workers: int
+    waiting: int
+    queued: int
+    running: int
+    home: str
+    paused_since: float | None = None
+    """Seconds since the epoch. None: nothing is held still."""
+    paused_by: Decider | None = None
+    problem: str | None = None
+    """The problem that keeps it from working, and its remedy. None: it works."""
+    busy: str = ""
+    """The reason why queued commands wait, as a clause. Empty: not reported."""
+    agents: int = 0
+    """Sessions whose agents are connected."""
+    agent_names: tuple[str, ...] = ()
+    """Names of those sessions, at most twenty."""
+    keeps: str = ""
+    """Size of the recorded output and its limits, as a clause. Empty: not reported."""
+    counts: tuple[str, ...] | None = None
+    """Resources that the cgroup of each run counts. None: runs have no cgroups."""
+    sandbox: str = ""
+    """The sandbox of commands that run without approval. Empty: not reported."""
+    sandbox_problem: str | None = None
+    """Why there is none, as a clause. None: there is one."""
+    notify_problem: str = ""
+    """Why the last notification failed, as a clause. Empty: it did not."""
+    unguarded: tuple[str, ...] = ()
+    """Connected agents whose hooks hold nothing: which, where and why, one sentence each."""
+
+
+PRESENCE_LASTS_S = 6.0
+"""Seconds for which a report of a cockpit holds: three times what lies between two of them."""
+
+
+class Presence(Value):
+    """A report of a cockpit about the person at it."""
+
+    cockpit: str = Field(min_length=1, max_length=64)
+    """A name of its own choice, by which it is told from others."""
+    present: bool
+    """True if somebody is there, as the settings of notifications mean it."""
+    muted: bool = False
+    """True if that person has switched notifications off."""
+
+
+class Pruned(Value):
+    """Result of a retention pass; bytes are those on the disk."""
+
+    runs: int
+    bytes: int
+    kept_runs: int
+    kept_bytes: int
+
+
+class Supervision(Protocol):
+    """The API; implemented by the supervisor itself and by the socket client. Every error is a `WhisperError`."""
+
+    async def open_session(self, hello: SessionHello) -> Session:
+        """Begin, or resume, an agent's session."""
+        ...
+
+    async def session(self, session_id: str) -> Session:
+        """Return any session of the journal."""
+        ...
+
+    async def describe_session(self, session_id: str, client: ClientInfo) -> None:
+        """Say which program the agent is, once it has told."""
+        ...
+
+    async def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Add to the conversation of an open session: its model's words, or a human's to it.
+
+        `Refused` if a human says it and the agent does not listen; `InvalidRequest` if it is empty or too long.
+        """
+        ...
+
+    async def close_session(self, session_id: str, why: Reason) -> None:
+        """End a session. Its running commands continue, and its waiting calls stay in the queue, marked."""
+        ...
+
+    async def submit(self, request: CallRequest) -> str:
+        """Hand in a call. Returns its id once it is journaled, or the id of the call that it joins."""
+        ...
+
+    async def decided(self, call_id: str) -> CallRecord:
+        """Wait until a call is decided. May take as long as a human takes."""
+        ...
+
+    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
+        """Show the ticket of an approved call, which starts it. `Refused` for any but the first claimer.
+
+        `names`: the variables that the claimer has; the session's others are kept from the run. None: it has all.
+        """
+        ...
+
+    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
+        """Show the ticket of an approved call that its agent runs itself."""
+        ...
+
+    async def started(self, call_id: str) -> CallRecord:
+        """Wait until the call has a process or its ending. May take as long as a human takes."""
+        ...
+
+    async def begin_function(self, call_id: str) -> CallRecord:
+        """Wait until a call of the caller's own tool may be carried out, or has its ending.
+
+        One caller alone is let through, once: for every other, and ever after, it is `Refused`.
+        """
+        ...
+
+    async def end_function(self, call_id: str, problem: Reason | None = None) -> None:
+        """Say that the tool of a call that was begun is done, or why it did not return."""
+        ...
+
+    async def outcome(self, call_id: str) -> CallRecord:
+        """Wait until the call has its ending. May take as long as a human takes."""
+        ...
+
+    async def withdraw(self, call_id: str, why: Reason, *, stop_running: bool = False) -> None:
+        """The agent no longer wants it: a call that has not started is withdrawn, a running one is stopped if told."""
+        ...
+
+    async def leave(self, call_id: str, why: Reason) -> None:
+        """The agent stops waiting for the answer: the call goes on as it is, marked, and can be rejoined."""
+        ...
+
+    def watch(self, after: Count | None = None) -> AsyncIterator[tuple[Event, ...]]:
+        """Numbered events in batches, endless. None: first all events of what a board shows now."""
+        ...
+
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
+        ...
+
+    async def signal(self, call_id: str, number: Count, target: SignalTarget, by: Decider) -> None:
+        """Send a signal to a run, or to what it left behind."""
+        ...
+
+    async def pause(self, by: Decider) -> None:
+        """Hold every process of every run still and start nothing, until `resume`, whatever restarts meanwhile."""
+        ...
+
+    async def resume(self, by: Decider) -> None:
+        """Resume everything after a pause."""
+        ...
+
+    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
+        """Write to the command's standard input or terminal; `eof` closes it afterwards."""
+        ...
+
+    async def resize(self, call_id: str, rows: Cells, columns: Cells) -> None:
+        """Tell the command's terminal its size in character cells."""
+        ...
+
+    async def read_output(self, call_id: str, stream: Stream, offset: Whole, limit: Count) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
+        ...
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        ...
+
+    async def read_timeline(self, call_id: str, after: Count, limit: Count) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        ...
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes that the command's terminal has had, the one that it began with first."""
+        ...
+
+    async def usage(self, call_ids: Measured) -> dict[str, UsageSample]:
+        """Measure the living processes of at most 64 calls; calls without any are left out.
+
+        A call is measured once a second at most: all who ask within that second get the same sample.
+        """
+        ...
+
+    async def stalls(self) -> dict[str, Stall]:
+        """Return the runs that are stopped or need input, by call, as they were two seconds ago at most."""
+        ...
+
+    async def echo(self, call_id: str) -> Echo | None:
+        """Return the echo of the terminal of a running command, as it is now. None: it has no terminal."""
+        ...
+
+    async def record(self, call_id: str) -> CallRecord:
+        """Return any call of the journal."""
+        ...
+
+    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
+        """Return the calls that match a query, newest first, in any state."""
+        ...
+
+    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
+        """Return the remembered approvals that are in force."""
+        ...
+
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """Try a scope on the newest calls: return those that it would have allowed.
+
+        `Refused` for a scope that may not be given for it, with the reason.
+        """
+        ...
+
+    async def effects(self, call_id: str) -> Effects:
+        """State what a call that has not started would change, without running anything.
+
+        `Refused` for a call that has started or ended.
+        """
+        ...
+
+    async def revoke(self, grant_id: str, by: Decider) -> None:
+        """Revoke a remembered approval."""
+        ...
+
+    async def denials(self, session_id: str | None = None) -> tuple[SessionDenial, ...]:
+        """Return the session denials that are in force."""
+        ...
+
+    async def deny_for_session(self, session_id: str, words: DeniedWords, reason: Reason, by: Decider) -> str:
+        """Deny every call of a session that begins with these words, or holds a command that does, until it is lifted.
+
+        Those that wait are denied as well, and so is one that was approved and has not started. Returns the denial's
+        id; it replaces one of the same words.
+        """
+        ...
+
+    async def lift_denial(self, denial_id: str, by: Decider) -> None:
+        """Judge the calls of a session denial as before."""
+        ...
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """Return the content of each rule file, and the part of it that is trusted."""
+        ...
+
+    async def rule_list(self, roots: Roots = ()) -> RuleList:
+        """Return the rules of the user, and those of these workspaces."""
+        ...
+
+    async def judge_command(self, text: str, directory: str, tool: str = "") -> Judgement:
+        """Return the verdict on a shell command in a session with this workspace, without running it."""
+        ...
+
+    async def add_rule(self, effect: RuleEffect, definition: dict[str, Any], by: Decider) -> None:
+        """Add a rule with these fields to the user's rules file. It holds at once."""
+        ...
+
+    async def remove_rule(self, name: str, by: Decider) -> int:
+        """Remove the rules of a name from the user's rules file. Returns their number."""
+        ...
+
+    async def trust_project(self, root: str, by: Decider, digest: str = "", *, trusted: bool) -> None:
+        """Trust the rules file of a workspace, or withdraw that trust.
+
+        `digest`: of the content that the human has seen; `ChangedSinceSeen` if the file has another one.
+        """
+        ...
+
+    async def trust_rules(self, path: str, by: Decider, digest: str) -> None:
+        """Let all that a rule file of the user allows hold.
+
+        `digest`: of the entries that the human has seen in it; `ChangedSinceSeen` if it has others.
+        """
+        ...
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Remove recorded output beyond what the user keeps; never that of a run that is not over."""
+        ...
+
+    async def report_presence(self, presence: Presence) -> None:
+        """Say whether somebody is at a cockpit: the supervisor notifies only while nobody is. It holds for 6 s."""
+        ...
+
+    async def status(self) -> SupervisorStatus:
+        """Return counts, settings and problems of the supervisor."""
+        ...
+
+    async def shutdown(self, *, end_runs: bool = False) -> None:
+        """Stop the supervisor. Commands go on under their keepers unless `end_runs`."""
+        ...
+
+
+async def output_was_removed(supervision: Supervision, record: CallRecord) -> bool:
+    """True if the files of a run that is over hold less than was there when it was answered."""
+    if not isinstance(record.state, Ended) or not record.state.settled:
+        return False
+    for stream in get_args(Stream):
+        told: int = getattr(record.state.output, stream)
+        if told and (await supervision.read_output(record.id, stream, 0, 0)).size < told:
+            return True
+    return False

@@ -1,0 +1,213 @@
+"""Calls as rows of plain JSON, for scripts and for tables."""
+
+from typing import Any, assert_never
+
+from whisper_tui.model.call import Argv, Command, Session
+from whisper_tui.model.decision import Approve, ExactScope, Grant, PrefixScope, SessionDenial
+from whisper_tui.model.ending import (
+    Denied,
+    Ending,
+    Exited,
+    FailedToStart,
+    HandedOver,
+    Lost,
+    Signalled,
+    TimedOut,
+    Withdrawn,
+    signal_name,
+)
+from whisper_tui.model.run import NO_STALL, Stall
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.verdict import is_grave
+
+
+def broken_limit(record: CallRecord) -> str | None:
+    """Return a sentence about the limit that ended a run. None: no limit did."""
+    limits = record.limits
+    match record.state:
+        case Ended(ending=Signalled(limit="cpu")):
+            return f"its processor time of {limits.cpu_s} s was used up"
+        case Ended(ending=Signalled(limit="memory")):
+            return f"all of it together was at its limit of {limits.memory_bytes:,} bytes of memory"
+        case Ended(ending=Signalled(limit="processes")):
+            return f"it had more than {limits.processes} processes"
+        case _:
+            return None
+
+
+Row = dict[str, Any]
+"""An object that `json.dumps` takes as it is."""
+
+
+def call_row(record: CallRecord, session: Session | None, *, still: bool = False, stall: Stall = NO_STALL) -> Row:
+    """Return a call as `list`, `ps` and `history` print it. Every key is present; unknown values are null or [].
+
+    `still`: whether everything is paused; `stall`: how the run stands, as it was measured.
+    """
+    spec, process, runs = record.spec, record.process, isinstance(record.state, Running)
+    return {
+        "id": record.id,
+        "state": _state(record),
+        # A pause of everything sends no signal to a single call, so its record does not show it.
+        "paused": runs and (still or record.paused or stall.stopped),
+        "needs_input_since": stall.silent_since if runs else None,
+        "since": _since(record),
+        "tool": record.call.tool,
+        "description": record.call.description,
+        "command": command_of(spec.command),
+        "cwd": spec.cwd,
+        "asked": {"command": command_of(record.call.spec.command), "cwd": record.call.spec.cwd}
+        if record.edited
+        else None,
+        "session": session.name if session else record.call.session_id,
+        "session_id": record.call.session_id,
+        "submitted_at": record.call.submitted_at,
+        "rule": record.verdict.rule if record.verdict else None,
+        "agent_gave_up": record.agent_gave_up,
+        "risks": [
+            {"id": risk.id, "sentence": risk.sentence, "grave": is_grave(risk)}
+            for risk in (record.verdict.risks if record.verdict else ())
+        ],
+        "pid": process.leader.pid if process else None,
+        **_ending_row(record),
+        "blocked": _blocked(record),
+        "background": [
+            {"pid": one.identity.pid, "command": one.command, "alive": one.alive} for one in record.background
+        ],
+    }
+
+
+def call_details(record: CallRecord, session: Session | None, *, still: bool = False, stall: Stall = NO_STALL) -> Row:
+    """Return a call as `show` prints it: its row and everything that a human decides by. Options as for `call_row`."""
+    verdict, resolved, process = record.verdict, record.resolved, record.process
+    ended = record.state if isinstance(record.state, Ended) else None
+    return {
+        **call_row(record, session, still=still, stall=stall),
+        "client": session.client.name if session and session.client else None,
+        "model": session.client.model or None if session and session.client else None,
+        "asker": record.call.asker or None,
+        "by_agent": record.call.by_agent,
+        "spec": record.spec.model_dump(mode="json"),
+        "seen": record.seen_digest(),
+        "verdict": verdict.model_dump(mode="json") if verdict else None,
+        "resolved": resolved.model_dump(mode="json") if resolved else None,
+        "returned_because": record.state.returned_because if isinstance(record.state, Waiting) else None,
+        "decision": record.decision.kind if record.decision else None,
+        "remembered": isinstance(record.decision, Approve) and record.decision.remember is not None,
+        "decided_by": record.decided_by.model_dump(mode="json") if record.decided_by else None,
+        "decided_at": record.decided_at,
+        "sandbox": _sandbox(record),
+        "attempt": record.attempt,
+        "pgid": process.pgid if process else None,
+        "keeper_pid": process.keeper_pid if process else None,
+        "control_group": process.group.path if process and process.group else None,
+        "started_at": process.started_at if process else None,
+        "signals": list(record.signals),
+        "needs_agent": record.call.ticket is not None,
+        "output": ended.output.model_dump(mode="json") if ended else None,
+        "limits": {name: limit for name, limit in record.limits.model_dump().items() if limit is not None},
+        "summed": list(process.group.sums) if process and process.group else [],
+        "usage": ended.usage.model_dump(mode="json") if ended and ended.usage else None,
+        # Ended is not over: processes that the command left behind may still run.
+        "settled": not record.is_open,
+    }
+
+
+def grant_row(grant: Grant, session: Session | None) -> Row:
+    """Return a remembered approval as `approvals` prints it. `prefix` is null for the approval of one command."""
+    scope = grant.scope
+    return {
+        "id": grant.id,
+        "command": command_of(grant.spec.command),
+        "cwd": grant.spec.cwd,
+        "session": session.name if session else grant.session_id,
+        "session_id": grant.session_id,
+        "from_call": grant.from_call,
+        "granted_at": grant.granted_at,
+        "uses": grant.uses,
+        "prefix": list(scope.words) if isinstance(scope, PrefixScope) else None,
+        "directory": scope.directory if isinstance(scope, PrefixScope) else None,
+        "most_uses": scope.uses if isinstance(scope, ExactScope | PrefixScope) else None,
+        "until": grant.until,
+    }
+
+
+def denial_row(denial: SessionDenial, session: Session | None) -> Row:
+    """Return a session denial as `approvals --denied` prints it."""
+    return {
+        "id": denial.id,
+        "words": list(denial.words),
+        "reason": denial.reason,
+        "session": session.name if session else denial.session_id,
+        "session_id": denial.session_id,
+        "denied_at": denial.denied_at,
+        "by": denial.by.model_dump(mode="json"),
+    }
+
+
+def command_of(command: Command) -> list[str] | str:
+    """An argv as a list of words, a shell's line as its text."""
+    return list(command.words()) if isinstance(command, Argv) else command.text
+
+
+def _state(record: CallRecord) -> str:
+    return "waiting" if isinstance(record.state, Unjudged) else record.state.kind
+
+
+def _since(record: CallRecord) -> float:
+    """When it came into its state, in seconds since the epoch."""
+    match record.state:
+        case Unjudged():
+            return record.call.submitted_at
+        case Waiting() | Held() | Queued() | Starting():
+            return record.state.since
+        case Running():
+            return record.state.process.started_at
+        case Ended():
+            return record.state.at
+        case _ as never:
+            assert_never(never)
+
+
+def _sandbox(record: CallRecord) -> Row | None:
+    return {**sandbox.model_dump(mode="json"), "words": sandbox.words()} if (sandbox := record.sandbox) else None
+
+
+def _blocked(record: CallRecord) -> Row | None:
+    return {**blocked.model_dump(mode="json"), "words": blocked.words()} if (blocked := record.blocked) else None
+
+
+def _ending_row(record: CallRecord) -> Row:
+    row: Row = {"exit_code": None, "signal": None, "signal_name": None, "ending": None, "reason": None}
+    if not isinstance(record.state, Ended):
+        return row
+    ending = record.state.ending
+    row["ending"] = ending.kind
+    row["reason"] = _reason(record, ending)
+    if isinstance(ending, Exited):
+        row["exit_code"] = ending.code
+    elif isinstance(ending, Signalled):
+        row["signal"], row["signal_name"] = ending.number, signal_name(ending.number)
+    return row
+
+
+def _reason(record: CallRecord, ending: Ending) -> str | None:
+    """Fields of an ending beside its kind."""
+    match ending:
+        case Exited():
+            return None
+        case Signalled():
+            sent = "sent by its agent" if record.ended_by_agent else "sent through whisper_tui"
+            return broken_limit(record) or (sent if ending.by_us else None)
+        case TimedOut():
+            return f"its time of {ending.after_s:g} s was over"
+        case FailedToStart():
+            return ending.message
+        case Denied():
+            return ending.reason
+        case HandedOver():
+            return "its agent runs it itself"
+        case Withdrawn() | Lost():
+            return ending.why
+        case _ as never:
+            assert_never(never)

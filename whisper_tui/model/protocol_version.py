@@ -1,0 +1,14 @@
+"""The version of the lines at the supervisor's socket: one number, whatever a connection is used for."""
+
+VERSION = 2
+"""The newest version that this program speaks."""
+
+OLDEST = 1
+"""The oldest version that it still speaks."""
+
+HELLO_VERSIONS = {"mcp": 1, "hook": 1, "exec": 1, "call": 2}
+"""The version in which the lines of an operation last changed, which is what its program says in its hello.
+
+Hooks and relays are started from the installed version while the supervisor of the version before still runs: that
+supervisor refuses every number that it does not know, so none of them says a higher one than it needs.
+"""

@@ -1,0 +1,86 @@
+"""The rules as lists show them, and the verdict on a command that nobody has submitted."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from whisper_tui.model.value import Value
+from whisper_tui.model.verdict import Resolved, Verdict
+
+RuleEffect = Literal["deny", "ask", "allow"]
+
+
+class ShownRule(Value):
+    """One rule."""
+
+    effect: RuleEffect
+    name: str
+    """The name under which it decides."""
+    subject: str
+    """Its commands, in short."""
+    where: str
+    """Its directory, tool or sessions, in words; `everywhere` without any."""
+    because: str = ""
+    sandbox: str = ""
+    """The sandbox of the commands that it allows, in words; empty if it allows none."""
+    until: float | None = None
+    """Expiry in seconds since the epoch; None for never."""
+    removable: bool = False
+    """True if it is in the rules file, which `remove_rule` changes."""
+    holds: bool = True
+    """False for a rule that allows, while its file is not trusted (decision 16)."""
+    file: str = ""
+    """Path of the file that defines it."""
+    definition: dict[str, Any] = Field(default_factory=dict)
+    """All fields of the rule, as `add_rule` takes them."""
+
+
+class ProjectRules(Value):
+    """The rules file of a workspace."""
+
+    root: str
+    path: str
+    """The file."""
+    text: str
+    """Its content."""
+    digest: str = ""
+    """Of its content, for `trust_project`. Empty: it cannot be read."""
+    trusted: bool
+    rules: tuple[ShownRule, ...] = ()
+    broken: str | None = None
+    """Why the file cannot be read, in which case every command there is asked."""
+    asks_read_only: bool = False
+    """True if it has read-only commands asked there."""
+
+
+class RuleList(Value):
+    """All rules, in the order in which they decide."""
+
+    rules: tuple[ShownRule, ...] = ()
+    read_only_runs: bool = False
+    """True if read-only commands run without approval."""
+    broken: str | None = None
+    """Why rules could not be read, in which case none of them allows anything."""
+    projects: tuple[ProjectRules, ...] = ()
+    path: str = ""
+    """The rules file, which a human may edit."""
+    read_only: tuple[str, ...] = ()
+    """The built-in list of commands that only read: programs, and subcommands of others."""
+
+    def project_of(self, rule: ShownRule) -> ProjectRules | None:
+        """Return the project of a rule; None for a rule of the user."""
+        # By identity: two projects can have rules with the same content.
+        return next((project for project in self.projects if any(rule is one for one in project.rules)), None)
+
+    def in_force(self) -> tuple[ShownRule, ...]:
+        """The rules of the user with those of the listed projects that hold, in the order in which they decide."""
+        projects = (rule for project in self.projects for rule in project.rules if rule.holds)
+        # Sorting is stable: within an effect, rules of the user come before those of projects.
+        return tuple(sorted((*self.rules, *projects), key=lambda rule: ("deny", "ask", "allow").index(rule.effect)))
+
+
+class Judgement(Value):
+    """The policy's verdict on a command."""
+
+    verdict: Verdict
+    resolved: Resolved

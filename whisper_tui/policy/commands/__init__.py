@@ -1,0 +1,1 @@
+"""Commands and what they really run, once the programs that only run others are taken away."""

@@ -1,0 +1,183 @@
+"""The words of a command: the name of its program, its options, and what a wrapper leaves of them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+Argv = tuple[str | None, ...]
+"""The words of a command; None stands for one that is not known before it runs."""
+
+Words = Sequence[str | None]
+"""The words of a command, or of a part of it."""
+
+_EXTENSION = re.compile(r"\.(?:exe|cmd|bat|com)\Z", re.IGNORECASE)
+
+
+class Unwrapped(NamedTuple):
+    """The commands that a wrapper runs."""
+
+    commands: tuple[Argv, ...] = ()
+    """Commands that it runs."""
+    texts: tuple[str, ...] = ()
+    """Texts that it gives to a shell."""
+    opaque: str | None = None
+    """Why it is not known what it runs, or None if it is."""
+    has_own_effect: bool = False
+    """True if the wrapper also does something of its own."""
+    assignments: tuple[str, ...] = ()
+    """Variables that it sets for the command."""
+    runner: int | None = None
+    """Index of the word that makes it run what follows, if a rule may name both (decision 13)."""
+
+
+@lru_cache(maxsize=4096)
+def program_name(word: str) -> str:
+    """Return a program without its directory and without the extensions of Windows."""
+    return _EXTENSION.sub("", word.rsplit("/", 1)[-1])
+
+
+class KnownOptions(NamedTuple):
+    """The known options of a program."""
+
+    flags: str = ""
+    """Letters of short options without a value."""
+    valued: str = ""
+    """Letters of short options with a value, attached or in the next word."""
+    long: frozenset[str] = frozenset()
+    """Long options without a value, or with one that must be attached by `=`."""
+    long_valued: frozenset[str] = frozenset()
+    """Long options with a value, attached by `=` or in the next word."""
+
+
+class ParsedOptions(NamedTuple):
+    """The options before the first operand."""
+
+    options: tuple[tuple[str, str | None], ...]
+    """Each option with its dashes, and its value."""
+    rest: int
+    """Index of the first operand."""
+
+    def has(self, *names: str) -> bool:
+        """True if any of these options is given."""
+        return any(name in names for name, _ in self.options)
+
+    def value(self, *names: str) -> str | None:
+        """Return the last value of an option."""
+        return next((value for name, value in reversed(self.options) if name in names), None)
+
+
+def known_options(flags: str = "", valued: str = "", long: str = "", long_valued: str = "") -> KnownOptions:
+    """Build the table of a program's options from letters and from names separated by blanks."""
+    return KnownOptions(flags, valued, frozenset(long.split()), frozenset(long_valued.split()))
+
+
+def parse_options(words: Words, start: int, options: KnownOptions) -> ParsedOptions | None:
+    """Parse options from `start` to the first operand or past `--`. Returns None if one is unknown or not literal."""
+    found: list[tuple[str, str | None]] = []
+    at = start
+    while at < len(words):
+        word = words[at]
+        if word is None:
+            return None
+        if word == "--":
+            return ParsedOptions(tuple(found), at + 1)
+        if not word.startswith("-") or word == "-":
+            break
+        taken = _long(words, at, options, found) if word.startswith("--") else _short(words, at, options, found)
+        if taken == 0:
+            return None
+        at += taken
+    return ParsedOptions(tuple(found), at)
+
+
+def _long(words: Words, at: int, options: KnownOptions, found: list[tuple[str, str | None]]) -> int:
+    name, equals, value = (words[at] or "")[2:].partition("=")
+    full = _full_name(name, options)
+    if full is None:
+        return 0
+    # `--name=value` is accepted for options without a value as well: some take an optional one
+    if equals or full in options.long:
+        found.append(("--" + full, value if equals else None))
+        return 1
+    if at + 1 >= len(words):
+        return 0
+    found.append(("--" + full, words[at + 1]))
+    return 2
+
+
+def _full_name(name: str, options: KnownOptions) -> str | None:
+    """Return the option that a name, or an unambiguous beginning of one, means to GNU getopt."""
+    names = options.long | options.long_valued
+    if name in names:
+        return name
+    meant = [candidate for candidate in names if name and candidate.startswith(name)]
+    return meant[0] if len(meant) == 1 else None
+
+
+def _short(words: Words, at: int, options: KnownOptions, found: list[tuple[str, str | None]]) -> int:
+    word = words[at] or ""
+    for position, letter in enumerate(word[1:], start=1):
+        if letter in options.flags:
+            found.append(("-" + letter, None))
+        elif letter in options.valued:
+            if position + 1 < len(word):
+                found.append(("-" + letter, word[position + 1 :]))
+                return 1
+            if at + 1 >= len(words):
+                return 0
+            found.append(("-" + letter, words[at + 1]))
+            return 2
+        else:
+            return 0
+    return 1
+
+
+def before_end_of_options(argv: Words, start: int = 1) -> Iterator[tuple[int, str]]:
+    """Yield the known words up to `--`, with their index."""
+    for index in range(start, len(argv)):
+        word = argv[index]
+        if word == "--":
+            return
+        if word is not None:
+            yield index, word
+
+
+def operands(argv: Words, start: int = 1) -> list[tuple[int, str]]:
+    """Return the words that are not options, with their index."""
+    found: list[tuple[int, str]] = []
+    ended = False
+    for index in range(start, len(argv)):
+        word = argv[index]
+        if word == "--" and not ended:
+            ended = True
+        elif word is not None and (ended or not word.startswith("-") or word == "-"):
+            found.append((index, word))
+    return found
+
+
+def long_option(word: str, *names: str) -> bool:
+    """True if a word is one of these long options or an abbreviation of one."""
+    if not word.startswith("--") or len(word) < 3:
+        return False
+    given = word[2:].partition("=")[0]
+    # getopt_long accepts every unambiguous beginning; an ambiguous one fails, so a false match costs nothing
+    return any(name.startswith(given) for name in names)
+
+
+def letters(word: str, valued: str = "") -> str:
+    """Return the letters of bundled short options, up to the first that takes the rest as its value."""
+    if not word.startswith("-") or word.startswith("--"):
+        return ""
+    for position, letter in enumerate(word[1:], start=1):
+        if letter in valued:
+            return word[1 : position + 1]
+    return word[1:]
+
+
+def short_or_long(argv: Words, short: str, long: tuple[str, ...], valued: str = "", start: int = 1) -> int | None:
+    """Return the index of the first word that contains one of these options."""
+    for index, word in before_end_of_options(argv, start):
+        if long_option(word, *long) or any(letter in short for letter in letters(word, valued)):
+            return index
+    return None

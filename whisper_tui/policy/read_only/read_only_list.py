@@ -1,0 +1,402 @@
+"""The built-in list of programs that only read, with their harmless options, and the check of one argv (decision 11)."""
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from whisper_tui.policy.read_only import git_queries
+from whisper_tui.policy.read_only.allowed_options import AllowedOptions, allowed_options, parse_arguments, read_table
+from whisper_tui.policy.read_only.special_programs import SPECIAL, VERSIONS
+from whisper_tui.policy.risks.sensitive_paths import names_secret
+
+# Programs that read files and text. A line: `programs | letters | names | notes`. A letter or name followed by `:` or `=`
+# takes a value, by `?` an optional one (see `allowed_options`). Options that write, run or follow are left out on purpose:
+# an option that is missing here costs a question, one too many costs an approval that nobody gave.
+TEXT_TOOLS = """
+ls dir vdir | aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1I:w:T: | all almost-all author escape block-size= ignore-backups
+    color? colour? directory dired classify? file-type format= full-time no-group human-readable si
+    dereference-command-line dereference-command-line-symlink-to-dir hide= hyperlink? indicator-style= inode ignore=
+    kibibytes dereference numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style=
+    reverse recursive size sort= time= time-style= tabsize= width= context zero group-directories-first
+cat | AbeEnstTuv | show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting
+tac | brs: | before regex separator=
+head | qvzc:n: | bytes= lines= quiet silent verbose zero-terminated | numbers
+tail | fFqvzrc:n:s: | bytes= follow? lines= max-unchanged-stats= pid= quiet silent retry sleep-interval= verbose
+    zero-terminated | numbers
+wc | cmlLw | bytes chars lines max-line-length words total=
+nl | pb:d:f:h:i:l:n:s:v:w: | body-numbering= section-delimiter= footer-numbering= header-numbering= line-increment=
+    join-blank-lines= number-format= no-renumber number-separator= number-width= starting-line-number=
+rev tsort factor bzcat xzcat zstdcat colrm ul
+grep egrep fgrep | EFGPivwxcLloqsHhnTZzabrIUyA:B:C:D:d:e:f:m: | extended-regexp fixed-strings basic-regexp perl-regexp
+    ignore-case no-ignore-case invert-match word-regexp line-regexp count files-without-match files-with-matches
+    only-matching quiet silent no-messages byte-offset with-filename no-filename line-number initial-tab null null-data
+    text recursive line-buffered binary color? colour? regexp= file= max-count= after-context=
+    before-context= context= binary-files= devices= directories= exclude= exclude-from= exclude-dir= include= label=
+    | numbers
+rg | abcFhHiIlnNoPpqsSuUvVwx0.A:B:C:E:e:f:g:j:M:m:r:t:T:d: | after-context= before-context= context= color= colors=
+    column no-column count count-matches case-sensitive ignore-case smart-case files files-with-matches
+    files-without-match fixed-strings no-follow glob= iglob= heading no-heading hidden no-hidden json line-number
+    no-line-number line-regexp max-columns= max-count= max-depth= max-filesize= multiline multiline-dotall no-filename
+    with-filename no-ignore no-ignore-vcs no-ignore-parent no-messages null null-data only-matching passthru pcre2
+    pretty quiet regexp= replace= sort= sortr= stats text threads= trim type= type-not= type-list unrestricted version
+    vimgrep word-regexp invert-match encoding= engine= no-config one-file-system crlf binary include-zero debug trace
+    no-unicode context-separator= field-match-separator= hyperlink-format= byte-offset block-buffered line-buffered
+    ignore-file= dfa-size-limit= regex-size-limit= no-mmap mmap
+ag | acilLnSsuvwA:B:C:G:m: | ackmate all-text count color nocolor column depth= files-with-matches files-without-matches
+    filename nofilename hidden ignore= ignore-case line-numbers literal max-count= only-matching stats word-regexp
+    invert-match
+cut | snzb:c:d:f: | bytes= characters= delimiter= fields= complement only-delimited output-delimiter= zero-terminated
+tr | cCdst | complement delete squeeze-repeats truncate-set1
+uniq | cdDuizf:s:w: | count repeated all-repeated? skip-fields= group? ignore-case skip-chars= unique zero-terminated
+    check-chars= | most=1
+comm | 123iz | check-order nocheck-order output-delimiter= total zero-terminated
+join | ie:j:t:1:2:a:v:o:z | ignore-case check-order nocheck-order header zero-terminated
+paste | szd: | delimiters= serial zero-terminated
+fold | bsw: | bytes spaces width=
+fmt | cstuw:g:p: | crown-margin prefix= split-only tagged-paragraph uniform-spacing width= goal=
+expand | it: | initial tabs=
+unexpand | at: | all first-only tabs=
+column | txeJLnc:s:o:N:H:R:W:O: | table fillrows keep-empty-lines json columns= separator= output-separator=
+    output-width= table-columns= table-hide= table-right= table-wrap= table-order= table-name= table-noheadings
+    table-truncate= tree= tree-id= tree-parent=
+cmp | blsi:n: | print-bytes ignore-initial= bytes= verbose quiet silent
+od | abcdfhilosvxA:j:N:t:w:S: | address-radix= endian= skip-bytes= read-bytes= format= output-duplicates strings?
+    traditional width?
+hexdump hd | bcCdovxe:n:s: | one-byte-octal one-byte-char canonical two-bytes-decimal length= skip= no-squeezing
+xxd | abceEipuhvc:g:l:n:o:s: | | most=1
+strings | afowse:n:t: | all print-file-name bytes= radix= encoding= target= data | numbers
+md5sum sha1sum sha224sum sha256sum sha384sum sha512sum | btz | binary text tag zero
+b2sum | btzl: | binary text tag zero length=
+shasum | bt0a: | algorithm= binary text
+md5 | pqrtxs:
+cksum | a:l: | algorithm= length= untagged tag zero raw base64 debug
+sum | rs | sysv
+base64 base32 | diw: | decode ignore-garbage wrap=
+seq | wf:s: | equal-width format= separator= | numbers
+stat | fLtxc: | dereference file-system format= printf= terse cached=
+file | bikLhNnr0e:F:P: | brief mime mime-type mime-encoding keep-going dereference no-dereference no-buffer raw
+    separator= print0 exclude= extension
+du | 0abcDhHklLmPsSxd:t:B:X: | all apparent-size block-size= bytes total dereference-args max-depth=
+    human-readable inodes dereference no-dereference separate-dirs si summarize threshold= time? time-style=
+    exclude-from= exclude= one-file-system null
+df | ahHiklmPTB:t:x: | all block-size= human-readable si inodes local no-sync output? portability total type= print-type
+    exclude-type=
+readlink | efmnqsvz | canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero
+realpath | emLPqsz | canonicalize-existing canonicalize-missing logical physical quiet relative-to= relative-base= strip
+    no-symlinks zero
+basename | azs: | multiple suffix= zero
+dirname | z | zero
+tree | adlfxiqNQpughsDFCrvtcUXJAnSL:P:I: | gitignore noreport charset= filelimit= si du prune dirsfirst filesfirst sort=
+    matchdirs ignore-case inodes device timefmt= noindent nolinks
+pygmentize | l:f:
+bat | AnpfHr:l: | plain number show-all language= line-range= highlight-line= style= color= theme= decorations=
+    list-languages list-themes
+exa eza | 1laTRFGhHiSmuUrsdDL:I:t: | long grid across recurse tree classify all list-dirs only-dirs level= reverse sort=
+    group-directories-first header icons color=
+lsd | 1laARtFhSr | long all tree recursive depth= classic human-readable reverse sort= group-dirs= total-size header
+    color= icon=
+tokei | fsC | files hidden sort= type= exclude= output=
+zcat gzcat | fq
+zipinfo | 12hlmstvzMTZCx
+unzip | lqvZ | | needs=lvZ
+nm | aAgnprsuvDCP | demangle? dynamic extern-only undefined-only defined-only size-sort numeric-sort print-size
+objdump | adDfhprtTxgGCwj:M:b:m: | disassemble all-headers file-headers section-headers syms dynamic-syms demangle?
+    section= no-show-raw-insn
+readelf | aehlStgsdnruVAIcWDx:p:w | all file-header program-headers sections symbols dynamic notes relocs wide
+size | ABdox | format= radix= total
+look | abdft:
+iconv | f:t:clsV | from-code= to-code= list silent
+numfmt | d:z | from= to= suffix= padding= field= format= grouping header? invalid= round= delimiter= debug
+sort | bcCdfghiMmnRrsuVzk:t: | ignore-leading-blanks dictionary-order ignore-case general-numeric-sort
+    ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort random-source= reverse sort= version-sort
+    check? debug key= merge stable field-separator= parallel= unique zero-terminated
+"""
+
+# Programs that describe the machine, its processes and its packages, with the options that only change the output.
+MACHINE = """
+pwd | LP | logical physical
+cd | LPe
+true false : whoami logname groups users lsmod sleep times expr printf
+arch | | | most=0
+tty | s | silent quiet
+nproc | | all ignore=
+hostname | sIy | short all-ip-addresses | most=0
+uname | asnrvmpio | all kernel-name nodename kernel-release kernel-version machine processor hardware-platform
+    operating-system
+id | agGnruzZ | group groups name real user zero context
+who | abdHlmpqrstTuw | all boot heading login count short users
+w | hsfoipu
+last | aFiwxn:f:s:t:p: | | numbers
+uptime | ps | pretty since
+date | Rud:r:I | utc universal date= reference= iso-8601? rfc-3339= rfc-email
+cal ncal | 137mjnybSswMehA:B: | one three monday sunday julian year
+which | as | all skip-alias skip-dot skip-tilde show-dot show-tilde tty-only
+whereis | bmsluBMS
+type | afptP
+help | dms
+locale | ackv | all-locales category-name keyword-name
+getconf | av:
+free | bkmghlotwvs:c: | bytes kilo mega giga tera human lohi line total wide seconds= count= si
+vmstat | adfimnstwDS: | active stats disk slabs
+lscpu | abceJpsxyB | all json parse? extended? online
+lsblk | abdDfhiIJlmnOpPrsStTxze:o:I:M: | all bytes discard fs json list output= paths pairs perms topology nodeps tree?
+lspci | bDkmnPtvx | mm
+lsusb | tvs:d:
+dmesg | kLTtuxwdeprl:f: | kernel ctime level= facility= decode color?
+pgrep | acfilnovwxF:g:G:P:s:t:u:U:d:r: | count list-name list-full full inverse newest oldest exact delimiter= parent=
+    euid= uid= ignore-case
+pidof | csxzo: | single-shot
+pstree | aAcghlnpsSTtuUZH: | arguments ascii show-pids show-parents long numeric-sort
+lsof | abChKlnNOPRtUvVwXa:c:d:g:i:p:s:u:F:L:T:
+ss | 46aeHilmnoOpstuwxZbEf: | numeric all listening options extended memory processes info summary tcp udp raw
+    unix ipv4 ipv6 no-header | most=0
+netstat | 46acegilnNopMrstuvwxA: | all listening numeric programs route interfaces statistics tcp udp | needs=n most=0
+ifconfig | as | | most=1
+journalctl | aqxerfkmNlbu:t:p:n:o:g:S:U:D:c:F: | all full no-full lines= output= output-fields= utc no-hostname quiet merge
+    boot? list-boots dmesg identifier= unit= user-unit= priority= facility= grep= case-sensitive? since= until= cursor=
+    after-cursor= show-cursor reverse follow no-tail pager-end no-pager catalog fields header disk-usage user system
+    directory= field= verify dump-catalog list-catalog
+dpkg | lLsSpC | list listfiles status search print-avail audit get-selections print-architecture verify
+dpkg-query | lLsSWpf: | list listfiles status search show showformat=
+rpm | qaiflRcd | all info list requires provides whatprovides= whatrequires= changelog scripts queryformat= | needs=q
+mount | l | | most=0
+findmnt | aAbDeiJlnrRs | all df json list raw tree
+nvidia-smi | Lq | query-gpu= format= list-gpus
+sw_vers | | -productName -productVersion -buildVersion
+ulimit | aHS | | most=0
+umask | Sp | | most=0
+jobs | lnprs | | most=0
+dirs | clpv | | most=0
+whatis apropos | rwle
+hostnamectl timedatectl localectl loginctl | | | most=0
+"""
+
+# Programs with subcommands: those that only show something. A line: `programs: subcommands | letters | names | notes`;
+# a subcommand is a pattern for the first words, and commas separate them. Not listed, on purpose:
+# - npm, go, terraform, rustup, hg, composer, and the shims of asdf and pyenv: they read programs, plug-ins or settings of
+#   the project before they answer;
+# - `npm ls`, `svn log`, pulumi: they send words or a secret to a server that the project names;
+# - `tmux display-message`: it runs what its format says;
+# - `docker inspect`, `helm get`, `heroku config`, `az … keys list`: they show what is usually secret.
+SUBCOMMANDS = """
+docker podman nerdctl: ps, images, version, info, image ls, image list, container ls, container list,
+    volume ls, network ls, system df, context ls, context show, compose ls, compose version, buildx ls
+    | aqlsf:n: | all quiet no-trunc latest size filter= format= last= digests limit= verbose
+docker podman nerdctl: history *, port *, diff *, image history *, container port *, container diff *,
+    volume inspect *, network inspect * | f:sHq | format= size human? no-trunc quiet
+docker podman nerdctl: logs *, container logs *, stats, stats *, container stats *
+    | ftn:a | follow tail= since= until= timestamps details no-stream all no-trunc format=
+kubectl oc: get *, describe *, api-resources, api-versions, cluster-info, version, explain *, top *, config get-contexts,
+    config current-context, config get-clusters, auth can-i *, rollout status *, rollout history *, events
+    | Ao:l:n:wL: | all-namespaces output= selector= namespace= watch show-labels label-columns= no-headers sort-by=
+    field-selector= context= client short recursive containers minify api-group= namespaced? verbs= list revision=
+    show-events? show-kind ignore-not-found
+kubectl oc: logs * | fpc:n:l: | follow previous container= namespace= tail= since= since-time= timestamps all-containers
+    selector= prefix max-log-requests= context=
+helm: list, ls, status *, history *, version, search repo *, repo list
+    | an:o: | all all-namespaces namespace= output= revision= max= short date filter= | most=3
+pip pip3: list, show *, freeze, check, cache dir, cache info, help, help *
+    | lv | local user format= exclude= not-required include-editable files all verbose disable-pip-version-check
+conda mamba: list, env list | e | json name= export no-pip
+gcloud: projects list, compute instances list, compute zones list, compute regions list, compute disks list,
+    compute networks list, container clusters list, services list, config list, config get *, config get-value *, info,
+    version, auth list
+    | q | project= format= filter= limit= region= zone= zones= regions= sort-by= uri quiet page-size= account=
+az: account list, account show, account list-locations, group list, group show, vm list, vm show, aks list, acr list,
+    network vnet list, storage account list, resource list, version
+    | g:n:o: | resource-group= name= output= query= subscription= only-show-errors all
+gem: list, list *, info *, environment, which *, contents *, dependency * | aldv | local all versions
+apt: list, list *, show *, search *, policy, policy *, depends *, rdepends * | a | installed upgradable all-versions
+apt-cache: search *, show *, policy, policy *, depends *, rdepends *, showpkg *, madison *, stats, pkgnames
+    | n | names-only installed recurse no-recommends
+snap: list, list *, info *, find *, version | | all
+flatpak: list, info *, search *, remotes | d | app runtime show-details
+systemctl: status, status *, list-units, list-units *, list-unit-files, list-unit-files *, list-timers, list-sockets,
+    list-dependencies, list-dependencies *, list-jobs, is-active *, is-enabled *, is-failed *, is-system-running, cat *,
+    get-default
+    | alqt:n:p:o: | all full quiet user system no-pager no-legend plain type= state= failed lines= property= output=
+    value reverse after before
+loginctl: list-sessions, list-users, session-status *, user-status *, show-session * | ap: | no-pager property= all
+hostnamectl timedatectl localectl: status, show
+gh: pr list, pr view, pr view *, pr status, pr diff, pr diff *, pr checks, pr checks *, issue list, issue view *,
+    issue status, repo view, repo view *, repo list, repo list *, release list, release view, release view *, run list,
+    run view *, workflow list, workflow view *, search *, status, label list, gist list, gist view *,
+    secret list, variable list, cache list, ruleset list, ruleset view *, org list, project list, project view *
+    | L:R:S:s:A:a:B:H:q:t:l:cedv | limit= repo= search= state= author= assignee= base= head= jq= template= label= json=
+    comments draft archived fork language= license= visibility= owner= sort= order= topic= stars= created= updated=
+    pushed= followers= size= match= log log-failed job= exit-status verbose attempt= required name-only patch color=
+    milestone= mention= app= branch= commit= event= status= user= source active hostname= raw files filename= yaml
+    merged reviewed-by= review= review-requested= involves= commenter= interactions= reactions= checks= closed=
+    no-assignee no-label no-milestone no-project include-prs include-forks= good-first-issues= help-wanted-issues=
+    number-topics= forks= author-date= committer= committer-date= extension= exclude-drafts exclude-pre-releases
+ollama: list, ps, show *
+tmux: ls, list-sessions, list-windows, list-panes | ast: |
+screen: -ls
+rabbitmqctl: status, list_queues, list_exchanges, list_bindings, list_users, list_vhosts, cluster_status | qp: |
+redis-cli: info, dbsize, ping
+nmcli: device status, device show, connection show, general status, radio, device wifi list | tf: | terse fields=
+resolvectl: status, statistics
+"""
+
+
+# resolved like the program itself: a helper from the workspace would be a program of the agent
+_HELPERS = {
+    "zcat": ("sh", "gzip"),
+    "gzcat": ("sh", "gzip"),
+    "egrep": ("sh", "grep"),
+    "fgrep": ("sh", "grep"),
+    "tar": ("gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"),
+    "which": ("sh",),
+    "shasum": ("perl",),
+    "gh": ("git",),
+    "git": ("sh", "ssh", "gpg", "less"),
+    "pip": ("python3",),
+    "pip3": ("python3",),
+    "gem": ("ruby",),
+    "pygmentize": ("python3",),
+    "aws": ("python3",),
+    "az": ("python3", "sh"),
+    "gcloud": ("python3", "sh"),
+    "conda": ("python3",),
+    "nohup": ("sh",),
+    "dpkg": ("dpkg-query",),
+    "apt": ("dpkg",),
+    "apt-cache": ("dpkg",),
+    "lspci": ("gzip",),
+    "apropos": ("man",),
+    "whatis": ("man",),
+    "timeout": ("sh",),
+}
+
+
+def helpers_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the programs that these may start in turn."""
+    return tuple(dict.fromkeys(helper for name in sorted(names) for helper in _HELPERS.get(name, ())))
+
+
+_NEED_NO_SANDBOX = frozenset(
+    ": arch b2sum base32 base64 basename cat cd cksum cmp comm cut date dirname echo expand expr factor false fmt fold "
+    "head id join logname ls md5sum nl nproc od paste pwd readlink realpath rev seq sha1sum sha224sum "
+    "sha256sum sha384sum sha512sum sleep stat sum tac tail tr true tsort tty uname unexpand users wc "
+    "whoami".split()
+)
+"""Programs without a language, subprocesses, plug-ins or project settings. The checks of the list apply as well."""
+
+_FAIL_IN_SANDBOX = frozenset(
+    "az docker dmesg flatpak gcloud gh helm hostnamectl ifconfig kubectl localectl loginctl nerdctl nmcli nvidia-smi "
+    "oc ollama podman rabbitmqctl redis-cli resolvectl screen snap systemctl timedatectl tmux".split()
+)
+"""Programs that ask another process, another machine or a device, which the sandbox blocks.
+
+In a sandbox they could only fail, and would be asked the second time; so they are asked at once.
+"""
+
+_PLAIN_DIRECTORIES = frozenset({"", "/bin", "/usr/bin"})
+
+
+def fails_in_sandbox(argv: Sequence[str]) -> bool:
+    """True if the program needs a socket or a device, so that it would fail in the sandbox."""
+    return argv[0].rpartition("/")[2] in _FAIL_IN_SANDBOX
+
+
+def needs_no_sandbox(argv: Sequence[str]) -> bool:
+    """True if the program of an allowed command is harmless with any arguments (decision 10)."""
+    directory, _, name = argv[0].rpartition("/")
+    return name in _NEED_NO_SANDBOX and directory in _PLAIN_DIRECTORIES
+
+
+SYSTEM_DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/")
+"""Directories in which a program given by its path counts as the program of that name."""
+
+_SECRET_WORD = re.compile(r"(?i)\bsecrets?\b|keyvault|password")
+
+
+class _Subcommand(NamedTuple):
+    words: tuple[str, ...]
+    form: AllowedOptions
+
+
+@cache
+def _forms() -> dict[str, AllowedOptions]:
+    return dict(read_table(TEXT_TOOLS)) | dict(read_table(MACHINE))
+
+
+@cache
+def _subcommands() -> dict[str, tuple[_Subcommand, ...]]:
+    found: dict[str, list[_Subcommand]] = {}
+    lines: list[str] = []
+    for line in SUBCOMMANDS.strip("\n").splitlines():
+        if line.startswith(" "):
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line)
+    for line in lines:
+        programs, _, rest = line.partition(":")
+        patterns, *columns = (column.strip() for column in rest.split("|"))
+        made = allowed_options(*columns)
+        entries = [_Subcommand(tuple(pattern.split()), made) for pattern in patterns.split(",")]
+        for program in programs.split():
+            found.setdefault(program, []).extend(entries)
+    return {program: tuple(entries) for program, entries in found.items()}
+
+
+def listed_commands() -> tuple[str, ...]:
+    """Return the programs on the list, and the subcommands of others: `ls`, `pip list`; `*` stands for more words."""
+    whole = {*_forms(), *SPECIAL}
+    parts = {" ".join((name, *entry.words)) for name, entries in _subcommands().items() for entry in entries}
+    git = {f"git {name}" for name in git_queries.listed_subcommands()}
+    return tuple(sorted(each for each in {*whole, *parts, *git} if not fails_in_sandbox(each.split())))
+
+
+def only_reads(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
+    """True if a literal command is known to only read and show."""
+    name = _program(argv[0])
+    if name is None or any(names_secret(word) for word in argv[1:]):
+        return False
+    words = argv[1:]
+    if name == "lsof" and any("@" in word for word in words):
+        return False  # the name of a machine, which another one is asked for
+    if name == "git":
+        return git_is_neutral and git_queries.git_only_reads(words)
+    if len(words) == 1 and words[0] in {"--version", "--help"} and _tells_about_itself(name):
+        return True
+    if name in _READS_ARGUMENTS_FROM_FILES and any(word.startswith("@") for word in words):
+        return False
+    if (special := SPECIAL.get(name)) is not None:
+        return special(list(words))
+    allowed = _forms().get(name)
+    if allowed is not None and parse_arguments(words, allowed) is not None:
+        return True
+    return any(_matches(words, entry) for entry in _subcommands().get(name, ()))
+
+
+def _program(word: str) -> str | None:
+    if "/" not in word:
+        return word
+    directory, _, name = word.rpartition("/")
+    return name if directory + "/" in SYSTEM_DIRECTORIES else None
+
+
+_READS_ARGUMENTS_FROM_FILES = frozenset({"strings", "nm", "objdump", "readelf", "size"})
+"""Programs that replace `@file` by the arguments in that file."""
+
+
+def _tells_about_itself(name: str) -> bool:
+    """True if a program answers `--version` before it reads anything of the project."""
+    return name in VERSIONS or name in _forms() or name in SPECIAL
+
+
+def _matches(words: Sequence[str], entry: _Subcommand) -> bool:
+    given = parse_arguments(words, entry.form)
+    if given is None:
+        return False
+    wanted = entry.words
+    more = wanted[-1:] == ("*",)
+    if len(given.operands) < len(wanted) or (len(given.operands) > len(wanted) and not more):
+        return False
+    # `kubectl get secret` and the like show secrets through a harmless subcommand
+    if any(_SECRET_WORD.search(operand) for operand in given.operands[1:]):
+        return False
+    return all(fnmatch.fnmatchcase(operand, pattern) for operand, pattern in zip(given.operands, wanted, strict=False))

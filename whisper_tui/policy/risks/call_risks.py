@@ -1,0 +1,464 @@
+"""Risks of a whole call: what its commands may do, and how its text may deceive."""
+
+import posixpath
+import re
+import unicodedata
+
+from whisper_tui.model.call import Argv, Command, Shell
+from whisper_tui.model.secrets import is_secret_name, secret_spans
+from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
+from whisper_tui.model.verdict import Risk
+from whisper_tui.policy.commands.argv import program_name
+from whisper_tui.policy.commands.git_command import parse_git
+from whisper_tui.policy.commands.shells import changes_what_runs
+from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
+from whisper_tui.policy.risks.command_dangers import is_fork_bomb
+from whisper_tui.policy.risks.host_access import uses_network
+from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
+from whisper_tui.policy.shell.syntax import SimpleCommand
+from whisper_tui.policy.view import CommandView, Question, view
+
+_WORD = re.compile(r"[^\s'\"/;&|()<>=,:]+")
+# 40 blanks or 8 empty lines: enough to push the rest off a screen, more than any alignment
+_PADDING = re.compile(r"[^\S\n]{40,}(?=\S)|\n{8,}(?=\S)")
+_REASSURING = re.compile(
+    r"\b(?:safe(?:ly)?|harmless|only|just|dry.?run|read.?only|test(?:ing)?|check(?:ing)?|nothing|no changes?)\b", re.I
+)
+_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
+_TELLTALE_WORDS: dict[str, re.Pattern[str]] = {
+    "destructive": re.compile(
+        r"delet|remov|clean|clear|drop|destroy|wip|eras|purg|prun|reset|discard|revert|undo|overwrit|forc|kill|stop|shut|"
+        r"uninstall|terminat|publish|rebas|rm\b|trunc|format|unlink|restor|checkout|switch|kasser|löschen|supprim",
+        re.I,
+    ),
+    "privilege": re.compile(r"sudo|root|permission|right|privileg|admin|chmod|own", re.I),
+}
+
+
+def deception_risks(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    """Return all findings about deceptive text."""
+    return (
+        *_look_alikes(seen.text),
+        *_hidden_tail(seen.text),
+        *_soothing_words(seen),
+        *_silent_description(question, seen),
+        *_empty_variables(question, seen),
+    )
+
+
+def _look_alikes(text: str) -> tuple[Risk, ...]:
+    if text.isascii():
+        return ()
+    for match in _WORD.finditer(text):
+        word = match[0]
+        # a word entirely in another script is a word of that language; mixed scripts imitate
+        if word.isascii() or not any(character.isascii() and character.isalpha() for character in word):
+            continue
+        odd = next((character for character in word if _imitates(character)), None)
+        if odd is not None:
+            name = unicodedata.name(odd, "unknown").lower()
+            sentence = f"{visible(word)} contains a letter that looks like a Latin one ({name})"
+            return (Risk(id="look-alikes", sentence=sentence, span=match.span()),)
+    return ()
+
+
+def _imitates(character: str) -> bool:
+    return not character.isascii() and unicodedata.name(character, "").startswith(_SCRIPTS)
+
+
+def _hidden_tail(text: str) -> tuple[Risk, ...]:
+    match = _PADDING.search(text)
+    if match is None:
+        return ()
+    sentence = "A long run of blanks may push the rest out of sight"
+    return (Risk(id="hidden-tail", sentence=sentence, span=match.span()),)
+
+
+def _soothing_words(seen: CommandView) -> tuple[Risk, ...]:
+    if not any(danger.id == "destructive" for _, danger in seen.dangers):
+        return ()
+    for command in seen.commands:
+        said = " ".join(word or "" for word in command.argv[1:])
+        if command.name in {"echo", "printf"} and _REASSURING.search(said):
+            sentence = "Prints reassuring words beside a destructive command"
+            return (Risk(id="soothing-words", sentence=sentence, span=command.span),)
+    comment = re.search(r"(?:^|\s)#[^\n]*", seen.text)
+    if not seen.is_argv and comment and _REASSURING.search(comment[0]):
+        sentence = "A reassuring comment stands beside a destructive command"
+        return (Risk(id="soothing-words", sentence=sentence, span=comment.span()),)
+    return ()
+
+
+def _silent_description(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    if not question.description.strip():
+        return ()
+    for command, danger in seen.dangers:
+        telling = _TELLTALE_WORDS.get(danger.id)
+        # a description in another language than English is not understood, so only the missing word counts
+        if telling is None or telling.search(question.description):
+            continue
+        if command.name is not None and command.name.lower() in question.description.lower():
+            continue
+        sentence = f"The agent's description does not mention what {visible(command.name or 'it')} does here"
+        return (Risk(id="silent-description", sentence=sentence, span=command.place_of(danger.word)),)
+    return ()
+
+
+def _empty_variables(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    """Find variables in paths of destructive commands: in `rm -r $DIR/`, an empty DIR leaves `/`."""
+    outer = {id(command) for command, danger in seen.dangers if danger.id == "destructive"}
+    if not outer or not seen.scripts:
+        return ()
+    set_here = _literal_variables(seen)
+    for simple in seen.scripts[0].commands:
+        if not any(id(command) in outer and command.span == simple.span for command in seen.commands):
+            continue
+        for word in simple.words[1:]:
+            empty = [
+                piece.text
+                for piece in word.pieces
+                if piece.kind in {"variable", "expansion"} and not _NEVER_EMPTY.match(piece.text)
+                if piece.text not in set_here and not question.resolved.variables.get(piece.text, "")
+            ]
+            if empty:
+                rest = "".join(piece.text for piece in word.pieces if piece.text not in empty)
+                shown = visible(empty[0] if empty[0].startswith("$") else f"${empty[0]}")
+                sentence = (
+                    f"If `{shown}` is empty, this acts on `{visible(rest)}`" if rest else f"`{shown}` may be empty"
+                )
+                return (Risk(id="empty-variable", sentence=sentence, span=(word.start, word.end)),)
+    return ()
+
+
+_NEVER_EMPTY = re.compile(r"\$\{\w+:(?:\?|[=-][^}])")
+"""`${DIR:?}` ends the shell if DIR is empty; `${DIR:-x}` and `${DIR:=x}` have another value."""
+_SETS_VARIABLES = frozenset(
+    "read unset eval source . export declare typeset local readonly let mapfile readarray getopts printf wait "
+    "trap".split()
+)
+
+
+def _literal_variables(seen: CommandView) -> frozenset[str]:
+    """Return the variables that certainly have a literal value where the text uses them."""
+    script = seen.scripts[0]
+    if any(command.argv and (command.name is None or command.name in _SETS_VARIABLES) for command in seen.commands):
+        return frozenset()
+    assigned = [word.pieces[0].text.partition("=")[0] for simple in script.commands for word in simple.assignments]
+    # a loop over plain words sets its variable to one of them before each round
+    found = {name for name in script.loop_variables if _loops_over_words(name, seen.text)}
+    end = 0
+    for simple in script.commands:
+        # only a text without branches, groups and conditions certainly sets the variable before it is used
+        if simple.nested or seen.text[end : _start(simple)].strip("; \t\n"):
+            break
+        end = max(part.end for part in (*simple.assignments, *simple.words, *(r.target for r in simple.redirections)))
+        # in the background, or in a pipeline, only a subshell gets the value
+        if simple.words or not _ENDS_COMMAND.match(seen.text, end):
+            continue
+        for word in simple.assignments:
+            name, _, value = (word.value or "").partition("=")
+            if value and assigned.count(name) == 1 and name not in script.loop_variables:
+                found.add(name)
+    return frozenset(found)
+
+
+_ENDS_COMMAND = re.compile(r"[ \t]*(?:;|\n|&&|\Z)")
+
+
+def _loops_over_words(name: str, text: str) -> bool:
+    words = re.search(rf"\bfor[ \t]+{re.escape(name)}[ \t]+in(?:[ \t]+[\w./*?-]+)+[ \t]*[;\n]", text)
+    return words is not None and len(re.findall(rf"\b(?:for|select)\s+{re.escape(name)}\b", text)) == 1
+
+
+def _start(simple: SimpleCommand) -> int:
+    return min(
+        part.start for part in (*simple.assignments, *simple.words) or [each.target for each in simple.redirections]
+    )
+
+
+def exposure_risks(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    """Return the findings about files, the network, secrets and the environment."""
+    return (
+        *_writes_outside(question, seen),
+        *_network(seen),
+        *_secrets(seen),
+        *_reads_secrets(question, seen),
+        *_environment(question, seen),
+    )
+
+
+def _writes_outside(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    root = question.session_root.rstrip("/")
+    cwd = question.resolved.cwd or question.spec.cwd
+    # the supervisor has expanded `~` and variables in the targets
+    redirects = [each for meaning in question.resolved.commands for each in meaning.redirects]
+    known = [each.target for each in redirects if each.access == "write"]
+    for script in seen.scripts:
+        for redirection in script.redirections:
+            if redirection.access not in {"write", "net"}:
+                continue
+            name = redirection.target.value
+            # spans of inner scripts do not count in the text of the call
+            span = (redirection.target.start, redirection.target.end) if script is seen.scripts[0] else None
+            if name is None and known and None not in known and not question.resolved.more:
+                continue
+            if name is None:
+                sentence = "Writes to a file that is known only at run time"
+                return (Risk(id="writes-outside", sentence=sentence, span=span),)
+            path = posixpath.normpath(posixpath.join(cwd, name))
+            # by its text only; links are resolved by the supervisor, see `places`
+            if root and path != root and not path.startswith(root + "/"):
+                sentence = f"Writes to {visible(name)}, outside the workspace {root}"
+                return (Risk(id="writes-outside", sentence=sentence, span=span),)
+    for target in known:
+        path = posixpath.normpath(posixpath.join(cwd, target or ""))
+        # `sensitive-write` tells more about such a file
+        if root and target and not (path + "/").startswith(root + "/") and path not in question.resolved.sensitive:
+            sentence = f"Writes to {visible(target)}, outside the workspace {root}"
+            return (Risk(id="writes-outside", sentence=sentence),)
+    return ()
+
+
+def _network(seen: CommandView) -> tuple[Risk, ...]:
+    for script in seen.scripts:
+        for redirection in script.redirections:
+            if redirection.access == "net":
+                return (Risk(id="network", sentence="Opens a network connection"),)
+    for command in seen.commands:
+        if command.name is not None and uses_network(command.argv, command.name):
+            sentence = f"Uses the network (`{visible(command.name)}`)"
+            return (Risk(id="network", sentence=sentence, span=command.place_of(0)),)
+    return ()
+
+
+def _secrets(seen: CommandView) -> tuple[Risk, ...]:
+    sentence = "Contains a password or key, visible to other processes"
+    if spans := secret_spans(seen.text):
+        return (Risk(id="secret-in-arguments", sentence=sentence, span=spans[0]),)
+    for command in seen.commands:
+        if any(
+            value and is_secret_name(name) for name, _, value in (each.partition("=") for each in command.assignments)
+        ):
+            return (Risk(id="secret-in-arguments", sentence=sentence, span=command.span),)
+    return ()
+
+
+_SHOW_CONTENT = frozenset(
+    "cat tac head tail less more most bat batcat nl od xxd hexdump hd strings base64 base32 grep egrep fgrep rg ag sed "
+    "awk gawk mawk jq yq cut sort uniq wc diff cmp cp mv scp rsync tar zip vim vi view nano emacs source . openssl git "
+    "dd tee xclip pbcopy gpg cksum rev fold fmt column paste comm join".split()
+)
+"""Programs that show or copy the content of the files in their arguments."""
+
+
+def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    """Find reads of key files, password files and the environment, which usually holds API keys."""
+    for command in seen.commands:
+        if shows_environment(command.argv):
+            sentence = "Shows environment variables, which often contain keys and passwords"
+            return (Risk(id="reads-secrets", sentence=sentence, span=command.place_of(0)),)
+        at = next((at for at, word in enumerate(command.argv) if at and word and _names_private(word)), None)
+        if at is not None and command.name in _SHOW_CONTENT:
+            return (_reads_secret(command.argv[at] or "", command.place_of(at)),)
+        for redirection in command.redirections:
+            name = redirection.target.value
+            if redirection.access == "read" and name is not None and _names_private(name):
+                return (_reads_secret(name, (redirection.target.start, redirection.target.end)),)
+    # the supervisor has expanded variables and patterns, which the text alone does not tell
+    for meaning in question.resolved.commands:
+        name = next((word for word in meaning.words[1:] if word and _names_private(word)), None)
+        if name is not None and program_name(meaning.words[0] or "") in _SHOW_CONTENT:
+            return (_reads_secret(name, None),)
+    for place in question.resolved.places:
+        command = seen.commands[place.command]
+        if (place.kind == "own" or _names_private(place.path)) and command.name in _SHOW_CONTENT:
+            return (_reads_secret(place.path, command.span),)
+    return ()
+
+
+def _names_private(word: str) -> bool:
+    # a public key lies in the directory of the private ones, and is made to be shown
+    return names_secret(word) and not word.endswith((".pub", "/known_hosts"))
+
+
+def _reads_secret(name: str, span: tuple[int, int] | None) -> Risk:
+    return Risk(id="reads-secrets", sentence=f"Reads keys or passwords: {visible(name)}", span=span)
+
+
+def _environment(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    added = [name for name in question.spec.environment if changes_what_runs(name)]
+    if added:
+        sentence = f"Sets {visible(', '.join(added))}, which can change what runs"
+        return (Risk(id="environment", sentence=sentence),)
+    for command in seen.commands:
+        for assignment in command.assignments:
+            name = assignment.partition("=")[0].rstrip("+")
+            if changes_what_runs(name):
+                sentence = f"Sets {visible(name)}, which can change what runs"
+                return (Risk(id="environment", sentence=sentence, span=command.span),)
+    return ()
+
+
+def _unseen_script(seen: CommandView) -> tuple[Risk, ...]:
+    found = unseen_code(seen.commands, seen.scripts)
+    return () if found is None else (Risk(id="unseen-script", sentence=visible(found[1]), span=found[0].span),)
+
+
+LONGEST_JUDGED = 10_000
+"""Characters beyond which no human can be expected to read a command."""
+
+ALWAYS_ASKED = frozenset(
+    {
+        "control-characters", "deceptive-characters", "outside-workspace", "sensitive-write", "several-lines",
+        "substitution", "too-long", "unknown-shell",
+    }
+)  # fmt: skip
+"""Risks that are always asked, whatever rules and approvals say (decision 14)."""
+
+KNOWN_SHELL_PATHS = frozenset(
+    prefix + name
+    for prefix in ("", "/bin/", "/usr/bin/", "/usr/local/bin/")
+    for name in ("sh", "bash", "dash", "ksh", "zsh")
+)
+"""Shells that may read a text. Another program could interpret it in any way."""
+
+MOST_DANGERS = 12
+"""Dangers that are listed for one call."""
+
+_OPENING = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
+_FORMS = {
+    "$(": "`$(…)`, which runs",
+    "`": "backticks, which run",
+    "<(": "`<(…)`, which runs",
+    ">(": "`>(…)`, which runs",
+}
+
+
+def command_text(command: Command) -> str:
+    """Return the text in which the spans of risks count: the shell text, or the argv joined by `shlex.join`."""
+    return command.text
+
+
+def risks_of(question: Question) -> tuple[Risk, ...]:
+    """Return all risks of a call, the most surprising first."""
+    command = question.spec.command
+    seen = view(command)
+    raw = "".join(command.words()) if isinstance(command, Argv) else command.text
+    first = (*_hidden_characters(raw, command), *_length(raw))
+    # the text has not been read, see `LONGEST_READ` in the view, so nothing is known about its commands
+    if len(raw) > LONGEST_JUDGED and isinstance(command, Shell):
+        return (*first, *_unknown_shell(command), *_outside_workspace(question), *_sensitive_write(question))
+    return (
+        *first,
+        *_substitution(seen),
+        *_unknown_shell(command),
+        *(_outside_workspace(question) or _git_elsewhere(question, seen)),
+        *_sensitive_write(question),
+        *_unseen_script(seen),
+        *_dangers(seen),
+        *deception_risks(question, seen),
+        *exposure_risks(question, seen),
+    )
+
+
+def _sensitive_write(question: Question) -> tuple[Risk, ...]:
+    for path, kind in question.resolved.sensitive.items():
+        sentence = f"May change {kind}, and with it what runs later or who may approve: {visible(path)}"
+        return (Risk(id="sensitive-write", sentence=sentence),)
+    return ()
+
+
+def _dangers(seen: CommandView) -> tuple[Risk, ...]:
+    """Return one risk for each id and sentence, at its first place."""
+    found: dict[tuple[str, str], Risk] = {}
+    for command, danger in seen.dangers:
+        # `unseen-script` says the same, and more
+        told = danger.id == "opaque" and (command.name == "eval" or runs_unseen_code(command, seen.scripts))
+        if told or not danger.sentence:
+            continue
+        at = danger.word
+        span = command.place_of(at)
+        sentence = visible(danger.sentence)
+        found.setdefault((danger.id, sentence), Risk(id=danger.id, sentence=sentence, span=span))
+    for script in seen.scripts:
+        if is_fork_bomb(script, seen.commands):
+            sentence = "A function starts itself endlessly (fork bomb)"
+            found["ends-processes", sentence] = Risk(id="ends-processes", sentence=sentence)
+    return tuple(found.values())[:MOST_DANGERS]
+
+
+def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:
+    # a tab or a line end is layout in shell text, and unusual in an argument
+    harmless = frozenset() if isinstance(command, Argv) else PLAIN_CONTROLS
+    parts = hidden_parts(raw, keep=harmless)
+    found = list(dict.fromkeys(character for start, end in parts for character in raw[start:end]))
+    shown = command_text(command)
+    if any(ord(character) in BIDI or ord(character) > 0x9F for character in found):
+        first = next(character for character in found if ord(character) > 0x9F)
+        what = "unusual blanks" if ord(first) in BLANKS else "invisible or reordering characters"
+        sentence = f"Contains {what} (U+{ord(first):04X})"
+        return (Risk(id="deceptive-characters", sentence=sentence, span=_span(shown, first)),)
+    hidden = [character for character in found if character not in PLAIN_CONTROLS]
+    if hidden:
+        sentence = f"Contains control characters (U+{ord(hidden[0]):04X})"
+        return (Risk(id="control-characters", sentence=sentence, span=_span(shown, hidden[0])),)
+    if found:
+        # code and commit messages have several lines: worth a look, but no trick
+        sentence = "An argument has several lines or tabs"
+        return (Risk(id="several-lines", sentence=sentence, span=_span(shown, found[0])),)
+    return ()
+
+
+def _span(text: str, part: str) -> tuple[int, int] | None:
+    start = text.find(part)
+    return None if start < 0 else (start, start + len(part))
+
+
+def _length(raw: str) -> tuple[Risk, ...]:
+    if len(raw) <= LONGEST_JUDGED:
+        return ()
+    return (Risk(id="too-long", sentence=f"Has {len(raw):,} characters, too many to be read"),)
+
+
+def _substitution(seen: CommandView) -> tuple[Risk, ...]:
+    if not seen.expands:
+        return ()
+    substitutions = [span for script in seen.scripts[:1] for span in script.substitutions]
+    if not substitutions:
+        return (Risk(id="substitution", sentence="Evaluates a value as code while its words are expanded"),)
+    start, end = substitutions[0]
+    opening = _OPENING.match(seen.text, start)
+    form = _FORMS.get(opening.group()[:2] if opening else "", "`${ …; }`, which runs")
+    sentence = f"Contains {form} a command first"
+    return (Risk(id="substitution", sentence=sentence, span=opening.span() if opening else (start, end)),)
+
+
+def _unknown_shell(command: Command) -> tuple[Risk, ...]:
+    if not isinstance(command, Shell) or command.shell in KNOWN_SHELL_PATHS:
+        return ()
+    return (Risk(id="unknown-shell", sentence=f"{visible(command.shell)} is not a known shell"),)
+
+
+def _outside_workspace(question: Question) -> tuple[Risk, ...]:
+    root, cwd = question.session_root.rstrip("/"), question.resolved.cwd or question.spec.cwd
+    if cwd == root or cwd.startswith(root + "/") or not root:
+        return ()
+    return (Risk(id="outside-workspace", sentence=f"Runs outside the workspace {question.session_root}"),)
+
+
+def _git_elsewhere(question: Question, seen: CommandView) -> tuple[Risk, ...]:
+    """`git -C` and the like outside the workspace: git then uses the settings and hooks of that repository."""
+    root, cwd = question.session_root.rstrip("/"), question.resolved.cwd or question.spec.cwd
+    for command in seen.commands:
+        if command.name != "git" or not root:
+            continue
+        apart = parse_git(command.argv)
+        for name, value, at in apart.options if apart is not None else ():
+            if name not in {"-C", "--git-dir", "--work-tree"} or value is None:
+                continue
+            place = posixpath.normpath(posixpath.join(cwd, value))
+            if place != root and not place.startswith(root + "/"):
+                span = command.place_of(at)
+                sentence = f"git works in {visible(value)}, outside the workspace {question.session_root}"
+                return (Risk(id="outside-workspace", sentence=sentence, span=span),)
+    return ()

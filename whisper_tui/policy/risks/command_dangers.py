@@ -1,0 +1,281 @@
+"""The dangers of one command: by its program, by what it wraps, and by words that an unknown program may run."""
+
+import re
+from collections.abc import Callable, Iterable
+
+from whisper_tui.policy.commands.argv import Words, program_name
+from whisper_tui.policy.commands.inner_commands import InnerCommand
+from whisper_tui.policy.commands.shells import RUNS_FILE, StandardInput
+from whisper_tui.policy.commands.unwrap import unwrap
+from whisper_tui.policy.commands.wrappers import SHELLS
+from whisper_tui.policy.risks import code_execution, git_dangers, host_access
+from whisper_tui.policy.risks import destructive as file_commands
+from whisper_tui.policy.risks import destructive as systems
+from whisper_tui.policy.risks import host_access as network
+from whisper_tui.policy.risks.danger import Danger
+from whisper_tui.policy.risks.dangerous_options import dangerous_options, options_that_rules_must_name
+from whisper_tui.policy.risks.host_access import uses_network
+from whisper_tui.policy.shell.syntax import Script
+
+_CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
+    "rm": file_commands.remove,
+    "grm": file_commands.remove,
+    "rmdir": file_commands.remove_directory,
+    "find": file_commands.find,
+    "gfind": file_commands.find,
+    "dd": file_commands.disk,
+    "chmod": file_commands.permissions,
+    "chown": file_commands.owner,
+    "chgrp": file_commands.owner,
+    "sed": file_commands.sed,
+    "gsed": file_commands.sed,
+    "sort": file_commands.sort,
+    "base64": file_commands.encoded,
+    "base32": file_commands.encoded,
+    "git": git_dangers.git,
+    "awk": code_execution.awk,
+    "gawk": code_execution.awk,
+    "mawk": code_execution.awk,
+    "nawk": code_execution.awk,
+    "curl": network.curl,
+    "wget": network.wget,
+    "kill": host_access.kill,
+    "pkill": host_access.kill_by_name,
+    "killall": host_access.kill_by_name,
+    "skill": host_access.kill_by_name,
+    "mv": systems.overwrites_device,
+    "cp": systems.overwrites_device,
+    "truncate": systems.truncates,
+}
+
+_HOST_CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
+    "tmux": host_access.tmux_keys,
+    "screen": host_access.screen_keys,
+    "xdotool": host_access.synthetic_keys,
+    "ydotool": host_access.synthetic_keys,
+    "wtype": host_access.synthetic_keys,
+    **dict.fromkeys(host_access.CONTAINERS, host_access.container),
+    "crontab": host_access.crontab,
+    "at": host_access.at_job,
+    "batch": host_access.at_job,
+    "systemctl": host_access.systemctl,
+    "systemd-run": host_access.persists,
+    "launchctl": host_access.launchctl,
+    "update-rc.d": host_access.persists,
+    "chkconfig": host_access.persists,
+    "insmod": host_access.kernel_module,
+    "modprobe": host_access.kernel_module,
+    "rmmod": host_access.kernel_module,
+    "kexec": host_access.kernel_module,
+    "bpftool": host_access.kernel_module,
+    "mount": host_access.mount,
+    "umount": host_access.mount,
+    "swapon": host_access.mount,
+    "losetup": host_access.mount,
+    "unzip": host_access.unpack,
+    "tar": host_access.unpack,
+    "bsdtar": host_access.unpack,
+}
+"""Checks that hold for programs that run others as well: `docker run --privileged` is one whatever runs inside."""
+
+_ALWAYS = {
+    **dict.fromkeys(("shred", "wipe", "srm"), "Overwrites files so that they cannot be recovered"),
+    **dict.fromkeys(("mkswap", "wipefs", "blkdiscard", "format"), "Overwrites a disk"),
+    **dict.fromkeys(("fdisk", "sfdisk", "gdisk", "parted"), "Changes the partitions of a disk"),
+    **dict.fromkeys(("del", "erase", "Remove-Item"), "Deletes files"),
+    "unlink": "Deletes a file without confirmation",
+    "rd": "Deletes directories",
+    **dict.fromkeys(("shutdown", "reboot", "halt", "poweroff", "init", "telinit"), "Shuts down or reboots the machine"),
+    "dropdb": "Deletes a database",
+}
+
+_OPENS = frozenset("xdg-open open gio gnome-open kde-open start wslview".split())
+
+_BUILTINS = frozenset(
+    "source . export declare typeset readonly local set shopt enable alias hash trap complete compgen bind "
+    "ulimit".split()
+)
+
+
+def dangers_of_program(argv: Words, name: str) -> list[Danger]:
+    """Return the dangers of a command whose program, without its directory, is `name`."""
+    # `rm --help` does nothing, and people allow it without a thought
+    if file_commands.only_help(argv):
+        return []
+    found: list[Danger] = []
+    if name in _ALWAYS or name.startswith("mkfs"):
+        found.append(Danger("destructive", f"{_ALWAYS.get(name, 'Overwrites a disk')} (`{name}`)", 0))
+    if name in _OPENS and len(argv) > 1:
+        found.append(Danger("runs-other-code", f"Opens a file or an address in another program (`{name}`)", 1))
+    if check := _CHECKS.get(name):
+        found += check(argv)
+    if code_execution.is_interpreter(name):
+        found += code_execution.interpreter(argv, name)
+    if name in _BUILTINS:
+        found += code_execution.builtin_code(argv, name)
+    found += dangerous_options(argv, name)
+    found += systems.deletes(argv, name)
+    found += systems.database(argv, name)
+    return found
+
+
+def _host_dangers(argv: Words, name: str) -> list[Danger]:
+    check = _HOST_CHECKS.get(name)
+    # without words, these three read what to do from their input; the others only print their usage
+    if check is None or (len(argv) < 2 and name not in {"at", "batch", "crontab"}):
+        return []
+    return check(argv)
+
+
+WORDS_ARE_DATA = frozenset(
+    ": [ alias base32 base64 basename bat bg break brew bunzip2 bzcat bzip2 cargo cat cd chgrp chmod chown cksum "
+    "clear cmp column comm continue cp csplit curl cut date dd declare df diff dig dir dircolors dirname dnf docker "
+    "du echo egrep exa expand export expr eza factor false fg fgrep file find fmt fold free gh git glab glow go "
+    "grep groups gzip gunzip head helm hexdump hostid hostname iconv id install ip jobs join jq kill killall "
+    "kubectl less ln local locate logger logname ls lsof md5sum mkdir mkfifo mktemp more mv netstat nl npm "
+    "nproc numfmt od oc paste pathchk pgrep ping pip pip3 pkill podman popd pr printenv printf ps pushd pwd read "
+    "readarray readlink readonly realpath rg rm rmdir rsync scp sed seq sha1sum sha256sum sha512sum shift shuf "
+    "sleep sort split ss stat strings stty sum svn sync systemctl tac tail tar tee terraform test touch tr tree "
+    "true truncate tsc tsort tty type typeset umask unalias uname unexpand uniq unlink unset unxz unzip uptime "
+    "users vdir wait wc wget whatis whereis which who whoami xxd xz yes yq zcat zgrep zip zstd apt apt-get yum "
+    "pacman snap journalctl launchctl pytest eslint ruff mypy black prettier".split()
+)
+"""Programs whose operands are names, texts or subcommands, and never commands that they run.
+
+Their options that do run something are dangers of their own.
+"""
+
+_STARTERS = SHELLS | {"sudo", "doas", "su", "pkexec"}
+
+
+def may_run_words(argv: Words, name: str) -> list[Danger]:
+    """Return the danger of an unknown program with words that would be a dangerous command (decision 13)."""
+    if name in WORDS_ARE_DATA:
+        return []
+    for at in range(1, len(argv)):
+        word = argv[at]
+        if word is None or word.startswith("-") or "=" in word:
+            continue
+        inner = program_name(word)
+        # unknown programs often run their words: `mytool rm -rf x` counts as rm
+        if (inner in _STARTERS and at + 1 < len(argv)) or (len(argv) - at > 1 and dangers_of_program(argv[at:], inner)):
+            sentence = f"`{name}` is not known, and may run `{inner}` with the words behind it"
+            return [Danger("runs-other-code", sentence, at)]
+    return []
+
+
+EVALUATING = frozenset(
+    "test [ printf read let declare typeset local readonly unset mapfile readarray getopts wait".split()
+)
+"""Builtins that evaluate a part of their arguments as code."""
+
+ELSEWHERE = frozenset("docker podman nerdctl kubectl oc lxc ssh mosh".split())
+"""Wrappers that run their command in a container or on another machine."""
+
+_CODE = re.compile(r"\$\(|`")
+
+
+def runs_while_expanding(text: str, scripts: Iterable[Script], commands: Iterable[InnerCommand]) -> bool:
+    """True if bash runs or opens something while it expands words: in a substitution or in a value."""
+    scripts, commands = tuple(scripts), tuple(commands)
+    if any(script.substitutions for script in scripts):
+        return True
+    # `${x@P}` evaluates a value that may come from anywhere, so it counts without `$(` in the text
+    if "@P}" in text and any(script.evaluations for script in scripts):
+        return True
+    values = (word for command in commands for word in command.argv if word is not None)
+    if not _CODE.search(text) and not any(_CODE.search(word) for word in values):
+        return False  # quotes can break up in the text what is one word to the builtin
+    return any(script.evaluations for script in scripts) or any(evaluates(command) for command in commands)
+
+
+def evaluates(command: InnerCommand) -> bool:
+    """True if a builtin would evaluate one of its arguments as code."""
+    if command.name not in EVALUATING:
+        return False
+    # a subscript is arithmetic to these builtins: `test -v "a[$(id)]"` runs id
+    return any(word is not None and "[" in word[1:] for word in command.argv[1:])
+
+
+def dangers_of_command(command: InnerCommand) -> list[Danger]:
+    """Return the dangers of one command of a call."""
+    if not command.argv:
+        return []
+    name = command.name
+    if name is None:
+        return [Danger("runs-other-code", "Runs a program whose name is known only at run time", 0)]
+    # a wrapper is judged by what it runs; xargs also turns input into arguments
+    found = [] if command.runs_others and name != "xargs" else dangers_of_program(command.argv, name)
+    if name in {"sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"}:
+        found.append(Danger("privilege", f"Runs as {host_access.other_user(command.argv, name)} (`{name}`)", 0))
+    found += _host_dangers(command.argv, name)
+    if command.runner is not None:
+        sentence = f"Runs a program of the project or of a package (`{name}`)"
+        found.append(Danger("runs-other-code", sentence, command.runner))
+    if name == "xargs" and command.runs_others:
+        found.append(Danger("runs-other-code", "Appends words of its input to a command (`xargs`)", 0))
+    if name in {"parallel", "entr", "watch"}:
+        found.append(Danger("runs-other-code", f"Runs a command repeatedly (`{name}`)", 0))
+    if command.opaque is not None:
+        said = command.opaque.removeprefix("it ")
+        found.append(Danger("opaque", said[:1].upper() + said[1:], _script(command)))
+    if command.runs_others and name in ELSEWHERE:
+        place = host_access.other_place(command.argv, name)
+        found.append(Danger("runs-other-code", f"Runs {place}", len(command.argv) - 1))
+    if evaluates(command):
+        # `printf '\033[31m'` has a bracket as well; only `-v` names a variable, whose subscript is evaluated
+        harmless = name == "printf" and "-v" not in command.argv
+        sentence = "" if harmless else f"`{name}` evaluates one of its arguments as code"
+        found.append(Danger("runs-other-code", sentence, len(command.argv) - 1))
+    if not found and command.starts and not command.runs_others:
+        found.append(Danger("runs-other-code", f"Runs a command from its arguments (`{name}`)", 0))
+    if not found and not command.runs_others:
+        found += may_run_words(command.argv, name)
+    if uses_network(command.argv, name) and None in command.argv:
+        found.append(Danger("network", f"Sends data that is known only at run time (`{name}`)", 0))
+    return found
+
+
+def dangers_of_argv(argv: tuple[str, ...], *, has_input: bool) -> list[Danger]:
+    """Return the dangers of a literal command; `has_input` tells whether it has any input."""
+    unwrapped = unwrap(argv, StandardInput(has_input=has_input))
+    if unwrapped is None:
+        return dangers_of_command(InnerCommand(argv=argv, span=(0, 0))) + options_that_rules_must_name(
+            argv, program_name(argv[0])
+        )
+    runs = bool(unwrapped.commands or unwrapped.texts)
+    has_own_effect = not runs or unwrapped.has_own_effect
+    found = dangers_of_command(
+        InnerCommand(
+            argv=argv,
+            span=(0, 0),
+            opaque=unwrapped.opaque,
+            runs_others=not has_own_effect,
+            starts=runs,
+            runner=unwrapped.runner,
+        )
+    )
+    if not runs:
+        return found + options_that_rules_must_name(argv, program_name(argv[0]))
+    inner = unwrapped.commands[0] if unwrapped.commands else ()
+    # the words behind a runner are judged at their index in the whole command, so that a rule can name them: `uv run
+    # pytest`
+    offset = len(argv) - len(inner)
+    words = tuple(word for word in inner if word is not None)
+    if unwrapped.runner is None or unwrapped.texts or not 0 < offset < len(argv) or words[1:] != argv[offset + 1 :]:
+        # an index after the last word: no prefix of a rule can reach it
+        return [*found, Danger("runs-other-code", "Runs another command", len(argv))]
+    behind = dangers_of_argv(words, has_input=has_input)
+    return found + [danger._replace(word=danger.word + offset) for danger in behind]
+
+
+def _script(command: InnerCommand) -> int:
+    """Return the index of the script that a shell reads, or that after the last word if no rule can name it."""
+    if command.opaque != RUNS_FILE:
+        return len(command.argv)
+    return next((at for at, word in enumerate(command.argv) if at and word and word[0] not in "-+"), len(command.argv))
+
+
+def is_fork_bomb(script: Script, commands: Iterable[InnerCommand]) -> bool:
+    """True if a function starts itself in the background, which makes a fork bomb."""
+    return any(command.background and command.argv[:1] and command.argv[0] in script.functions for command in commands)

@@ -1,0 +1,483 @@
+"""Commands that delete, overwrite, move or publish, and what their file operands come to."""
+
+import fnmatch
+import re
+from typing import NamedTuple
+
+from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands, short_or_long
+from whisper_tui.policy.commands.awk_sed_jq import sed_has_effects
+from whisper_tui.policy.risks.danger import Danger
+
+SYSTEM_PLACES = re.compile(
+    r"/+(?:(?:bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users|System|Library)/*)?(?:\*|\.)?\Z"
+)
+"""The top of the file system, or a directory right below it."""
+
+
+def remove(argv: Words) -> list[Danger]:
+    """`rm`: recursive, or without confirmation."""
+    at = short_or_long(argv, "rRf", ("recursive", "force", "no-preserve-root"))
+    if at is None:
+        return []
+    rest = argv[1:] if "--" not in argv else argv[1 : argv.index("--")]
+    options = [word for word in rest if word is not None and word.startswith("-")]
+    recursive = any(long_option(word, "recursive") or set(letters(word)) & set("rR") for word in options)
+    forced = any(long_option(word, "force") or "f" in letters(word) for word in options)
+    how = " ".join(("recursively",) * recursive + ("without confirmation",) * forced) or "without protection of /"
+    sentence = f"Deletes {how} (`{' '.join(('rm', *options))}`)"
+    # without a terminal, plain `rm` does not ask either: named files are no more at risk with -f
+    if forced and not recursive and "--no-preserve-root" not in options:
+        return [Danger("deletes-files", sentence, at)]
+    return [Danger("destructive", sentence, at)]
+
+
+def remove_directory(argv: Words) -> list[Danger]:
+    """`rmdir` of a directory that the system needs."""
+    return [
+        Danger("destructive", f"Removes {place}, a directory of the system", index)
+        for index, place in operands(argv)
+        if SYSTEM_PLACES.match(place)
+    ]
+
+
+def find(argv: Words) -> list[Danger]:
+    """`find`: actions that delete, write or run commands."""
+    found = []
+    for index, word in enumerate(argv):
+        if word in {"-exec", "-execdir", "-ok", "-okdir"}:
+            found.append(Danger("runs-other-code", f"Runs a command for each file (`find {word}`)", index))
+        elif word == "-delete":
+            found.append(Danger("destructive", "Deletes every file that matches (`find -delete`)", index))
+        elif word in {"-fprint", "-fprint0", "-fprintf", "-fls"}:
+            found.append(Danger("writes-file", f"Overwrites a file (`find {word}`)", index))
+    return found
+
+
+def disk(argv: Words) -> list[Danger]:
+    """`dd`: writing over a file or a device."""
+    return [
+        Danger("destructive", f"Overwrites {word[3:]} (`dd`)", index)
+        for index, word in enumerate(argv)
+        if word is not None and word.startswith("of=")
+    ]
+
+
+def permissions(argv: Words) -> list[Danger]:
+    """`chmod`: setuid, writable for everybody, or recursive."""
+    for index, word in enumerate(argv[1:], start=1):
+        if word is None:
+            continue
+        # the fourth digit from the right holds setuid (4), setgid (2) and sticky (1)
+        if re.fullmatch(r"[2467][0-7]{3}|0[2467][0-7]{3}", word) or re.search(r"[ug+]\+?[rwx]*s", word):
+            return [Danger("privilege", f"Sets the setuid or setgid bit (`chmod {word}`)", index)]
+        if re.fullmatch(r"0?[0-7][0-7][2367]", word) or (
+            re.search(r"(?:^|[,augo])[ao]?[+=][rxX]*w", word) and "u+w" not in word
+        ):
+            return [Danger("privilege", f"Makes files writable for everybody (`chmod {word}`)", index)]
+        if "R" in letters(word) or long_option(word, "recursive"):
+            return [Danger("destructive", "Changes the permissions of a directory tree (`chmod -R`)", index)]
+    return []
+
+
+def owner(argv: Words) -> list[Danger]:
+    """`chown` and `chgrp` of directory trees."""
+    at = short_or_long(argv, "R", ("recursive",))
+    return [] if at is None else [Danger("destructive", f"Changes the owner of a directory tree (`{argv[0]} -R`)", at)]
+
+
+def only_help(argv: Words) -> bool:
+    """True if a program is only asked for its help or version."""
+    return len(argv) == 2 and argv[1] in {"--help", "--version", "-V"}
+
+
+def sed(argv: Words) -> list[Danger]:
+    """`sed`: in-place changes, and scripts that write or run commands."""
+    found = []
+    scripts: list[tuple[int, str]] = []
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        if word is None:
+            at += 1
+            continue
+        bundle = letters(word, "efliI")
+        # BSD sed also knows -I; both take an optional suffix, so the rest of the word is no option
+        if "i" in bundle or "I" in bundle or long_option(word, "in-place"):
+            found.append(Danger("writes-file", f"Changes files in place (`sed {word}`)", at))
+        if "f" in bundle or long_option(word, "file"):
+            found.append(Danger("runs-other-code", f"Runs a sed script from a file (`sed {word}`)", at))
+        if "e" in bundle or long_option(word, "expression"):
+            attached = word[len(bundle) + 1 :] if "e" in bundle else word.partition("=")[2]
+            scripts.append((at, attached or (argv[at + 1] or "" if at + 1 < len(argv) else "")))
+            # a script in the next word is no operand
+            at += 0 if attached else 1
+        at += 1
+    if not scripts:
+        scripts = operands(argv)[:1]
+    found += [
+        Danger("runs-other-code", "The sed script may write files or run commands", index)
+        for index, script in scripts
+        if sed_has_effects(script)
+    ]
+    return found
+
+
+def sort(argv: Words) -> list[Danger]:
+    """`sort`: an output file, or a compressor."""
+    for index, word in before_end_of_options(argv):
+        if "o" in letters(word, "kStTo") or long_option(word, "output"):
+            return [Danger("writes-file", f"Writes its result to a file (`sort {word}`)", index)]
+        if long_option(word, "compress-program"):
+            return [Danger("runs-other-code", "Runs another program as its compressor", index)]
+    return []
+
+
+def encoded(argv: Words) -> list[Danger]:
+    """`base64 -o`, which writes a file."""
+    # only the base64 of macOS has -o
+    at = short_or_long(argv, "o", ("output",), valued="wbioD")
+    return [] if at is None else [Danger("writes-file", "Writes its result to a file (`base64 -o`)", at)]
+
+
+DELETES = """
+docker system prune
+docker * prune
+docker volume rm
+docker rm -f --force
+docker container rm -f --force
+docker rmi -f --force
+docker image rm -f --force
+docker network rm
+docker stack rm
+docker swarm leave
+docker compose down -v --volumes --rmi
+docker-compose down -v --volumes --rmi
+podman system prune
+podman system reset
+podman * prune
+podman volume rm
+podman rm -f --force
+podman rmi -f --force
+kubectl delete
+kubectl drain
+kubectl replace --force
+kubectl scale --replicas=0
+kubectl rollout undo
+oc delete
+helm uninstall
+helm delete
+helm rollback
+terraform destroy
+terraform apply -destroy --destroy -auto-approve --auto-approve
+terraform state rm
+terraform state mv
+terraform taint
+terraform workspace delete
+terraform force-unlock
+tofu destroy
+tofu state rm
+pulumi destroy
+pulumi stack rm
+pulumi refresh
+cdk destroy
+cdktf destroy
+serverless remove
+sls remove
+sam delete
+eksctl delete *
+vagrant destroy
+packer build -force --force
+ansible-playbook
+aws s3 rm
+aws s3 rb
+aws s3 mv
+aws s3 sync --delete
+aws * delete-*
+aws * terminate-*
+aws * remove-*
+aws * deregister-*
+aws * purge-*
+aws * stop-*
+aws * reboot-*
+aws * detach-*
+aws * revoke-*
+aws * disable-*
+gcloud * delete
+gcloud * * delete
+gcloud * * * delete
+gsutil rm
+gsutil rb
+gsutil rsync -d
+az * delete
+az * * delete
+az * * * delete
+az * purge
+doctl * delete
+doctl * * delete
+heroku apps:destroy
+heroku pg:reset
+heroku destroy
+fly apps destroy
+flyctl apps destroy
+flyctl destroy
+fly destroy
+vercel remove
+vercel rm
+netlify sites:delete
+wrangler delete
+wrangler * delete
+firebase *:delete
+supabase db reset
+gh repo delete
+gh repo archive
+gh release delete
+gh secret delete
+gh secret remove
+gh variable delete
+gh ssh-key delete
+gh gpg-key delete
+gh workflow disable
+gh run delete
+gh run cancel
+gh cache delete
+gh issue delete
+gh label delete
+gh api -X --method -f -F --field --raw-field --input
+glab repo delete
+glab project delete
+glab release delete
+glab variable delete
+npm unpublish
+npm deprecate
+npm owner rm
+npm cache clean --force -f
+npm publish
+yarn publish
+pnpm publish
+cargo publish
+cargo yank
+gem yank
+gem push
+twine upload
+poetry publish
+uv publish
+pip uninstall -y --yes
+apt purge
+apt remove
+apt autoremove
+apt-get purge
+apt-get remove
+apt-get autoremove
+dnf remove
+yum remove
+yum erase
+pacman -R* -S*c*
+brew uninstall
+snap remove
+systemctl stop
+systemctl disable
+systemctl mask
+systemctl kill
+systemctl reboot
+systemctl poweroff
+systemctl halt
+systemctl restart
+systemctl isolate
+service * stop
+service * restart
+launchctl remove
+launchctl unload
+launchctl bootout
+rclone delete
+rclone purge
+rclone sync
+rclone deletefile
+rclone rmdirs
+rclone cleanup
+restic forget
+restic prune
+borg delete
+borg prune
+zfs destroy
+zfs rollback
+zpool destroy
+lvremove
+vgremove
+pvremove
+btrfs subvolume delete
+cryptsetup luksFormat
+cryptsetup erase
+mdadm --zero-superblock --stop -S
+redis-cli FLUSHALL
+redis-cli FLUSHDB
+redis-cli flushall
+redis-cli flushdb
+redis-cli CONFIG
+redis-cli SHUTDOWN
+dropuser
+mysqladmin drop
+mongosh --eval
+mongo --eval
+rabbitmqctl reset
+rabbitmqctl force_reset
+rabbitmqctl delete_*
+kafka-topics --delete
+kafka-topics.sh --delete
+etcdctl del
+vault delete
+vault * delete
+vault * destroy
+consul kv delete
+nomad job stop
+nomad system gc
+tmutil delete
+diskutil erase*
+userdel
+groupdel
+deluser
+passwd
+usermod
+visudo
+crontab -r
+at -d -r
+atrm
+iptables -F --flush -X -P
+ip6tables -F --flush -X
+nft flush
+nft delete
+ufw disable
+ufw reset
+firewall-cmd --remove-service --panic-on
+history -c
+tmux kill-server
+tmux kill-session
+screen -X
+ip link set
+ip link del*
+ip route del*
+ip addr del*
+journalctl --vacuum-size --vacuum-time --vacuum-files --rotate
+logrotate -f --force
+rsync --delete --delete-before --delete-after --delete-during --delete-excluded --remove-source-files --del
+ssh-keygen -R
+ssh-add -D
+gpg --delete-keys --delete-secret-keys --delete-secret-and-public-key
+security delete-*
+defaults delete
+osascript
+"""
+"""A line: program, operands as patterns, and options of which one is required if there are any."""
+
+
+class _Entry(NamedTuple):
+    words: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def _entries() -> dict[str, tuple[_Entry, ...]]:
+    table: dict[str, list[_Entry]] = {}
+    for line in DELETES.strip().splitlines():
+        program, *rest = line.split()
+        words = tuple(word for word in rest if not word.startswith("-"))
+        table.setdefault(program, []).append(_Entry(words, tuple(word for word in rest if word.startswith("-"))))
+    return {program: tuple(entries) for program, entries in table.items()}
+
+
+_TABLE = _entries()
+
+_SQL = re.compile(
+    r"\b(?:drop\s+(?:table|database|schema|index|view|user|role|column|keyspace)|truncate\s+(?:table\s+)?\w|delete\s+from\s+[\w.\"`]+\s*(?:;|\Z)|"
+    r"alter\s+table\s+\S+\s+drop|dropDatabase|deleteMany|\.drop\(|flushall|flushdb)",
+    re.IGNORECASE,
+)
+_DATABASES = frozenset(
+    "psql mysql mariadb sqlite3 mongosh mongo cqlsh clickhouse-client sqlcmd duckdb redis-cli".split()
+)
+
+
+def deletes(argv: Words, name: str) -> list[Danger]:
+    """Return the subcommand or option of a command that deletes or stops something."""
+    for entry in _TABLE.get(name, ()):
+        named = operands(argv)
+        if len(named) < len(entry.words):
+            continue
+        pairs = zip(named, entry.words, strict=False)
+        if not all(fnmatch.fnmatchcase(word, pattern) for (_, word), pattern in pairs):
+            continue
+        # the danger stands at the last word that matched, so a rule with that prefix names it
+        at = named[len(entry.words) - 1][0] if entry.words else 0
+        if entry.options:
+            at_option = next(
+                (index for index, word in enumerate(argv) if index and word and _is_option(word, entry.options)), None
+            )
+            if at_option is None:
+                continue
+            at = at_option
+        option = (argv[at] or "",) if entry.options else ()
+        shown = " ".join((name, *(word for _, word in named[: len(entry.words)]), *option))
+        verb = entry.words[-1] if entry.words else ""
+        if effect := _RECOVERABLE.get(" ".join((name, *entry.words))):
+            return [Danger("interrupts", f"{effect} (`{shown}`)", at)]
+        sentence = next((said for pattern, said in _EFFECTS if pattern.search(f"{verb} {' '.join(option)}")), _LOSS)
+        return [Danger("destructive", f"{sentence} (`{shown}`)", at)]
+    return []
+
+
+_RECOVERABLE = {
+    "systemctl restart": "Restarts a service",
+    "service * restart": "Restarts a service",
+    "gh run cancel": "Cancels a run",
+    "kubectl rollout undo": "Rolls a deployment back",
+    "ssh-keygen": "Forgets the key of a host",
+}
+_EFFECTS = (
+    (re.compile(r"publish|upload|push|yank|deprecate"), "Publishes or withdraws a package"),
+    (
+        re.compile(r"stop|kill|reboot|poweroff|halt|isolate|disable|mask|drain|down|SHUTDOWN"),
+        "Stops something that runs",
+    ),
+    (re.compile(r"uninstall|remove$|purge|erase|autoremove"), "Removes something that is installed or deployed"),
+)
+_LOSS = "Deletes or overwrites data or resources"
+
+
+def _is_option(word: str, options: tuple[str, ...]) -> bool:
+    for option in options:
+        if option.startswith("--"):
+            if word == option or word.startswith(option + "="):
+                return True
+        elif len(option) == 2:
+            # longer words with one dash are rather a long option of Go or Java than a bundle
+            if option[1] in letters(word) and len(word) <= 5:
+                return True
+        elif fnmatch.fnmatchcase(word, option):
+            return True
+    return False
+
+
+def database(argv: Words, name: str) -> list[Danger]:
+    """Return the deleting statements in arguments of a database client."""
+    if name not in _DATABASES:
+        return []
+    return [
+        Danger("destructive", f"Deletes data (`{' '.join(statement[0].split()[:2])}`)", index)
+        for index, word in enumerate(argv)
+        if index and word is not None and (statement := _SQL.search(word))
+    ]
+
+
+def overwrites_device(argv: Words) -> list[Danger]:
+    """`mv` and `cp` onto a device."""
+    named = operands(argv)
+    if named and named[-1][1].startswith("/dev/") and named[-1][1] not in {"/dev/stdout", "/dev/stderr"}:
+        return [Danger("destructive", f"Overwrites the device {named[-1][1]}", named[-1][0])]
+    return []
+
+
+def truncates(argv: Words) -> list[Danger]:
+    """`truncate -s`."""
+    return [
+        Danger("destructive", "Truncates a file (`truncate -s`)", index)
+        for index, word in enumerate(argv)
+        if word and index and (word.startswith("-s") or long_option(word, "size"))
+    ][:1]

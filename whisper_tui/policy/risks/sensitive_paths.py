@@ -1,0 +1,185 @@
+"""Sensitive paths: files with secrets, and files that control what runs later or who may approve (decision 14)."""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from whisper_tui.policy.commands.argv import Argv, program_name
+from whisper_tui.policy.commands.shells import StandardInput
+from whisper_tui.policy.commands.unwrap import unwrap
+
+_CONFIDENTIAL_FILES = (
+    # environments and settings with passwords
+    r"\.env(?:\.(?!example|sample|template|dist)[\w.-]+)?|\.envrc|[\w.-]+\.env|\.netrc|_netrc|\.pgpass|pgpass\.conf|"
+    r"\.git-credentials|\.npmrc|\.pypirc|\.my\.cnf|\.mylogin\.cnf|\.htpasswd|\.s3cfg|\.boto|\.dockercfg|\.terraformrc|"
+    r"\.vault-token|\.vault_pass(?:word)?(?:\.txt)?|\.?vault[_-]password(?:\.txt)?|\.rhosts|\.?rclone\.conf|"
+    r"\.Xauthority|\.ICEauthority|http-token|"
+    # accounts of the system
+    r"shadow-?|gshadow-?|opasswd|sudoers|master\.passwd|krb5cc_\w+|[\w.-]+\.keytab|"
+    # keys
+    r"id_(?:rsa|dsa|ecdsa|ed25519)(?!\S*\.pub\Z)[\w.-]*|ssh_host_\w+_key|authorized_keys|[\w.-]*priv(?:ate)?[\w.-]*\.(?:pem|json)|"
+    r"(?![\w.-]*(?:cert|chain|ca|pub|bundle|root))[\w.-]+\.pem|[\w.-]+\.(?:key|p8|p12|pfx|ppk|kdbx?|jks|keystore)|"
+    r"secring\.gpg|master\.key|"
+    # secrets of services
+    r"\.?credentials(?:\.(?:json|toml|tfrc\.json|yml\.enc|db|xml|ini))?|auth\.json|token\.json|"
+    r"[\w.-]*secrets?[\w.-]*\.(?:ya?ml|json|toml|txt|ini|properties|env|pem|key)|service[_-]?account[\w.-]*\.json|"
+    r"[\w.-]*\.tfstate(?:\.[\w.-]+)?|[\w.-]+\.tfvars(?:\.json)?|kubeconfig[\w.-]*|[\w.-]+\.kubeconfig|"
+    # what people have typed
+    r"\.(?:bash|zsh|python|mysql|psql|sqlite|node_repl|irb|rediscli|sh)_?history"
+)
+_CONFIDENTIAL_DIRECTORIES = (
+    r"\.ssh|\.gnupg|\.aws|\.kube|\.docker|\.azure|\.config/gcloud|\.password-store|\.config/gh|\.config/glab-cli|"
+    r"etc/ssl/private|etc/wireguard|etc/sudoers\.d|NetworkManager/system-connections|run/secrets|\.mozilla|\.thunderbird"
+)
+_OWN_CONFIDENTIAL = r"whisper[_-]tui/(?:.*/)?(?:run|state|environments|journal[\w.-]*|[\w.-]*token[\w.-]*)(?:/|\Z)"
+
+_SECRETS = re.compile(
+    rf"(?:^|/)(?:{_CONFIDENTIAL_FILES})\Z|(?:^|/)(?:{_CONFIDENTIAL_DIRECTORIES})(?:/|\Z)|(?:^|/){_OWN_CONFIDENTIAL}|/environ\Z",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=4096)
+def names_secret(word: str) -> bool:
+    """True if a word, or the value of an option or a path in a commit in it, names a file with secrets."""
+    attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
+    parts = (word, word.rpartition("=")[2], word.rpartition(":")[2], attached)
+    # `cat .env*` reads .env as well
+    return any(part and _SECRETS.search(part.rstrip("*")) for part in parts)
+
+
+# `ps auxe` and `ps -eE`: an e without a dash, or beside x, u or E, adds the environment
+_SHOWS_ENVIRONMENT = re.compile(
+    r"[A-Za-z]*e[A-Za-z]*|-[A-Za-z]*e[A-Za-z]*[xuE][A-Za-z]*|-[A-Za-z]*[xuE][A-Za-z]*e[A-Za-z]*"
+)
+"""Arguments with which ps shows the environment of processes."""
+
+
+def shows_environment(argv: Sequence[str | None]) -> bool:
+    """True if a command prints environment variables, its own or those of other processes."""
+    name = (argv[0] or "").rsplit("/", 1)[-1] if argv else ""
+    words = [word or "" for word in argv[1:]]
+    if name == "printenv":
+        return True
+    if name == "env":  # with a command behind it, it only sets them
+        return all(word.startswith("-") and not word.startswith(("-S", "--split")) for word in words)
+    if name in {"export", "declare", "typeset", "readonly"}:
+        return words in ([], ["-p"], ["-x"], ["-px"], ["-xp"])
+    if name == "set":
+        return not words
+    return name == "ps" and any(_SHOWS_ENVIRONMENT.fullmatch(word) for word in words)
+
+
+_READERS = frozenset(
+    "[ basename bat cat cd cksum cmp comm cut date df diff dir dirname du echo egrep eza fgrep file fold grep head "
+    "hexdump id jq less ls lsd md5sum more nl od paste printf pushd pwd readlink realpath rg sha1sum sha256sum sort "
+    "source ssh ssh-add sshfs stat strings tac tail test tree type uniq vdir wc whereis which xxd yq .".split()
+)
+"""Programs that only read the paths in their arguments."""
+
+_GIT_WRITES = frozenset("checkout restore mv rm apply am clone config init worktree stash switch reset".split())
+
+_HOME = r"(?:/home/[^/]+|/Users/[^/]+|/export/home/[^/]+|/root|/var/root|/etc/skel)"
+_STARTUP = re.compile(
+    _HOME
+    + r"/(?:\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|"
+    r"kshrc|mkshrc|cshrc|tcshrc|login|xprofile|xinitrc|xsession|xsessionrc|pam_environment|inputrc|vimrc|gitconfig|npmrc|"
+    r"tmux\.conf|screenrc|gdbinit|pythonrc(?:\.py)?|Rprofile|irbrc)|\.oh-my-zsh/.*|"
+    r"\.config/(?:fish|systemd/user|autostart|environment\.d|git|nvim|tmux)/.*|Library/LaunchAgents/.*)\Z"
+    r"|/etc/(?:profile(?:\.d/.*)?|bash\.bashrc|bashrc|zsh/.*|zshrc|zshenv|environment|crontab|cron\.[^/]+/.*|sudoers(?:\.d/.*)?|"
+    r"ld\.so\.(?:preload|conf(?:\.d/.*)?)|passwd|shadow|group|rc\.local|init\.d/.*|systemd/.*|pam\.d/.*|ssh/.*|hosts|"
+    r"xdg/autostart/.*|gitconfig)\Z|/var/spool/cron/.*\Z|/(?:usr/)?lib/systemd/.*\Z",
+    re.DOTALL,
+)
+_OF_THE_SYSTEM = re.compile(r"/etc/(?:sudoers|ld\.so|passwd|shadow|group|pam\.d|ssh|hosts|gitconfig)")
+_ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"/\.ssh/(?:authorized_keys2?|config|rc|environment|id_[^/]*)\Z"), "keys or settings of ssh"),
+    (re.compile(r"/(?:\.claude(?:/(?:settings[^/]*\.json|hooks(?:/.*)?))?|\.claude\.json|\.mcp\.json|\.codex(?:/.*)?|"
+                r"\.gemini(?:/.*)?|\.qwen(?:/.*)?|opencode\.jsonc?|\.config/opencode(?:/.*)?|\.opencode(?:/.*)?|"
+                r"\.cursor/(?:mcp|hooks|cli)[^/]*\.json)\Z", re.DOTALL), "the settings of an agent"),
+    (re.compile(r"/(?:\.git/(?:hooks(?:/.*)?|config|info/attributes)|\.husky(?:/.*)?|\.githooks/.*)\Z", re.DOTALL),
+     "hooks or settings of git"),
+    (re.compile(r"/(?:\.whisper-tui(?:/.*)?|\.config/whisper_tui(?:/.*)?|\.local/(?:state|share)/whisper_tui(?:/.*)?)\Z",
+                re.DOTALL), "the configuration or the state of whisper_tui"),
+)  # fmt: skip
+_OWN_KIND = "the configuration or the state of whisper_tui"
+_PARTS = re.compile(r"[\s'\"`;|&<>()=,\[\]{}]+")
+
+
+def sensitive_kind(path: str, home: str, own: Sequence[str]) -> str | None:
+    """Return the kind of a path that controls what runs later or who may approve, or None."""
+    path = posixpath.normpath(path)
+    if any(path == each or path.startswith(each.rstrip("/") + "/") for each in own):
+        return _OWN_KIND
+    # the pattern knows homes by their usual places; this home may be anywhere
+    as_if = "/root" + path[len(home.rstrip("/")) :] if home and path.startswith(home.rstrip("/") + "/") else path
+    if _STARTUP.match(as_if) or _STARTUP.match(path):
+        return "a system file" if _OF_THE_SYSTEM.match(path) else "a start-up file"
+    return next((said for pattern, said in _ANYWHERE if pattern.search(path)), None)
+
+
+def holds_sensitive(path: str, home: str, own: Sequence[str]) -> bool:
+    """True if a directory lies above such files, so that extracting or copying a tree there may overwrite them."""
+    path = posixpath.normpath(path)
+    return path in {"/", "/home", "/etc", "/root", home.rstrip("/")} or any(
+        each.startswith(path.rstrip("/") + "/") for each in own
+    )
+
+
+def innermost(words: Argv) -> Argv:
+    """Return a command without its wrappers."""
+    for _ in range(8):
+        unwrapped = unwrap(words, StandardInput(has_input=True))
+        if unwrapped is None or unwrapped.has_own_effect or len(unwrapped.commands) != 1:
+            return words
+        words = unwrapped.commands[0]
+    return words
+
+
+def written_paths(words: Argv) -> list[tuple[str, bool]]:
+    """Return the words, and parts of words, that may be paths it writes, each with whether it may be a tree."""
+    words = innermost(words)
+    name = program_name(words[0]) if words and words[0] is not None else ""
+    rest = [word for word in words[1:] if word is not None]
+    writes = name in {"sort", "yq", "xxd", "tree"} and any(
+        word.startswith(("-i", "-o", "--output", "-r")) for word in rest
+    )
+    if name in _READERS and not writes:
+        return []
+    # git writes files of the work tree in these subcommands only
+    if name == "git" and not _GIT_WRITES & set(rest):
+        return []
+    if name in {"sed", "gsed", "perl", "ruby"} and not any(
+        word.startswith(("-", "--in-place")) and "i" in word for word in rest
+    ):
+        # without -i, only a script can write: with a w command, or in perl and ruby with any code
+        rest = [word for word in rest if re.search(r"[;{'\"(]|\bw ", word)]
+    if name in {"find", "fd"} and not any(word in {"-delete", "-exec", "-execdir", "-fprint", "-fls"} for word in rest):
+        return []
+    if name in {"cp", "install", "rsync", "scp"}:
+        return _copied(name, rest)
+    trees = name in {"tar", "unzip", "bsdtar", "cpio", "7z", "ln", "mv"}
+    return [(part, trees) for word in rest for part in (word, *_parts(word))]
+
+
+def _copied(name: str, rest: list[str]) -> list[tuple[str, bool]]:
+    """Return the targets of `cp`: its last operand or the directory of `-t`, and the files in it."""
+    named = [word for word in rest if not word.startswith("-")]
+    into = [word.partition("=")[2] for word in rest if word.startswith("--target-directory=")]
+    into += [named.pop(0) for word in rest[:1] if word == "-t" and named]
+    target = into[0] if into else named.pop() if len(named) > 1 else None
+    if target is None:
+        return []
+    tree = any(word.startswith("-") and not word.startswith("--") and set("rRa") & set(word) for word in rest)
+    inside = [(posixpath.join(target, posixpath.basename(word.rstrip("/"))), False) for word in named]
+    return [(target, tree or name == "rsync"), *inside]
+
+
+def _parts(word: str) -> list[str]:
+    return [part for part in _PARTS.split(word) if part and part != word]
+
+
+def read_paths(words: Argv) -> list[str]:
+    """Return the words of a command that may be paths it reads."""
+    return [word for word in innermost(words)[1:] if word is not None and not word.startswith("-")]

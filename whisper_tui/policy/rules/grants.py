@@ -1,0 +1,189 @@
+"""Remembered approvals: their validity and scope, limits on new ones, and suggested prefixes."""
+
+import re
+from collections.abc import Sequence
+
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
+from whisper_tui.model.run import Sandbox
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.shells import is_own_variable
+from whisper_tui.policy.risks.command_dangers import dangers_of_argv
+from whisper_tui.policy.rules.broad_prefixes import is_too_broad
+from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.policy.shell.strict_reader import PlainCommand
+from whisper_tui.policy.view import view
+
+PREFIX_OF_GRANT = "approval "
+"""Prefix of the names of rules that stand for remembered approvals."""
+
+
+def grant_holds(grant: Grant, session_id: str, now: float) -> bool:
+    """True if an approval is valid in this session now."""
+    if grant.session_id != session_id or grant_is_over(grant, now):
+        return False
+    # a clock that was set back would extend the approval, so one from the future does not hold
+    return grant.until is None or grant.granted_at <= now
+
+
+def grant_is_over(grant: Grant, now: float) -> bool:
+    """True if an approval was revoked, used up, or has expired."""
+    limit = grant.scope.uses if isinstance(grant.scope, ExactScope | PrefixScope) else None
+    used_up = limit is not None and grant.uses >= limit
+    return used_up or grant.revoked_at is not None or (grant.until is not None and now >= grant.until)
+
+
+def same_files(grant: Grant, resolved: Resolved) -> bool:
+    """True if the scripts of the workspace are unchanged since the approval (decision 15)."""
+    return all(resolved.contents.get(path) == content for path, content in grant.files.items())
+
+
+def is_exact(grant: Grant) -> bool:
+    """True if an approval covers one command in one directory."""
+    return not isinstance(grant.scope, PrefixScope | RuleScope)
+
+
+def rule_of_grant(grant: Grant) -> Rule:
+    """Return the rule that stands for a remembered prefix."""
+    scope = grant.scope
+    if not isinstance(scope, PrefixScope):
+        raise ValueError(f"the approval {grant.id} remembers no prefix")
+    return Rule(
+        name=PREFIX_OF_GRANT + grant.id,
+        prefix=scope.words,
+        options=options_behind(grant.spec, scope.words),
+        directory=scope.directory,
+        sandbox=grant.sandbox.kind if grant.sandbox is not None else False,
+        network=grant.sandbox is not None and grant.sandbox.network,
+        execute=grant.sandbox.execute if grant.sandbox is not None else (),
+    )
+
+
+def saved_rule(
+    scope: RuleScope, spec: CommandSpec, *, call_id: str, root: str | None, now: float, sandbox: Sandbox | None = None
+) -> Rule:
+    """Return the rule that a human saved with an approval; with `root`, it holds in that workspace alone.
+
+    Commands that it allows get the sandbox of the approved call, because the human has seen that one work.
+    """
+    return Rule(
+        name=" ".join(scope.words),
+        prefix=scope.words,
+        options=options_behind(spec, scope.words),
+        directory=root,
+        until=None if scope.minutes is None else now + 60 * scope.minutes,
+        justification=f"saved with the approval of call {call_id}",
+        sandbox=sandbox.kind if sandbox is not None else False,
+        network=sandbox is not None and sandbox.network,
+        execute=sandbox.execute if sandbox is not None else (),
+    )
+
+
+def options_behind(spec: CommandSpec, words: Sequence[str]) -> tuple[str, ...]:
+    """Return the options of an approved command after a prefix."""
+    found: list[str] = []
+    for command in view(spec.command).plain or ():
+        if begins(command, words):
+            # the human saw these options and no others
+            found += [word for word in command.argv[len(words) :] if word.startswith("-")]
+    return tuple(dict.fromkeys(found))
+
+
+def begins(command: PlainCommand, words: Sequence[str]) -> bool:
+    """True if a command begins with these words."""
+    return command.argv[: len(words)] == tuple(words)
+
+
+def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
+    """Return why an approval cannot be remembered with this scope, or None."""
+    if not isinstance(scope, PrefixScope | RuleScope):
+        return None
+    seen = view(spec.command)
+    if any(not is_own_variable(name) for name in spec.environment):
+        return "a command with environment variables can only be remembered exactly"
+    if seen.plain is None:
+        return f"it can only be remembered exactly: {seen.doubt}"
+    shown = " ".join(scope.words)
+    meant = [command for command in seen.plain if begins(command, scope.words)]
+    if not meant:
+        return f"no command of this call begins with {shown!r}"
+    # a program alone says nothing about what it does
+    if len(scope.words) < 2:
+        return f"{shown!r} is too short: add the subcommand or the first argument"
+    if is_too_broad(scope.words):
+        return f"{shown!r} could run nearly anything"
+    if any(command.assignments or any(each.opens_file for each in command.redirections) for command in meant):
+        return "a command with variables, < or > can only be remembered exactly"
+    if any(
+        danger.word >= len(scope.words)
+        for command in meant
+        for danger in dangers_of_argv(command.argv, has_input=command.piped)
+    ):
+        return f"{shown!r} does not name its dangerous option or argument"
+    return None
+
+
+_VERB = re.compile(r"[A-Za-z][A-Za-z0-9_:.-]*\Z")
+_LONGER: dict[str, tuple[int, frozenset[str]]] = {
+    program: (length, frozenset(words.split()))
+    for program, length, words in (
+        ("npm", 3, "run run-script exec config cache pkg"),
+        ("pnpm", 3, "run exec dlx config store"),
+        ("yarn", 3, "run exec dlx workspace config"),
+        ("bun", 3, "run x pm"),
+        ("deno", 3, "task"),
+        ("docker", 3, "compose container image volume network system context buildx builder"),
+        ("podman", 3, "compose container image volume network system pod"),
+        ("git", 3, "stash remote worktree submodule bisect notes lfs flow"),
+        ("go", 3, "mod work tool"),
+        ("cargo", 3, "run xtask"),
+        ("uv", 3, "pip run tool python cache"),
+        ("uvx", 2, ""),
+        ("poetry", 3, "run env cache config self"),
+        ("pipenv", 3, "run"),
+        ("hatch", 3, "run env"),
+        ("pdm", 3, "run"),
+        ("bundle", 3, "exec"),
+        ("terraform", 3, "state workspace"),
+        ("systemctl", 3, "status start stop restart enable disable"),
+        ("kubectl", 3, "get describe logs rollout config top create apply"),
+        ("mise", 3, "exec run"),
+        ("dotnet", 3, "tool nuget"),
+    )
+}
+"""Programs with nested subcommands: how many words name the action, and after which second words."""
+
+_GROUPED = frozenset("gh glab aws gcloud az doctl heroku fly flyctl firebase supabase".split())
+"""Programs of which every second word is a group of subcommands."""
+
+MOST = 4
+"""Prefixes suggested for one call."""
+
+
+def suggested_prefixes(spec: CommandSpec) -> tuple[tuple[str, ...], ...]:
+    """Return a prefix for each command of a call, or none at all if one command has no safe prefix."""
+    plain = view(spec.command).plain
+    if plain is None:
+        return ()
+    found: list[tuple[str, ...]] = []
+    for command in plain:
+        prefix = _prefix(command.argv)
+        # one command that would be asked anyway makes the others useless
+        if prefix is None or scope_problem(PrefixScope(words=prefix), spec) is not None:
+            return ()
+        if prefix not in found:
+            found.append(prefix)
+    return tuple(found) if len(found) <= MOST else ()
+
+
+def _prefix(argv: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the words that name the action of a command, or None."""
+    length = 2
+    known = _LONGER.get(argv[0])
+    if argv[0] in _GROUPED:
+        length = 3
+    elif known is not None and argv[1:2] and argv[1] in known[1]:
+        length = known[0]
+    if len(argv) < length or "/" in argv[0]:
+        return None
+    return argv[:length] if all(_VERB.match(word) for word in argv[1:length]) else None

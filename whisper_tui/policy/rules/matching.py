@@ -1,0 +1,233 @@
+"""Matching of rules and commands: wide for deny and ask rules, narrow for allow rules."""
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+
+from whisper_tui.model.call import Command
+from whisper_tui.policy.commands.argv import letters, operands, program_name
+from whisper_tui.policy.commands.git_command import parse_git
+from whisper_tui.policy.commands.inner_commands import InnerCommand
+from whisper_tui.policy.commands.shells import changes_what_runs
+from whisper_tui.policy.risks.command_dangers import WORDS_ARE_DATA, dangers_of_command
+from whisper_tui.policy.risks.danger import Danger
+from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.policy.shell.strict_reader import PlainCommand
+from whisper_tui.policy.view import CommandView, Question
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})
+
+
+def applies(rule: Rule, question: Question) -> bool:
+    """True if a rule is for this session, tool and directory."""
+    if rule.tool is not None and rule.tool != question.tool:
+        return False
+    if rule.trust and question.trust not in rule.trust:
+        return False
+    if rule.until is not None and question.now >= rule.until:
+        return False
+    if rule.directory is None:
+        return True
+    cwd = question.resolved.cwd or question.spec.cwd
+    return (cwd.rstrip("/") + "/").startswith(rule.directory.rstrip("/") + "/")
+
+
+def reaches(rule: Rule, command: Command, seen: CommandView) -> bool:
+    """True if a deny or ask rule matches any command of a call, however it is wrapped."""
+    if rule.anything or rule.matches(command):
+        return True
+    if rule.pattern is not None:
+        texts = (seen.text.strip(), *(" ".join(word or "*" for word in inner.argv) for inner in seen.commands))
+        return any(fnmatch.fnmatchcase(text, rule.pattern) for text in texts)
+    if rule.text is not None or rule.argv is not None:
+        return any(_is_exactly(rule, inner) for inner in seen.commands)
+    words = (rule.program,) if rule.program is not None else rule.prefix or ()
+    if _may_begin(words[0] if words else "", seen) and any(_begins(words, inner) for inner in seen.commands):
+        return True
+    # a text that cannot be parsed may still run in a shell that is more lenient
+    return seen.problem is not None and _stands_somewhere(words, seen)
+
+
+def _may_begin(word: str, seen: CommandView) -> bool:
+    """True if a comparison word by word may succeed."""
+    return "=" in word or program_name(word) in seen.names
+
+
+def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
+    if rule.argv is not None:
+        return inner.argv == rule.argv
+    return None not in inner.argv and " ".join(word or "" for word in inner.argv) == (rule.text or "").strip()
+
+
+def _begins(words: Sequence[str], inner: InnerCommand) -> bool:
+    """True if a command begins with these words, without regard to its directory and to options in between."""
+    assigned = [word for word in words if _ASSIGNMENT.match(word)]
+    words = words[len(assigned) :]
+    if not all(assignment in inner.assignments for assignment in assigned) or not words:
+        return bool(assigned) and not words and all(assignment in inner.assignments for assignment in assigned)
+    if inner.name is None or not (inner.name == program_name(words[0]) and _same_place(words[0], inner.argv[0] or "")):
+        return False
+    rest = tuple(words[1:])
+    return any(argv[1 : len(rest) + 1] == rest or _holds(rest, argv) for argv in _forms(inner.argv))
+
+
+def _same_place(said: str, called: str) -> bool:
+    """True unless the rule names a path and the command another one."""
+    return "/" not in said or said == called
+
+
+def _forms(argv: tuple[str | None, ...]) -> list[tuple[str | None, ...]]:
+    forms = [argv]
+    if program_name(argv[0] or "") == "git":
+        apart = parse_git(argv)
+        if apart is not None and apart.options:
+            # `git -C dir push` is a `git push`
+            forms.append((argv[0], *argv[apart.at :]))
+    return forms
+
+
+def _holds(wanted: Sequence[str], argv: Sequence[str | None]) -> bool:
+    """True if the first operands are those of the rule, and its options stand anywhere."""
+    wanted_operands = [word for word in wanted if not word.startswith("-")]
+    wanted_options = [word for word in wanted if word.startswith("-")]
+    named = [word for _, word in operands(argv)]
+    if named[: len(wanted_operands)] != wanted_operands:
+        return False
+    given = [word for word in argv[1:] if word is not None and word.startswith("-")]
+    # `rm -fr` matches a rule for `rm -rf`
+    short = {letter for word in given for letter in letters(word)}
+    for option in wanted_options:
+        if option in given:
+            continue
+        if option.startswith("--") or len(option) < 2:
+            if not any(word.startswith(option + "=") for word in given):
+                return False
+        elif not set(option[1:]) <= short:
+            return False
+    return True
+
+
+def _stands_somewhere(words: Sequence[str], seen: CommandView) -> bool:
+    """True if the words stand one after the other in a text that cannot be parsed."""
+    wanted = (program_name(words[0]), *words[1:]) if words else ()
+    if not wanted or any(word not in seen.text for word in wanted) or wanted[0] not in seen.fragment_words:
+        return False
+    fragments = seen.fragments
+    return any(
+        fragments[at : at + len(wanted)] == wanted for at, fragment in enumerate(fragments) if fragment == wanted[0]
+    )
+
+
+def covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool:
+    """True if an allow rule matches a literal command and names its dangers."""
+    if rule.anything:
+        # a rule for anything covers every known command; nobody knows what an opaque one runs
+        return not any(danger.id == "opaque" for danger in dangers)
+    if rule.prefix is not None:
+        return _prefix_covers(rule, command, dangers)
+    if rule.pattern is not None:
+        return fnmatch.fnmatchcase(" ".join((*command.assignments, *command.argv)), rule.pattern) and not dangers
+    if rule.program is not None:
+        return not command.assignments and command.argv[0] == rule.program and not dangers
+    return False
+
+
+def _prefix_covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool:
+    prefix = rule.prefix or ()
+    if not command.assignments and prefix[:1] != command.argv[:1]:
+        return False
+    assigned = tuple(word for word in prefix if _ASSIGNMENT.match(word))
+    words = prefix[len(assigned) :]
+    if not words or command.assignments != assigned or command.argv[: len(words)] != words:
+        return False
+    if any(danger.word >= len(words) and not _is_named(danger, command, rule) for danger in dangers):
+        return False
+    return rule.options is None or all(
+        _option_is_listed(word, rule.options) for word in _options(command.argv[len(words) :])
+    )
+
+
+def _is_named(danger: Danger, command: PlainCommand, rule: Rule) -> bool:
+    """True if a rule lists the dangerous option, which writes a file or runs its value."""
+    if danger.id not in {"runs-other-code", "writes-file"} or danger.word >= len(command.argv):
+        return False
+    word = command.argv[danger.word]
+    return word.startswith("-") and rule.options is not None and _option_is_listed(word, rule.options)
+
+
+def _options(words: Sequence[str]) -> list[str]:
+    found = []
+    for word in words:
+        if word == "--":
+            break
+        if word.startswith("-") and word != "-":
+            found.append(word)
+    return found
+
+
+def _option_is_listed(word: str, allowed: Sequence[str]) -> bool:
+    return word in allowed or (word.startswith("--") and word.partition("=")[0] + "=" in allowed)
+
+
+def stays_inside(words: Sequence[str], directory: str) -> bool:
+    """True if no word of a command leads outside a directory."""
+    # options such as -C make relative paths mean another directory
+    if words[0] in {"cd", "pushd", "popd"} or any(word.partition("=")[0] in _ELSEWHERE for word in words):
+        return False
+    root = directory.rstrip("/") + "/"
+    for word in words[1:]:
+        # `--output=/etc/x` holds a path behind the sign
+        path = word.rpartition("=")[2]
+        if ".." in path.split("/") or "://" in path:
+            return False
+        if path.startswith("/") and not (path + "/").startswith(root) and path != "/dev/null":
+            return False
+    return True
+
+
+_PARTS = re.compile(r"[^\w./+-]+")
+
+
+def mentioned(rules: Iterable[Rule], seen: CommandView) -> tuple[Rule, str, str] | None:
+    """Return the first rule whose words stand where they might run, with program and words (decision 13)."""
+    for rule in rules:
+        wanted = _words(rule)
+        if not wanted:
+            continue
+        for command in seen.commands:
+            if _stands(wanted, command):
+                return rule, command.name or "it", " ".join(wanted)
+    return None
+
+
+def _words(rule: Rule) -> tuple[str, ...]:
+    words = (rule.program,) if rule.program is not None else rule.prefix or rule.argv or ()
+    return (program_name(words[0]), *words[1:]) if words else ()
+
+
+def _stands(wanted: Sequence[str], command: InnerCommand) -> bool:
+    for assignment in command.assignments:
+        name, _, value = assignment.partition("=")
+        if changes_what_runs(name.rstrip("+")) and _in_text(wanted, value):
+            return True
+    # the words of a wrapper are commands of their own; those of `echo rm` are data
+    if command.runs_others or (command.name in WORDS_ARE_DATA and not _runs_code(command)):
+        return False
+    return _in_text(wanted, "\n".join(word for word in command.argv[1:] if word is not None))
+
+
+def _runs_code(command: InnerCommand) -> bool:
+    return any(danger.id in {"runs-other-code", "opaque"} for danger in dangers_of_command(command))
+
+
+def _in_text(wanted: Sequence[str], text: str) -> bool:
+    if wanted[0] not in text:
+        return False
+    parts = [part for part in _PARTS.split(text) if part]
+    names = [part.rsplit("/", 1)[-1] for part in parts]
+    length = len(wanted)
+    return any(
+        names[at] == wanted[0] and parts[at + 1 : at + length] == list(wanted[1:])
+        for at in range(len(parts) - length + 1)
+    )

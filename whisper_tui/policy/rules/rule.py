@@ -1,0 +1,128 @@
+"""Rules as values: which commands are allowed, asked or denied, and for which sessions and directories."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from whisper_tui.model.call import Argv, Command, Shell, Trust
+from whisper_tui.model.run import SandboxKind
+from whisper_tui.model.value import Value
+
+Effect = Literal["deny", "ask", "allow"]
+
+EFFECTS: tuple[Effect, ...] = ("deny", "ask", "allow")
+"""The effects of rules, the one that beats the others first."""
+
+
+class Rule(Value):
+    """A rule. Exactly one of `argv`, `text`, `prefix`, `program`, `pattern` and `anything` is its subject."""
+
+    name: str
+    """Its name, shown where it decides."""
+    argv: tuple[str, ...] | None = None
+    """Matches an argv call with exactly these words."""
+    text: str | None = None
+    """Matches a shell call with exactly this text, whatever the shell."""
+    prefix: tuple[str, ...] | None = None
+    """Matches each command that begins with these words."""
+    program: str | None = None
+    """Matches every call of this program."""
+    pattern: str | None = None
+    """Matches text: `*` stands for anything, `?` for one character."""
+    anything: bool = False
+    """Matches every command."""
+    options: tuple[str, ...] | None = None
+    """Options that may follow the prefix of an allow rule. None: all that are not dangerous."""
+    redirections: bool = False
+    """True if an allow rule also covers reading and writing files by `<` and `>`."""
+    directory: str | None = None
+    """Only in this directory and below, where an allow rule also keeps every path. None: anywhere."""
+    tool: str | None = None
+    """Only for calls of this tool. None: for all."""
+    trust: tuple[Trust, ...] = ()
+    """Only for sessions of these levels of trust. Empty: for all."""
+    until: float | None = None
+    """Seconds since the epoch when it ends. None: never."""
+    justification: str = ""
+    """Shown to the human, and to the agent where the rule denies."""
+    sandbox: SandboxKind | Literal[False] | None = None
+    """The sandbox of commands that an allow rule covers; False: none. None: as the file says for all its rules."""
+    network: bool = False
+    """True if a sandboxed command may reach other machines."""
+    execute: tuple[str, ...] = ()
+    """Directories whose programs a sandboxed command may run, beside those of the system."""
+    match: tuple[str, ...] = ()
+    """Commands that the rule must match, tried when it is read."""
+    not_match: tuple[str, ...] = ()
+    """Commands that the rule must not match, tried when it is read."""
+
+    def matches(self, command: Command) -> bool:
+        """True if the command is exactly this `argv` or `text`."""
+        if isinstance(command, Argv):
+            return self.argv is not None and self.argv == command.words()
+        return isinstance(command, Shell) and self.text is not None and self.text == command.text
+
+    def subject(self) -> str:
+        """Return the subject in short, for lists."""
+        if self.argv is not None:
+            return "= " + " ".join(self.argv)
+        if self.text is not None:
+            return "= " + self.text
+        if self.prefix is not None:
+            return " ".join(self.prefix) + " …"
+        if self.program is not None:
+            return self.program
+        return self.pattern if self.pattern is not None else "anything"
+
+    def subjects(self) -> int:
+        """Return how many of the fields of the subject are set."""
+        said = (self.argv, self.text, self.prefix, self.program, self.pattern, self.anything or None)
+        return sum(field is not None for field in said)
+
+
+class ExactRule(Rule):
+    """A rule for one command, word for word."""
+
+
+class Rules(Value):
+    """All rules in effect."""
+
+    deny: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    allow: tuple[Rule, ...] = ()
+    read_only: bool | None = None
+    """True if commands of the built-in read-only list run without being asked. None counts as False.
+
+    The files of an instance that do not say are read as True (decision 11).
+    """
+    sandbox: SandboxKind | Literal[False] | None = None
+    """The sandbox of allow rules that do not name one. None: read-only."""
+    strict: tuple[str, ...] = ()
+    """Tools whose calls are refused instead of asked if no rule allows them."""
+    otherwise: Literal["ask", "allow"] = "ask"
+    """The effect on literal commands that no rule matches. Only measurements set "allow"; no file can."""
+    broken: str | None = None
+    """Why the rules could not be read; then everything is asked. None: they could."""
+
+
+NO_RULES = Rules()
+
+
+def by_effect(rules: Rules) -> Iterable[tuple[Effect, Rule]]:
+    """Yield every rule with its effect, in the order in which they decide."""
+    for effect in EFFECTS:
+        for rule in getattr(rules, effect):
+            yield effect, rule
+
+
+def stricter(rules: Rules, added: Rules) -> Rules:
+    """Return rules with the deny and ask rules of others; their allow rules do not count (decision 16)."""
+    if added is NO_RULES:
+        return rules
+    return rules.model_copy(
+        update={
+            "deny": (*rules.deny, *added.deny),
+            "ask": (*rules.ask, *added.ask),
+            "read_only": False if added.read_only is False else rules.read_only,
+            "broken": "; ".join(filter(None, (rules.broken, added.broken))) or None,
+        }
+    )

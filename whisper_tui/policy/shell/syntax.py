@@ -1,0 +1,125 @@
+"""The values that a reading of shell text consists of: words, redirections and simple commands."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+PieceKind = Literal["text", "variable", "expansion", "substitution", "arithmetic", "glob", "tilde", "brace"]
+
+Access = Literal["none", "read", "null", "write", "net"]
+"""The access that a redirection opens, from the most harmless to the least."""
+
+ACCESS_RANKS: tuple[Access, ...] = ("none", "null", "read", "write", "net")
+
+
+class Unreadable(Exception):
+    """The text is not valid shell text, or exceeds a limit of the reader. Never leaves the policy."""
+
+
+class WordPiece(NamedTuple):
+    """A part of a word."""
+
+    kind: PieceKind
+    text: str
+    """Literal text after quote removal, or the source of an expansion."""
+    quoted: bool
+
+
+class Word(NamedTuple):
+    """One word of a command."""
+
+    pieces: tuple[WordPiece, ...]
+    start: int
+    """Its start in the whole text, in characters."""
+    end: int
+    bare: bool
+    """True if it is literal and unquoted: only such a word can be a keyword."""
+
+    @property
+    def value(self) -> str | None:
+        """The word as the program receives it, or None if that is not known before it runs."""
+        if any(piece.kind != "text" for piece in self.pieces):
+            return None
+        return "".join(piece.text for piece in self.pieces)
+
+
+@dataclass(slots=True)
+class Redirection:
+    """One redirection: the operator and what it points to."""
+
+    operator: str
+    target: Word
+    body: str | None = None
+    """The text of a here-document or here-string, if it is known."""
+
+    @property
+    def access(self) -> Access:
+        """The access that it opens. A target that is not known before run time counts as a file."""
+        if self.operator in {"<<", "<<-", "<<<"}:
+            return "none"
+        name = self.target.value
+        if self.operator in {"<&", ">&"} and name is not None and _is_descriptor(name):
+            return "none"
+        if self.operator == "<&":
+            return "none"  # bash calls anything else ambiguous and opens nothing
+        # bash itself opens a socket for these names; there are no such files
+        if name is not None and name.startswith(("/dev/tcp/", "/dev/udp/")):
+            return "net"
+        if name == "/dev/null":
+            return "null"
+        # an unknown target counts as a file, and `<>` creates a missing one
+        return "read" if self.operator == "<" else "write"
+
+
+def _is_descriptor(name: str) -> bool:
+    # `2>&1-` moves a descriptor: it duplicates it and closes the original
+    return name == "-" or name.removesuffix("-").isdecimal()
+
+
+@dataclass(slots=True)
+class SimpleCommand:
+    """A simple command wherever it stands: in a list, a branch, a function, a substitution."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[Word, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+    background: bool = False
+    piped: bool = False
+    """True if its standard input comes from another command."""
+    nested: bool = False
+    """True if it stands inside a substitution."""
+
+    @property
+    def argv(self) -> tuple[str | None, ...]:
+        """The words as values."""
+        return tuple(word.value for word in self.words)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its start and end (exclusive) in the whole text; without words, those of its variables and targets."""
+        parts = self.words or (*self.assignments, *(each.target for each in self.redirections))
+        return (min(part.start for part in parts), max(part.end for part in parts)) if parts else (0, 0)
+
+
+@dataclass(slots=True)
+class Script:
+    """Everything that was found in a text, in textual order."""
+
+    commands: list[SimpleCommand] = field(default_factory=list)
+    redirections: list[Redirection] = field(default_factory=list)
+    """All of them, those of compound commands included."""
+    substitutions: list[tuple[int, int]] = field(default_factory=list)
+    """Spans in which something runs, or is opened, while words are expanded."""
+    evaluations: list[tuple[int, int]] = field(default_factory=list)
+    """Spans in which bash evaluates a value as code: arithmetic with names, `${x@P}`."""
+    variables: set[str] = field(default_factory=set)
+    """Names that the text expands."""
+    loop_variables: set[str] = field(default_factory=set)
+    """Names that loops of the text set."""
+    functions: set[str] = field(default_factory=set)
+    """Names that the text defines as functions."""
+    words: int = 0
+    """Number of words read."""
+    retries: int = 0
+    """How often the reader backtracked."""
+    problem: str | None = None
+    """Why the rest of the text could not be read, or None if all of it was."""
