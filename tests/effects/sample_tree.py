@@ -1,0 +1,99 @@
+"""A small workspace with a repository, and what a command has changed in it."""
+
+import os
+import stat
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+BUILD = r"""
+set -eu
+git init -q --bare -b main ../remote.git
+git init -q -b main .
+git config user.name Ann; git config user.email ann@example.org
+git remote add origin "$(cd ../remote.git && pwd)"
+mkdir -p src/deep/a/b data build empty node_modules/.bin
+printf 'one\ntwo\nthree\nfour\nfive\n' > README.md
+printf 'import util\n\nRATE = 10\nprint(util.price(RATE))\n' > src/app.py
+printf 'def price(net):\n    return net\n' > src/util.py
+printf 'deep\n' > src/deep/a/b/c.txt
+printf 'a,b\n1,2\n' > data/one.csv
+printf 'a,b\n3,4\n' > data/two.csv
+printf 'blank\n' > 'name with space.txt'
+printf '*.log\nbuild/\nnode_modules/\n' > .gitignore
+printf '#!/bin/sh\necho hello > made-by-script\n' > script.sh; chmod +x script.sh
+printf 'all: made-by-make\nmade-by-make:\n\techo made > made-by-make\n' > Makefile
+printf -- '--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n' > change.patch
+ln -s README.md link.txt; ln -s src srclink; ln -s nowhere dead
+mkdir ../outside; printf 'outside\n' > ../outside/file; ln -s ../outside out
+git add -A; git commit -qm 'Begin'
+git push -q origin main
+printf 'six\n' >> README.md; git commit -qam 'Add a line'
+git checkout -q -b feature HEAD~1
+printf 'feature\n' > feature.txt; git rm -q data/two.csv; git add -A; git commit -qm 'Add a feature'
+git checkout -q main
+printf 'stashed\n' >> src/app.py; git stash -q
+printf 'changed\n' >> data/one.csv
+printf 'new\n' > untracked.txt
+printf 'log\n' > notes.log; printf 'object\n' > build/out.o
+tar czf archive.tar.gz src/deep; rm -f archive.zip
+printf '\000\001\002' > binary.bin
+"""
+
+
+class State(NamedTuple):
+    """One path as it is."""
+
+    kind: str
+    mode: int
+    size: int
+    digest: str
+    changed: tuple[int, int]
+    """Time and inode of a file: a file that is written anew differs in one of them."""
+
+
+def build(root: Path) -> Path:
+    """Make the tree below a directory. Returns the workspace."""
+    workspace = root / "work"
+    workspace.mkdir(parents=True)
+    (root / "home").mkdir()
+    subprocess.run(["bash", "-c", BUILD], cwd=workspace, env=environment(root), check=True, capture_output=True)
+    return workspace
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The variables of a command in the tree."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(root / "home"),
+        "LC_ALL": "C.UTF-8",
+        "TMPDIR": str(root / "home"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_EDITOR": "true",
+        "TARGET": "data",
+    }
+
+
+def look(root: Path) -> dict[str, State]:
+    """Everything below a directory, without what is inside of repositories."""
+    found = {}
+    for directory, names, files in os.walk(root):
+        names[:] = [name for name in names if name not in {".git", "remote.git"}]
+        for name in (*names, *files):
+            path = os.path.join(directory, name)
+            status = os.lstat(path)
+            found[path] = State(*_content(path, status))
+    return found
+
+
+def _content(path: str, status: os.stat_result) -> tuple[str, int, int, str, tuple[int, int]]:
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISDIR(status.st_mode):
+        return "directory", mode, 0, "", (0, 0)
+    if stat.S_ISLNK(status.st_mode):
+        return "link", 0, 0, os.readlink(path), (0, 0)
+    if not stat.S_ISREG(status.st_mode):
+        return "special", mode, 0, "", (0, 0)
+    content = Path(path).read_bytes()
+    return "file", mode, len(content), sha256(content).hexdigest(), (status.st_mtime_ns, status.st_ino)

@@ -1,0 +1,152 @@
+"""Effects: the changes that a command would make, computed from its text and from the disk; nothing of it runs.
+
+Each step of the command is handed to those who know its program; a program that nobody knows is recorded as unknown.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from whisper_tui.effects.changes import Changes, printable
+from whisper_tui.effects.code_effects import record_code
+from whisper_tui.effects.file_programs import record_program
+from whisper_tui.effects.file_view import Deadline, FileView, resolved_path
+from whisper_tui.effects.git_effects import record_git
+from whisper_tui.effects.git_repository import GitReader
+from whisper_tui.effects.host_effects import record_hosts
+from whisper_tui.effects.redirections import reads_missing_file, record_redirections
+from whisper_tui.effects.text_walk import Step, TextWalk
+from whisper_tui.model.call import Command
+from whisper_tui.model.effects import MOST_ENTRIES, Effects, UnknownEffect
+from whisper_tui.model.secrets import is_secret_name
+from whisper_tui.policy.commands.shells import BUILTINS
+from whisper_tui.policy.read_only.read_only_list import only_reads
+from whisper_tui.policy.risks.command_dangers import ELSEWHERE
+from whisper_tui.policy.risks.sensitive_paths import names_secret
+
+BUDGET_S = 0.2
+"""Seconds that one command may take to look at."""
+
+_FEEDERS = frozenset("xargs parallel find gfind fd fdfind".split())
+"""Wrappers that add words to the command that they run."""
+
+_QUIET = (BUILTINS - {"source", ".", "eval", "exec", "kill", "trap"}) | {
+    "sleep",
+    "yes",
+    "clear",
+    "tput",
+    "reset",
+    "stty",
+}
+"""Programs that change no file, other than by redirection."""
+
+_SIGNALS = frozenset({"kill", "pkill", "killall", "skill"})
+
+
+def effects_of(
+    command: Command,
+    directory: str,
+    roots: Sequence[str],
+    environment: Mapping[str, str],
+    budget_s: float = BUDGET_S,
+) -> Effects:
+    """State what a command would change if each of its parts succeeds. Nothing of it is run.
+
+    `roots`: the directories of the workspace; `environment`: the variables that the command will get.
+    """
+    if "\0" in directory:
+        unknown = UnknownEffect(about="everything", command="", reason="no system takes the name of its directory")
+        return Effects(directory=directory, unknown=(unknown,))
+    deadline = Deadline(budget_s)
+    real = resolved_path(directory)
+    changes = Changes(FileView(roots, deadline), deadline)
+    git = GitReader(deadline)
+    walk = TextWalk(changes.view, environment)
+    secret_files: dict[str, None] = {}
+    for step in walk.steps(command, directory):
+        if deadline.is_over:
+            changes.unknown(step, "everything", "the time was over before this command was looked at")
+            break
+        _record(step, changes, git)
+        named = (word for word in step.words[1:] if word is not None and len(word) <= 4096 and names_secret(word))
+        secret_files |= dict.fromkeys(map(printable, named))
+    for problem in walk.problems:
+        changes.unknown(None, "everything", problem)
+    secrets = (printable(name) for name, value in environment.items() if value and is_secret_name(name))
+    return Effects(
+        directory=printable(real),
+        files=tuple(changes.files),
+        removals=tuple(git.restorable(removal, names) for removal, names in changes.removals),
+        git=tuple(changes.git[:MOST_ENTRIES]),
+        hosts=tuple(changes.hosts),
+        code=tuple(changes.code),
+        secret_variables=tuple(sorted(secrets)),
+        secret_files=tuple(secret_files)[:MOST_ENTRIES],
+        unknown=tuple(changes.unknowns),
+        complete=not deadline.was_missed,
+    )
+
+
+def _record(step: Step, changes: Changes, git: GitReader) -> None:
+    elsewhere = ELSEWHERE.intersection(step.through)
+    if elsewhere:
+        if not step.wraps:
+            reason = f"what runs through {' and '.join(sorted(elsewhere))} changes another machine or container"
+            # A container may have directories of this machine.
+            changes.unknown(step, "hosts" if elsewhere <= {"ssh", "mosh"} else "files", reason)
+        return
+    if reads_missing_file(step, changes.view):
+        return  # the shell does not start a command whose input it cannot open
+    record_redirections(step, changes)
+    if not step.words:
+        return
+    if step.words[0] is None:
+        changes.unknown(step, "everything", "the program is only known when it runs")
+        return
+    if step.wraps and step.name not in ELSEWHERE:
+        return
+    if _FEEDERS.intersection(step.through):
+        _fed(step, changes, git)
+        return
+    _record_program(step, changes, git)
+
+
+def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
+    """Hand a command to all who know about its program."""
+    name = step.name or ""
+    if name == "git":
+        record_git(step, changes, git)
+        return
+    if step.is_function or step.words[0] in _QUIET:
+        return
+    if name in _SIGNALS:
+        changes.unknown(step, "processes", f"{name} sends signals to processes, which are not looked at")
+        return
+    hosts = record_hosts(step, changes)
+    files = record_program(step, changes)
+    code = not files and not hosts and record_code(step, changes)
+    if name in ELSEWHERE:
+        if not step.wraps:
+            changes.unknown(step, "files", f"what {name} changes there, or here, is not known before it runs")
+        return
+    if step.opaque is not None and not code and not files:
+        changes.unknown(step, "everything", step.opaque)
+        return
+    if hosts and not files and not _only_reads(step):
+        changes.unknown(step, "files", f"what {name} changes is not known before it runs")
+    if not (hosts or files or code or _only_reads(step)):
+        changes.unknown(step, "everything", f"what {name} changes is not known before it runs")
+
+
+def _fed(step: Step, changes: Changes, git: GitReader) -> None:
+    """A command that gets more words from xargs, find or parallel."""
+    if _only_reads(step) or step.words[0] in _QUIET:
+        return
+    changes.unknown(step, "files", f"{step.name} gets its operands from {step.through[-1]} when it runs")
+    known = tuple(word for word in step.words if word is None or "{}" not in word)
+    if step.name not in {"rm", "git"} and len(known) == len(step.words) and step.through[-1] == "xargs":
+        record_hosts(step, changes)
+
+
+def _only_reads(step: Step) -> bool:
+    """True if a command is known to read only; a file with secrets is read like any other."""
+    words = ["x" if word is None or names_secret(word) else word for word in step.words]
+    return only_reads(words, git_is_neutral=True)

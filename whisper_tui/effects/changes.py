@@ -1,0 +1,402 @@
+"""The changes that were found so far, each with the state before it and its diff; the view of the disk follows them."""
+
+import difflib
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+
+from whisper_tui.effects.file_view import Deadline, FileView, Found
+from whisper_tui.effects.text_walk import Step
+from whisper_tui.model.effects import (
+    LONGEST_DIFF,
+    MOST_ENTRIES,
+    CodeEffect,
+    FileAction,
+    FileEffect,
+    GitEffect,
+    HostEffect,
+    Removal,
+    TextDiff,
+    UnknownEffect,
+)
+
+MOST_PATHS = 50
+"""Paths that one removal names."""
+
+LARGEST_DIFFS = 262_144
+"""Characters of all diffs of a call together."""
+
+NO_PARENT = "its directory exists by then"
+CONTENT_UNKNOWN = "the content is only known when it runs"
+
+MOST_LINES = 40_000
+"""Lines of both texts together that are compared."""
+
+LARGEST_BLOCK = 100
+"""Lines of a changed block that are matched with each other; a larger block is shown as removed and added."""
+
+CONTEXT = 3
+"""Unchanged lines around a change."""
+
+Operation = tuple[str, int, int, int, int]
+
+
+class Changes:
+    """Collects effects, a bounded number of each kind."""
+
+    def __init__(self, view: FileView, deadline: Deadline) -> None:
+        self.view = view
+        self.deadline = deadline
+        self.files: list[FileEffect] = []
+        self.removals: list[tuple[Removal, tuple[str, ...]]] = []
+        """Each with the real paths of the files that it deletes, as far as they were kept."""
+        self.git: list[GitEffect] = []
+        self.hosts: list[HostEffect] = []
+        self.code: list[CodeEffect] = []
+        self.unknowns: list[UnknownEffect] = []
+        self._diffs = 0
+
+    def unknown(self, step: Step | None, about: str, reason: str) -> None:
+        """Say that something cannot be stated, once."""
+        text = " ".join(printable(step.text if step else "").split())
+        entry = UnknownEffect.model_validate(
+            {"about": about, "command": text if len(text) <= 80 else text[:79] + "…", "reason": reason}
+        )
+        if entry not in self.unknowns and len(self.unknowns) < MOST_ENTRIES:
+            self.unknowns.append(entry)
+
+    def find(self, step: Step, path: str | None, *, follow: bool = True) -> Found | None:
+        """Look at a path that a command names. None: it is not known, which is then recorded."""
+        found = None if path is None else self.view.find(path, step.directory, follow=follow)
+        if found is None:
+            reason = "a path is only known when it runs"
+            if path is not None and step.directory is None:
+                reason = f"the directory of {path} is only known when it runs"
+            self.unknown(step, "files", reason)
+        return found
+
+    def write(
+        self,
+        step: Step,
+        found: Found,
+        content: bytes | None,
+        *,
+        why: str = CONTENT_UNKNOWN,
+        action: FileAction = "writes",
+        only_if: str = "",
+        detail: str = "",
+    ) -> None:
+        """The file gets this content, or content that is not known, with the reason."""
+        if (
+            found.kind == "directory"
+            or found.as_directory
+            or found.real in {"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}
+        ):
+            return
+        diff, no_diff = None, why
+        if content is not None:
+            diff, no_diff = self._diff(found, content)
+        only_if = only_if or self._needs_parent(found)
+        self._add(found, action, only_if=only_if, detail=detail, diff=diff, no_diff=no_diff)
+        if found.kind != "special":
+            self.view.note(found.real, "file", content if not only_if else None)
+
+    def append(self, step: Step, found: Found, content: bytes | None, *, why: str = CONTENT_UNKNOWN) -> None:
+        """The file gets more content at its end."""
+        old, reason = self.view.content(found)
+        if content is None or old is None:
+            self.write(step, found, None, why=why if content is None else reason, action="appends to")
+        else:
+            self.write(step, found, old + content, action="appends to")
+
+    def _diff(self, found: Found, content: bytes) -> tuple[TextDiff | None, str]:
+        old, reason = self.view.content(found)
+        if old is None:
+            return None, reason
+        if self._diffs > LARGEST_DIFFS:
+            return None, "other diffs of this command are large already"
+        diff, reason = diff_of(old, content, lambda: self.deadline.left < 0.05)
+        self._diffs += len(diff.text) if diff is not None else 0
+        return diff, reason
+
+    def _needs_parent(self, found: Found) -> str:
+        parent = os.path.dirname(found.real)
+        return "" if self.view.is_directory(parent) else NO_PARENT
+
+    def change(
+        self,
+        step: Step,
+        found: Found,
+        action: FileAction,
+        *,
+        only_if: str = "",
+        detail: str = "",
+        below: bool = False,
+    ) -> None:
+        """Something about a path changes other than its content."""
+        self._add(found, action, only_if=only_if, detail=detail, below=below)
+
+    def fill(self, step: Step, found: Found, *, detail: str = "", only_if: str = "") -> None:
+        """Files below a directory are made or replaced, of which the names are not known."""
+        self._add(found, "fills", only_if=only_if, detail=detail, below=True)
+        self.view.note_unsure(found.real)
+
+    def make_directory(self, step: Step, found: Found, *, only_if: str = "") -> None:
+        """A directory that does not exist is made."""
+        self._add(found, "makes directory", only_if=only_if or self._needs_parent(found))
+        self.view.note(found.real, "directory")
+
+    def move(self, step: Step, found: Found, target: Found, *, only_if: str = "") -> None:
+        """A file or a tree gets another name."""
+        content = self.view.content(found)[0] if found.kind == "file" else None
+        self._add(found, "moves", only_if=only_if, detail=target.path, below=found.kind == "directory")
+        if found.kind == "directory":
+            self._add(target, "fills", only_if=only_if, detail="all that is moved", below=True)
+            self.view.note(found.real, "absent")
+            self.view.note(target.real, "directory")
+            return
+        self.write(step, target, content, why="the moved file is no text, or too large", only_if=only_if)
+        if found.real != target.real:
+            self.view.note(found.real, "absent")
+
+    def remove(self, step: Step, targets: Sequence[Found]) -> None:
+        """Files and trees are deleted."""
+        present = [each for each in targets if each.kind != "absent"]
+        missing = [printable(each.path) for each in targets if each.kind == "absent"]
+        if not targets:
+            return
+        files = size = 0
+        complete = True
+        names: list[str] = []
+        for each in present:
+            if each.made and each.kind == "file":
+                files, size = files + 1, size + (each.size or 0)
+                names.append(each.real)
+                continue
+            tree = self.view.tree(each.real)
+            files, size, complete = files + tree.files, size + tree.bytes, complete and tree.complete
+            names += tree.names
+        removal = Removal(
+            paths=tuple(printable(each.real) for each in present[:MOST_PATHS]),
+            files=files,
+            bytes=size,
+            complete=complete and not self.deadline.was_missed,
+            outside=any(self.view.is_outside(each.real) for each in present),
+            missing=tuple(missing[:MOST_PATHS]),
+        )
+        if len(present) > MOST_PATHS:
+            self.unknown(step, "files", f"{len(present) - MOST_PATHS:,} more paths are deleted")
+        if len(self.removals) < MOST_ENTRIES:
+            self.removals.append((removal, tuple(names)))
+        for each in present:
+            self.view.note(each.real, "absent")
+
+    def _add(
+        self,
+        found: Found,
+        action: FileAction,
+        *,
+        only_if: str = "",
+        detail: str = "",
+        diff: TextDiff | None = None,
+        no_diff: str = "",
+        below: bool = False,
+    ) -> None:
+        if len(self.files) >= MOST_ENTRIES:
+            self.unknown(None, "files", f"more than {MOST_ENTRIES} files are changed")
+            return
+        self.files.append(
+            FileEffect(
+                action=action,
+                path=printable(found.path),
+                real=printable(found.real),
+                before=found.kind,
+                size=found.size,
+                outside=self.view.is_outside(found.real),
+                through_link=found.through_link,
+                only_if=only_if,
+                diff=diff,
+                no_diff=no_diff,
+                detail=printable(detail),
+                below=below,
+            )
+        )
+
+
+def printable(text: str) -> str:
+    """A name from the disk or an agent as text that can be sent: bytes that are no UTF-8 are shown as escapes."""
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "surrogatepass")
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def diff_of(old: bytes, new: bytes, is_late: Callable[[], bool]) -> tuple[TextDiff | None, str]:
+    """Compare two contents. Returns None and the reason, as a clause, where there is nothing to show as text.
+
+    `is_late`: True once there is no time to match similar blocks line by line; then they are shown whole.
+    """
+    if b"\0" in old or b"\0" in new:
+        return None, "the content is binary"
+    try:
+        before, after = lines_of(old.decode()), lines_of(new.decode())
+    except UnicodeDecodeError:
+        return None, "the content is not UTF-8 text"
+    if len(before) + len(after) > MOST_LINES:
+        return None, f"the texts have more than {MOST_LINES:,} lines"
+    operations = list(_operations(before, after, is_late))
+    added = sum(high - low for kind, _, _, low, high in operations if kind != "equal")
+    removed = sum(high - low for kind, low, high, _, _ in operations if kind != "equal")
+    text, cut = _text(operations, before, after)
+    return TextDiff(text=text, added=added, removed=removed, cut=cut), ""
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines with their ends, split at line feeds alone."""
+    parts = text.split("\n")
+    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def _operations(before: Sequence[str], after: Sequence[str], is_late: Callable[[], bool]) -> Iterator[Operation]:
+    """The steps from one text to the other, as `difflib` gives them."""
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    if start:
+        yield "equal", 0, start, 0, start
+    low, high = start, start
+    anchors = _anchors(before[start : len(before) - end], after[start : len(after) - end])
+    for one, other in [*anchors, (len(before) - end - start, len(after) - end - start)]:
+        yield from _block(before, after, (low, start + one), (high, start + other), is_late)
+        low, high = start + one, start + other
+    if end:
+        yield "equal", len(before) - end, len(before), len(after) - end, len(after)
+
+
+def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    """Places of lines that each text holds once, in an order that both share.
+
+    Comparing every line with every other takes quadratic time, and a text can be made for that.
+    """
+    if len(before) <= LARGEST_BLOCK and len(after) <= LARGEST_BLOCK:
+        return []
+    ours, theirs = _once(before), _once(after)
+    pairs = [(at, theirs[line]) for line, at in sorted(ours.items(), key=lambda item: item[1]) if line in theirs]
+    return _rising(pairs)
+
+
+def _once(lines: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        found[line] = -1 if line in found else at
+    return {line: at for line, at in found.items() if at >= 0}
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest part of the pairs in which the second numbers rise, too."""
+    tails: list[int] = []
+    last: list[int] = []
+    previous: list[int] = []
+    for at, (_, place) in enumerate(pairs):
+        length = bisect_left(tails, place)
+        previous.append(last[length - 1] if length else -1)
+        if length == len(tails):
+            tails.append(place)
+            last.append(at)
+        else:
+            tails[length], last[length] = place, at
+    found: list[tuple[int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        found.append(pairs[at])
+        at = previous[at]
+    return found[::-1]
+
+
+def _block(
+    before: Sequence[str],
+    after: Sequence[str],
+    ours: tuple[int, int],
+    theirs: tuple[int, int],
+    is_late: Callable[[], bool],
+) -> Iterator[Operation]:
+    (low, low_end), (high, high_end) = ours, theirs
+    same = 0
+    while low + same < low_end and high + same < high_end and before[low + same] == after[high + same]:
+        same += 1
+    if same:
+        yield "equal", low, low + same, high, high + same
+        low, high = low + same, high + same
+    if low == low_end and high == high_end:
+        return
+    is_small = 0 < low_end - low <= LARGEST_BLOCK and 0 < high_end - high <= LARGEST_BLOCK
+    if is_small and not is_late():
+        matcher = difflib.SequenceMatcher(None, before[low:low_end], after[high:high_end], autojunk=False)
+        for kind, a, b, c, d in matcher.get_opcodes():
+            yield kind, low + a, low + b, high + c, high + d
+    else:
+        yield "replace", low, low_end, high, high_end
+
+
+def _text(operations: list[Operation], before: Sequence[str], after: Sequence[str]) -> tuple[str, bool]:
+    """The unified diff, cut to its longest length, and whether it was cut."""
+    parts: list[str] = []
+    length = 0
+    for group in _groups(_joined(operations)):
+        low, low_end, high, high_end = group[0][1], group[-1][2], group[0][3], group[-1][4]
+        lines = [f"@@ -{_range(low, low_end)} +{_range(high, high_end)} @@\n"]
+        for kind, a, b, c, d in group:
+            if kind == "equal":
+                lines += [" " + line for line in before[a:b]]
+                continue
+            lines += ["-" + line for line in before[a:b]]
+            lines += ["+" + line for line in after[c:d]]
+        for line in lines:
+            whole = line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+            length += len(whole)
+            if length > LONGEST_DIFF:
+                return "".join(parts), True
+            parts.append(whole)
+    return "".join(parts), False
+
+
+def _joined(operations: list[Operation]) -> list[Operation]:
+    """Neighbours of one kind as one step."""
+    found: list[Operation] = []
+    for each in operations:
+        if found and found[-1][0] == each[0]:
+            kind, a, _, c, _ = found[-1]
+            found[-1] = (kind, a, each[2], c, each[4])
+        else:
+            found.append(each)
+    return found
+
+
+def _groups(operations: list[Operation]) -> Iterator[list[Operation]]:
+    """Changes that are near to each other, with a few unchanged lines around."""
+    group: list[Operation] = []
+    for at, (kind, a, b, c, d) in enumerate(operations):
+        if kind != "equal":
+            group.append((kind, a, b, c, d))
+            continue
+        if group:
+            end = min(CONTEXT, b - a)
+            if b - a <= 2 * CONTEXT and at + 1 < len(operations):
+                group.append((kind, a, b, c, d))
+                continue
+            yield [*group, (kind, a, a + end, c, c + end)]
+        start = min(CONTEXT, b - a)
+        group = [(kind, b - start, b, d - start, d)] if at + 1 < len(operations) else []
+    if any(kind != "equal" for kind, *_ in group):
+        yield group
+
+
+def _range(start: int, end: int) -> str:
+    length = end - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start if length == 0 else start + 1},{length}"

@@ -1,0 +1,494 @@
+"""Programs that change files: each takes its operands apart and records what it would change.
+
+A program that is not in the table here, nor known to only read, is recorded as unknown by the caller.
+"""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from whisper_tui.effects.changes import Changes
+from whisper_tui.effects.file_view import Found
+from whisper_tui.effects.operands import ParsedWords, Program, find_targets
+from whisper_tui.effects.redirections import input_of
+from whisper_tui.effects.text_walk import MOST_NAMES, Step
+from whisper_tui.effects.transfer_programs import TRANSFERS
+from whisper_tui.policy.read_only import special_programs
+
+
+def _rm(step: Step, args: ParsedWords, changes: Changes) -> None:
+    trees = args.has("r", "R", "recursive")
+    removed = []
+    for found in find_targets(step, args.operands, changes, follow=False):
+        empty = args.has("d", "dir") and changes.view.names_in(found.real, MOST_NAMES) == []
+        if found.kind != "directory" or trees or empty:
+            removed.append(found)
+    changes.remove(step, removed)
+
+
+def _rmdir(step: Step, args: ParsedWords, changes: Changes) -> None:
+    for found in find_targets(step, args.operands, changes, follow=False):
+        if found.kind == "directory" and changes.view.names_in(found.real, MOST_NAMES) == []:
+            changes.change(step, found, "removes directory")
+            changes.view.note(found.real, "absent")
+    if args.has("p", "parents"):
+        changes.unknown(step, "files", "directories above are removed as well if they are empty then")
+
+
+def _mkdir(step: Step, args: ParsedWords, changes: Changes) -> None:
+    for found in find_targets(step, args.operands, changes):
+        if args.has("p", "parents"):
+            make_parents(step, found.real, changes)
+        if found.kind == "absent":
+            changes.make_directory(step, found)
+
+
+def make_parents(step: Step, real: str, changes: Changes) -> None:
+    """Record the missing directories above a path."""
+    missing = []
+    parent = os.path.dirname(real)
+    while parent != "/" and (found := changes.view.find(parent, None)) is not None and found.kind == "absent":
+        missing.append(found)
+        parent = os.path.dirname(parent)
+    for found in reversed(missing):
+        changes.make_directory(step, found)
+
+
+def _touch(step: Step, args: ParsedWords, changes: Changes) -> None:
+    for found in find_targets(step, args.operands, changes):
+        if found.kind != "absent":
+            changes.change(step, found, "touches")
+        elif not args.has("c", "no-create", "h", "no-dereference"):
+            changes.write(step, found, b"")
+
+
+def _truncate(step: Step, args: ParsedWords, changes: Changes) -> None:
+    size = args.value("s", "size")
+    for found in find_targets(step, args.operands, changes):
+        if found.kind == "absent" and args.has("c", "no-create"):
+            continue
+        content = None
+        if size == "0":
+            content = b""
+        changes.write(step, found, content, why="only its size is set", detail=f"to size {size}" if size else "")
+
+
+def _destination(step: Step, args: ParsedWords, changes: Changes) -> tuple[list[str | None], Found | None, bool]:
+    """The sources of cp, mv and their like, the target, and whether the sources go into it."""
+    into = args.value("t", "target-directory") if args.has("t", "target-directory") else None
+    if args.has("t", "target-directory"):
+        return args.operands, changes.find(step, into), True
+    if len(args.operands) < 2:
+        return [], None, False
+    target = changes.find(step, args.operands[-1])
+    if target is None:
+        return [], None, False
+    inside = target.kind == "directory" and not args.has("T", "no-target-directory")
+    return args.operands[:-1], target, inside
+
+
+def _inside(changes: Changes, step: Step, target: Found, source: str, *, follow: bool = True) -> Found | None:
+    name = os.path.basename(source.rstrip("/")) or source
+    return changes.find(step, os.path.join(target.path, name), follow=follow)
+
+
+def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
+    sources, target, inside = _destination(step, args, changes)
+    if target is None:
+        return
+    if args.has("b", "backup", "S", "suffix"):
+        changes.unknown(step, "files", "backups are made beside what it overwrites")
+    for source in sources:
+        # An archive keeps links as links.
+        links = args.has("a", "archive", "d", "P", "no-dereference", "r", "R", "recursive")
+        origin = changes.find(step, source, follow=not links or args.has("L", "dereference"))
+        if origin is None or origin.kind == "absent":
+            continue
+        if args.has("parents"):
+            changes.fill(step, target, detail=f"with a copy of {origin.path} and the directories above it")
+        elif origin.kind == "directory":
+            if args.has("r", "R", "recursive", "a", "archive"):
+                _copy_tree(step, args, changes, origin, _Goal(target, source or "", inside))
+        else:
+            _copy_file(step, args, changes, origin, _Goal(target, source or "", inside))
+
+
+class _Goal(NamedTuple):
+    """The end of one copy."""
+
+    target: Found
+    source: str
+    """The origin as it is named: a target directory gets its last part."""
+    inside: bool
+    """True if the copy goes into the target."""
+
+
+def _copy_file(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
+    found = _inside(changes, step, goal.target, goal.source) if goal.inside else goal.target
+    if found is None or found.real == origin.real or (found.kind != "absent" and args.has("n", "no-clobber")):
+        return
+    if args.has("l", "link", "s", "symbolic-link"):
+        changes.change(step, found, "links", detail=origin.path)
+        changes.view.note(found.real, "file")
+        return
+    if found.kind == "directory":
+        return
+    content, why = changes.view.content(origin)
+    only_if = ""
+    if found.kind != "absent" and args.has("u", "update"):
+        only_if = "the source is newer"
+    elif found.kind != "absent" and args.has("i", "interactive"):
+        only_if = "its question is answered with yes"
+    changes.write(step, found, content, why=why, only_if=only_if, detail=f"a copy of {origin.path}")
+
+
+def _copy_tree(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
+    # `cp -r a/. b` copies what is in a.
+    whole = os.path.basename(goal.source.rstrip("/")) in {".", ".."}
+    found = _inside(changes, step, goal.target, goal.source) if goal.inside and not whole else goal.target
+    if found is None or found.kind not in {"absent", "directory"}:
+        return
+    tree = changes.view.tree(origin.real, 0.05)
+    number = f"{'' if tree.complete else 'more than '}{tree.files:,} {'file' if tree.files == 1 else 'files'}"
+    only_if = "the source is newer" if args.has("u", "update") else ""
+    changes.fill(step, found, detail=f"with {number} from {origin.path}", only_if=only_if)
+
+
+def _mv(step: Step, args: ParsedWords, changes: Changes) -> None:
+    sources, target, inside = _destination(step, args, changes)
+    if target is None:
+        return
+    for source in sources:
+        origin = changes.find(step, source, follow=False)
+        if origin is None or origin.kind == "absent":
+            continue
+        named = os.path.join(target.path, os.path.basename((source or "").rstrip("/")))
+        found = changes.find(step, named if inside else args.operands[-1], follow=False)
+        if found is None or found.real == origin.real:
+            continue
+        if found.kind != "absent" and args.has("n", "no-clobber"):
+            continue
+        only_if = "its question is answered with yes" if found.kind != "absent" and args.has("i", "interactive") else ""
+        if found.kind != "absent" and args.has("u", "update"):
+            only_if = "the source is newer"
+        if found.kind == "directory" and changes.view.names_in(found.real, MOST_NAMES):
+            continue
+        if changes.view.is_directory(os.path.dirname(found.real)):
+            changes.move(step, origin, found, only_if=only_if)
+
+
+def _install(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("d", "directory"):
+        for found in find_targets(step, args.operands, changes):
+            make_parents(step, found.real, changes)
+            if found.kind == "absent":
+                changes.make_directory(step, found)
+        return
+    sources, target, inside = _destination(step, args, changes)
+    if target is None:
+        return
+    if args.has("D"):
+        make_parents(step, target.real, changes)
+        if inside and target.kind == "absent":
+            changes.make_directory(step, target)
+    for source in sources:
+        origin = changes.find(step, source)
+        if origin is not None and origin.kind == "file":
+            _copy_file(step, args, changes, origin, _Goal(target, source or "", inside))
+
+
+def _ln(step: Step, args: ParsedWords, changes: Changes) -> None:
+    operands = args.operands
+    into = args.value("t", "target-directory")
+    if into is None and len(operands) == 1:
+        operands = [*operands, "."]
+    targets, last = (operands, into) if into is not None else (operands[:-1], operands[-1] if operands else None)
+    if not targets:
+        return
+    alone = args.has("n", "no-dereference", "T", "no-target-directory")
+    for target in targets:
+        found = changes.find(step, last, follow=not alone)
+        if found is None or target is None:
+            changes.unknown(step, "files", "the target of a link is only known when it runs")
+            continue
+        if found.kind == "directory" and not args.has("T", "no-target-directory"):
+            found = _inside(changes, step, found, target, follow=False)
+        else:
+            found = changes.find(step, last, follow=False)
+        # Without -f nothing is replaced.
+        if found is None or found.kind == "directory" or (found.kind != "absent" and not args.has("f", "force")):
+            continue
+        changes.change(step, found, "links", detail=target)
+        changes.view.note(found.real, "file")
+
+
+def _dd(step: Step, args: ParsedWords, changes: Changes) -> None:
+    named = [word for word in args.operands if word is not None and word.startswith("of=")]
+    for found in find_targets(step, [word[3:] for word in named], changes):
+        changes.write(step, found, None)
+    if None in args.operands:
+        changes.unknown(step, "files", "a path is only known when it runs")
+
+
+def _tee(step: Step, args: ParsedWords, changes: Changes) -> None:
+    content, why = input_of(step, changes.view)
+    for found in find_targets(step, args.operands, changes):
+        if args.has("a", "append"):
+            changes.append(step, found, content, why=why)
+        else:
+            changes.write(step, found, content, why=why)
+
+
+def _mode_change(step: Step, args: ParsedWords, changes: Changes) -> None:
+    words = [word for word in step.words[1:] if word is None or not _MODE_OPTION.fullmatch(word)]
+    mode = None
+    if not any((word or "").startswith("--reference") for word in step.words):
+        mode = words.pop(0) if words else None
+    deep = any(word and re.fullmatch(r"-[cfvHLP]*R[cfvHLPR]*|--recursive", word) for word in step.words)
+    for found in find_targets(step, words, changes):
+        same = mode is not None and found.mode is not None and _mode_after(found.mode, mode) == found.mode
+        if found.kind == "absent" or (same and not deep):
+            continue
+        changes.change(step, found, "changes mode of", detail=mode or "", below=deep and found.kind == "directory")
+
+
+_MODE_OPTION = re.compile(r"-[cfvRHLP]+|--(?!$).*|--")
+
+
+def _mode_after(before: int, mode: str) -> int | None:
+    """The mode that chmod sets. None: it depends on more than the mode before."""
+    if re.fullmatch(r"[0-7]{1,4}", mode):
+        return int(mode, 8)
+    match = re.fullmatch(r"([ugoa]+)([+-])([rwx]+)", mode)
+    if match is None:
+        return None
+    who = "ugo" if "a" in match[1] else match[1]
+    bits = sum({"r": 4, "w": 2, "x": 1}[letter] for letter in set(match[3]))
+    mask = sum(bits << {"u": 6, "g": 3, "o": 0}[letter] for letter in set(who))
+    return before | mask if match[2] == "+" else before & ~mask
+
+
+def _owner_change(step: Step, args: ParsedWords, changes: Changes) -> None:
+    operands = list(args.operands)
+    owner = None if args.has("reference") else (operands.pop(0) if operands else None)
+    deep = args.has("R", "recursive")
+    for found in find_targets(step, operands, changes):
+        if found.kind != "absent":
+            below = deep and found.kind == "directory"
+            only_if = "it belongs to someone else now"
+            changes.change(step, found, "changes owner of", only_if=only_if, detail=owner or "", below=below)
+
+
+def _in_place(step: Step, operands: Iterable[str | None], suffix: str, changes: Changes, why: str) -> None:
+    for found in find_targets(step, operands, changes):
+        if found.kind != "file":
+            continue
+        if suffix:
+            name = os.path.basename(found.path)
+            backup = suffix.replace("*", name) if "*" in suffix else name + suffix
+            kept = changes.find(step, os.path.join(os.path.dirname(found.path), backup))
+            if kept is not None:
+                changes.write(step, kept, changes.view.content(found)[0], detail=f"a backup of {found.path}")
+        changes.write(step, found, None, why=why, action="edits")
+
+
+def _sed(step: Step, args: ParsedWords, changes: Changes) -> None:
+    operands = list(args.operands)
+    scripts = args.all("e", "expression")
+    if not args.has("e", "expression", "f", "file"):
+        scripts = operands[:1]
+        operands = operands[1:]
+    known = [script for script in scripts if script is not None]
+    if args.has("f", "file") or len(known) < len(scripts) or not all(special_programs.sed([each]) for each in known):
+        changes.unknown(step, "files", "its script may write other files, or run commands")
+    if args.has("i", "in-place"):
+        suffix = args.value("i", "in-place") or ""
+        _in_place(step, operands, suffix, changes, "what its script makes of the content is not computed")
+
+
+_SUBSTITUTION = re.compile(
+    r"(?:s|tr|y)([/|!,#])(?:(?!\1)[^$@`\\(]|\\[^e])*\1(?:(?!\1)[^@`\\(]|\\.)*\1[gimsx]*;?\Z", re.DOTALL
+)
+"""Code of perl that only replaces text."""
+
+
+def _perl(step: Step, args: ParsedWords, changes: Changes) -> None:
+    code = args.all("e", "E")
+    operands = args.operands if code else args.operands[1:]
+    if not code or not all(each is not None and _SUBSTITUTION.match(each) for each in code) or args.has("M", "m", "I"):
+        changes.unknown(step, "everything", "code of perl is not analysed")
+    if args.has("i"):
+        _in_place(step, operands, args.value("i") or "", changes, "what its code makes of the content is not computed")
+
+
+def _patch(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("dry-run"):
+        return
+    if args.operands:
+        _in_place(step, args.operands[:1], ".orig" if args.has("b", "backup") else "", changes, "it is patched")
+        return
+    text = _patch_text(step, args, changes)
+    if text is None:
+        changes.unknown(step, "files", "the files that the patch names are only known when it runs")
+        return
+    strip = int(args.value("p", "strip") or 0) if (args.value("p", "strip") or "0").isdecimal() else 0
+    base = args.value("d", "directory") or "."
+    for named in re.findall(r"^\+\+\+ ([^\t\n]+)", text, re.MULTILINE):
+        path = "/".join(named.split("/")[strip:]) if args.has("p", "strip") else os.path.basename(named)
+        for found in find_targets(step, [os.path.join(base, path)], changes):
+            changes.write(
+                step, found, None, why="the patch is the difference", action="edits", only_if="the patch applies"
+            )
+    if "+++ /dev/null" in text or args.has("R", "reverse"):
+        changes.unknown(step, "files", "the patch makes or deletes files")
+
+
+def _patch_text(step: Step, args: ParsedWords, changes: Changes) -> str | None:
+    named = args.value("i", "input")
+    if named is None:
+        named = next((each.target for each in step.redirections if each.operator == "<"), None)
+    if named is not None:
+        found = changes.find(step, named)
+        content = changes.view.content(found)[0] if found is not None else None
+    else:
+        content = input_of(step, changes.view)[0]
+    return None if content is None else content.decode("utf-8", "replace")
+
+
+def _find(step: Step, args: ParsedWords, changes: Changes) -> None:
+    words = step.words[1:]
+    tests = next((at for at, word in enumerate(words) if word is None or word.startswith(("-", "(", "!"))), len(words))
+    starts: Sequence[str | None] = words[:tests] or (".",)
+    rest = words[tests:]
+    if any(word in {"-fprint", "-fprintf", "-fprint0", "-fls"} for word in rest):
+        changes.unknown(step, "files", "it writes its list to a file")
+    if "-delete" not in rest:
+        return
+    roots = list(find_targets(step, starts, changes, follow=False))
+    if rest == ("-delete",):
+        changes.remove(step, roots)
+        return
+    name = _only_name(rest)
+    if name is None:
+        changes.unknown(step, "files", "the files that its tests select are not counted; it deletes them")
+        return
+    changes.remove(step, list(_named(roots, name, changes)))
+
+
+def _only_name(rest: Sequence[str | None]) -> tuple[str, bool] | None:
+    """The pattern of `find -name PATTERN -delete`, and whether only files match. None: there are other tests."""
+    words, files, pattern = list(rest), False, None
+    while words:
+        word = words.pop(0)
+        if word == "-type" and words[:1] == ["f"]:
+            words.pop(0)
+            files = True
+        elif word == "-name" and words and pattern is None:
+            pattern = words.pop(0)
+        elif word == "-delete" and not words:
+            return (pattern or "*", files) if files or pattern else None
+        else:
+            return None
+    return None
+
+
+def _named(roots: Iterable[Found], test: tuple[str, bool], changes: Changes) -> Iterator[Found]:
+    pattern, files = test
+    for root in roots:
+        tree = changes.view.tree(root.real)
+        if not tree.complete:
+            changes.unknown(None, "files", f"not all files below {root.path} were looked at in time")
+        for name in tree.names:
+            if fnmatch.fnmatchcase(os.path.basename(name), pattern):
+                found = changes.view.find(name, None, follow=False)
+                if found is not None and (not files or not os.path.islink(name)):
+                    yield found
+        if not files:
+            changes.unknown(None, "files", f"directories named {pattern} are deleted if they are empty")
+
+
+def _unlink(step: Step, args: ParsedWords, changes: Changes) -> None:
+    targets = list(find_targets(step, args.operands, changes, follow=False))
+    if step.name == "shred":
+        for found in targets:
+            if found.kind == "file":
+                changes.write(step, found, None, why="it is overwritten with noise")
+        if not args.has("u", "remove"):
+            return
+    changes.remove(step, [found for found in targets if found.kind != "directory"])
+
+
+def _sort(step: Step, args: ParsedWords, changes: Changes) -> None:
+    for found in find_targets(step, args.all("o", "output"), changes):
+        changes.write(step, found, None)
+    if args.has("compress-program"):
+        changes.unknown(step, "everything", "an option makes sort run another program")
+
+
+def _make_nodes(step: Step, args: ParsedWords, changes: Changes) -> None:
+    for found in find_targets(step, args.operands[:1] if step.name == "mknod" else args.operands, changes):
+        if found.kind == "absent":
+            changes.write(step, found, None, why="it is no regular file")
+
+
+def _split(step: Step, args: ParsedWords, changes: Changes) -> None:
+    prefix = args.operands[1] if len(args.operands) > 1 else "x"
+    for found in find_targets(step, [os.path.dirname(prefix) or "." if prefix else None], changes):
+        changes.fill(step, found, detail=f"with files named {prefix}…")
+
+
+_COPYING = Program(_cp, "tS", "target-directory suffix")
+_PROGRAMS: Mapping[str, Program] = {
+    "rm": Program(_rm),
+    "rmdir": Program(_rmdir),
+    "unlink": Program(_unlink),
+    "shred": Program(_unlink, "ns", "iterations size random-source"),
+    "mkdir": Program(_mkdir, "m", "mode"),
+    "touch": Program(_touch, "drt", "date reference time"),
+    "truncate": Program(_truncate, "sr", "size reference"),
+    "cp": _COPYING,
+    "mv": Program(_mv, "tS", "target-directory suffix"),
+    "install": Program(_install, "gmotS", "group mode owner target-directory suffix"),
+    "ln": Program(_ln, "tS", "target-directory suffix"),
+    "link": Program(_ln),
+    "dd": Program(_dd),
+    "tee": Program(_tee),
+    "chmod": Program(_mode_change),
+    "chown": Program(_owner_change, "", "reference from"),
+    "chgrp": Program(_owner_change, "", "reference"),
+    "perl": Program(_perl, "eEMmI", "", "i0lFCD"),
+    "patch": Program(_patch, "pidorBDFgVYz", "strip input directory output reject-file fuzz"),
+    "find": Program(_find),
+    "mkfifo": Program(_make_nodes, "m", "mode"),
+    "mknod": Program(_make_nodes, "m", "mode"),
+    "split": Program(_split, "abClnt", "suffix-length bytes line-bytes lines number separator additional-suffix"),
+    **TRANSFERS,
+}  # fmt: skip
+_IN_PLACE: Mapping[str, Program] = {
+    "sed": Program(_sed, "efl", "expression file line-length", "i"),
+    "gsed": Program(_sed, "efl", "expression file line-length", "i"),
+    "sort": Program(_sort, "kotSTP", "output key field-separator buffer-size temporary-directory parallel sort "
+                     "files0-from batch-size compress-program random-source"),
+}  # fmt: skip
+"""Programs that write only with certain options; without them the read-only list is asked."""
+
+
+def record_program(step: Step, changes: Changes) -> bool:
+    """Record the changes of a program. Returns False if it is in no table here."""
+    name = step.name or ""
+    program = _PROGRAMS.get(name)
+    if program is None and name in _IN_PLACE:
+        writes = ("-i", "--in-place", "-o", "--o", "-n", "-s", "-z", "-E", "-r")
+        if any(word is None or word.startswith(writes) for word in step.words[1:]):
+            program = _IN_PLACE[name]
+    if program is None:
+        return False
+    if {"--help", "--version"} & set(step.words[1:2]):
+        return True
+    if name == "find" and not {"-delete", "-fprint", "-fprintf", "-fprint0", "-fls"} & set(step.words):
+        return False
+    args = ParsedWords(step.words, program.valued, program.long.split(), program.attached)
+    program.handler(step, args, changes)
+    return True

@@ -1,0 +1,279 @@
+"""The disk as a command would find it: what is there now, changed by what the commands before it have made or deleted.
+
+Nothing is opened but regular files outside of /proc, /sys and /dev, and no walk outlives its deadline.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from whisper_tui.model.effects import FileKind
+
+LARGEST_COMPARED = 1 << 20
+"""Bytes of a file of which the content is compared."""
+
+_NEVER_OPENED = ("/proc", "/sys", "/dev")
+"""Reading a file there may wait for ever, or change something."""
+
+
+class Deadline:
+    """The moment until which everything has to be computed."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+        self.was_missed = False
+        """True if something was left out for lack of time."""
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._at - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """True if no time is left; from then on the result counts as incomplete."""
+        if time.monotonic() > self._at:
+            self.was_missed = True
+        return self.was_missed
+
+
+class Found(NamedTuple):
+    """One path as it is at some point of the command."""
+
+    path: str
+    """Absolute and without `.` and `..`, as it was named."""
+    real: str
+    """The same with links resolved."""
+    kind: FileKind
+    size: int | None = None
+    mode: int | None = None
+    through_link: bool = False
+    made: bool = False
+    """True if a command before it makes or replaces it."""
+    as_directory: bool = False
+    """True if it is named with a slash at its end, which no file is."""
+
+
+class Tree(NamedTuple):
+    """The files below a path."""
+
+    files: int
+    bytes: int
+    complete: bool
+    names: tuple[str, ...]
+    """Real paths of the files, as many as were kept."""
+
+
+MOST_KEPT = 20_000
+"""Names of files below one path that are kept for git."""
+
+
+def resolved_path(path: str) -> str:
+    """Return a path with its links resolved, or as it is if no system takes it."""
+    return path if "\0" in path else os.path.realpath(path)
+
+
+class FileView:
+    """The disk with the changes of the commands before."""
+
+    def __init__(self, roots: Sequence[str], deadline: Deadline) -> None:
+        """`roots`: the directories of the workspace."""
+        self._roots = tuple(resolved_path(root) for root in roots if root)
+        self._deadline = deadline
+        self._changed: dict[str, tuple[FileKind, bytes | None]] = {}
+        """Real paths that a command before has changed: their kind then, and their content if it is known."""
+        self._unsure: list[str] = []
+        """Directories below which anything may have changed."""
+
+    def find(self, path: str, directory: str | None, *, follow: bool = True) -> Found | None:
+        """Look at a path. None: it is relative to a directory that is not known, or no system takes it."""
+        if "\0" in path or len(path) > 4096 or (directory is None and not path.startswith("/")):
+            return None
+        named = os.path.join(directory or "/", path)
+        plain = os.path.normpath(named)
+        try:
+            real = os.path.realpath(named) if follow else self._parent_resolved(named)
+        except (OSError, ValueError):
+            return Found(plain, plain, "unknown")
+        found = self._at(plain, real, through=self._is_linked(real, path, directory))
+        return found._replace(as_directory=path.endswith("/"))
+
+    @staticmethod
+    def _is_linked(real: str, path: str, directory: str | None) -> bool:
+        return real != os.path.normpath(os.path.join(resolved_path(directory or "/"), path))
+
+    def _at(self, plain: str, real: str, *, through: bool) -> Found:
+        if real in self._changed:
+            kind, content = self._changed[real]
+            return Found(plain, real, kind, None if content is None else len(content), None, through, made=True)
+        if self._below_removed(real):
+            return Found(plain, real, "absent", through_link=through, made=True)
+        try:
+            status = os.lstat(real)
+        except FileNotFoundError:
+            return Found(plain, real, "absent", through_link=through)
+        except (OSError, ValueError):
+            return Found(plain, real, "unknown", through_link=through)
+        kind = kind_of(status.st_mode)
+        made = any(real.startswith(each) for each in self._unsure)
+        return Found(
+            plain, real, kind, status.st_size if kind == "file" else None, status.st_mode & 0o7777, through, made
+        )
+
+    @staticmethod
+    def _parent_resolved(named: str) -> str:
+        """The path with links resolved everywhere but in its last part."""
+        bare = named.rstrip("/") or "/"
+        parent, name = os.path.split(bare)
+        if name in {"", ".", ".."}:
+            return os.path.realpath(bare)
+        return os.path.join(os.path.realpath(parent), name)
+
+    def _below_removed(self, real: str) -> bool:
+        parent = os.path.dirname(real)
+        while parent != "/" and parent:
+            changed = self._changed.get(parent)
+            if changed is not None:
+                return changed[0] == "absent"
+            parent = os.path.dirname(parent)
+        return False
+
+    def is_outside(self, real: str) -> bool:
+        """True if a real path is in no directory of the workspace."""
+        return not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self._roots)
+
+    def note(self, real: str, kind: FileKind, content: bytes | None = None) -> None:
+        """Remember that a command changes a path."""
+        if kind == "absent":
+            # What the commands before made below it is gone as well.
+            for path in [path for path in self._changed if path.startswith(real + "/")]:
+                del self._changed[path]
+        self._changed[real] = (kind, content)
+
+    def note_unsure(self, real: str) -> None:
+        """Remember that files below a directory have changed, without knowing which."""
+        self.note(real, "directory")
+        self._unsure.append(real.rstrip("/") + "/")
+
+    def is_directory(self, path: str) -> bool:
+        """True if there is a directory at that point."""
+        found = self.find(path, None)
+        return found is not None and found.kind == "directory"
+
+    def exists(self, path: str) -> bool:
+        """True if there is anything of that name at that point."""
+        found = self.find(path, None, follow=False)
+        return found is not None and found.kind != "absent"
+
+    def names_in(self, path: str, most: int) -> list[str] | None:
+        """The names in a directory at that point. None: more than `most`, or the time is over."""
+        if "\0" in path:
+            return None
+        real = os.path.realpath(path)
+        names: dict[str, None] = {}
+        try:
+            with os.scandir(real) as entries:
+                for entry in entries:
+                    names[entry.name] = None
+                    if len(names) > most or self._deadline.is_over:
+                        return None
+        except OSError:
+            pass
+        for changed, (kind, _) in self._changed.items():
+            parent, name = os.path.split(changed)
+            if parent == real:
+                if kind == "absent":
+                    names.pop(name, None)
+                else:
+                    names[name] = None
+        return list(names)
+
+    def content(self, found: Found) -> tuple[bytes | None, str]:
+        """The content of a file at that point, or None and the reason why it is not known."""
+        if found.kind == "absent" or found.real == "/dev/null":
+            return b"", ""
+        if found.made:
+            content = self._changed.get(found.real, (found.kind, None))[1]
+            return content, "" if content is not None else "an earlier command changes the file"
+        if found.kind != "file":
+            return None, "it is not a regular file"
+        if (found.size or 0) > LARGEST_COMPARED:
+            return None, "the file is larger than 1 MiB"
+        return read_regular(found.real, LARGEST_COMPARED)
+
+    def tree(self, real: str, most_s: float = 0.2) -> Tree:
+        """Count the files below a real path, links not followed."""
+        ends = time.monotonic() + min(most_s, self._deadline.left)
+        files = size = 0
+        names: list[str] = []
+        for path, status in _walk(real):
+            if time.monotonic() > ends or status is None:
+                # An unreadable directory may hold any number.
+                self._deadline.was_missed = self._deadline.was_missed or self._deadline.is_over
+                return Tree(files, size, False, tuple(names))
+            if not stat.S_ISDIR(status.st_mode):
+                files += 1
+                size += status.st_size
+                if len(names) < MOST_KEPT:
+                    names.append(path)
+        return Tree(files, size, True, tuple(names))
+
+
+def _walk(real: str) -> Iterator[tuple[str, os.stat_result | None]]:
+    """Every path at and below a path. Without a status: it could not be looked at."""
+    try:
+        top = os.lstat(real)
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield real, None
+        return
+    yield real, top
+    waiting = [real] if stat.S_ISDIR(top.st_mode) else []
+    while waiting:
+        directory = waiting.pop()
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append(entry.path)
+                    yield entry.path, status
+        except FileNotFoundError:
+            continue
+        except OSError:
+            yield directory, None
+
+
+def kind_of(mode: int) -> FileKind:
+    """The kind of a file; a link that leads nowhere counts as a file."""
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "file" if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else "special"
+
+
+def read_regular(real: str, most: int) -> tuple[bytes | None, str]:
+    """Read a regular file whole, or return None and the reason why not, as a clause."""
+    if any(real == each or real.startswith(each + "/") for each in _NEVER_OPENED):
+        return None, "it is no file on a disk"
+    try:
+        # Without O_NONBLOCK a FIFO that was put there meanwhile would wait for its writer.
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        return None, f"the file cannot be read: {error.strerror}"
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None, "it is not a regular file"
+        if status.st_size > most:
+            return None, f"the file is larger than {most // 1024:,} KiB"
+        content = bytearray()
+        while len(content) <= most and (part := os.read(descriptor, most + 1 - len(content))):
+            content += part
+        return (bytes(content), "") if len(content) <= most else (None, "the file grows")
+    except OSError as error:
+        return None, f"the file cannot be read: {error.strerror}"
+    finally:
+        os.close(descriptor)

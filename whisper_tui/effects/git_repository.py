@@ -1,0 +1,448 @@
+"""The git repository around a directory: checked, and fixed by variables for git commands that run without approval.
+
+Git searches for its repository at each start, and obeys files that a clone can contain: a directory that looks like a
+bare repository, a `commondir` with another configuration, a submodule with its own. With the variables it searches for
+nothing.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import lru_cache
+
+from whisper_tui.effects.changes import printable
+from whisper_tui.effects.file_view import Deadline
+from whisper_tui.model.effects import DroppedCommit, Removal
+from whisper_tui.model.verdict import Repository
+
+_HARMLESS = re.compile(
+    r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|"
+    r"safecrlf|eol|compression|quotepath|sharedrepository|abbrev|longpaths|whitespace|commitgraph|multipackindex)|"
+    r"remote\.[^=]*\.(?:fetch|url|pushurl|mirror|tagopt|prune)|branch\.[^=]*\.(?:remote|merge|rebase|description|pushremote)|"
+    r"user\.(?:name|email)|init\.defaultbranch|pull\.rebase|push\.(?:default|autosetupremote)|fetch\.prune|"
+    r"submodule\.[^=]*\.(?:url|active|branch|update)|gc\.auto|color\.\w+|extensions\.objectformat|"
+    r"lfs\.repositoryformatversion|advice\.\w+|log\.(?:date|decorate|abbrevcommit|follow|showroot|mailmap)|merge\.(?:conflictstyle|ff)|rerere\.\w+"
+)
+"""Settings of names and of display, which run nothing. Values are checked as well: a `url` may be a command."""
+
+_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)\Z')
+_SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?\Z")
+
+_SETTINGS = {
+    # Git would run its value as a hook at every `git status`.
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "core.pager": "cat",
+    "submodule.recurse": "false",
+}
+
+NO_PAGER = {
+    "PAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "AWS_PAGER": "cat",
+    "BAT_PAGER": "cat",
+    "BAT_PAGING": "never",
+}
+"""Turns off all pagers: in a terminal, a pager starts programs when its user presses a key."""
+
+NEUTRAL = {
+    # No setting turns off a user's external diff, so the whole file is left out.
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
+    **{f"GIT_CONFIG_KEY_{at}": name for at, name in enumerate(_SETTINGS)},
+    **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_SETTINGS.values())},
+    "GIT_PAGER": "cat",
+    # `git status` would write the index, which the read-only sandbox refuses (decision 10).
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    **NO_PAGER,
+}
+"""Variables for a read-only command that runs without approval: neither git nor a pager starts anything else."""
+
+
+def configuration_is_neutral(text: str) -> bool:
+    """True if no setting of a configuration can run anything. A setting that is not understood could."""
+    section = ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if not bare or bare[0] in "#;":
+            continue
+        # A continued line could hide a setting from this reader.
+        if bare.endswith("\\"):
+            return False
+        if bare.startswith("["):
+            match = _SECTION.match(bare)
+            if match is None or match[3]:
+                return False
+            section = match[1].lower() + ("." + match[2] if match[2] is not None else "")
+            continue
+        match = _SETTING.match(bare)
+        if match is None or not section or not setting_is_harmless(f"{section}.{match[1].lower()}", match[2] or ""):
+            return False
+    return True
+
+
+def setting_is_harmless(name: str, value: str) -> bool:
+    """True if a setting, named in small letters, makes git run nothing."""
+    # `ext::COMMAND` as a URL and `!COMMAND` as a submodule's update run a command; a dash begins an option.
+    return _HARMLESS.fullmatch(name) is not None and "::" not in value and not value.startswith(("!", "-"))
+
+
+_LONGEST = 100_000
+_LARGEST_INDEX = 64 * 1024 * 1024
+_GITLINK = b"\x00\x00\xe0\x00"
+"""The mode of an index entry for a submodule: 0o160000, big-endian."""
+
+_PLAIN = ("HEAD", "config", "index", "packed-refs", "objects", "refs", "logs", "info", "objects/info")
+"""Parts of a repository that must not be symbolic links."""
+
+_ELSEWHERE = ("commondir", "objects/info/alternates", "objects/info/http-alternates", "config.worktree")
+"""Files that make git read other directories, or settings that are not checked here."""
+
+
+def find_repository(cwd: str) -> tuple[Repository | None, bool]:
+    """Return the repository around a directory, and True if reading it cannot run anything, or if there is none."""
+    directory = cwd
+    while True:
+        found = os.path.join(directory, ".git")
+        if os.path.lexists(found):
+            return _repository(directory, found)
+        if os.path.lexists(os.path.join(directory, "HEAD")):
+            # Git may take the directory itself for a bare repository.
+            return None, False
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return None, True
+        directory = parent
+
+
+def pin_repository(repository: Repository | None, cwd: str) -> dict[str, str]:
+    """Return the variables with which git uses exactly this repository, or finds none."""
+    git_dir = repository.git_dir if repository else os.path.join(cwd, ".git")
+    common = repository.common_dir if repository else git_dir
+    work_tree = repository.work_tree if repository else cwd
+    return {
+        "GIT_DIR": git_dir,
+        "GIT_COMMON_DIR": common,
+        "GIT_WORK_TREE": work_tree,
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(work_tree),
+    }
+
+
+def _repository(work_tree: str, found: str) -> tuple[Repository | None, bool]:
+    # A clone can bring a link to a directory that is prepared elsewhere.
+    if os.path.islink(found):
+        return None, False
+    git_dir = common = found
+    if not os.path.isdir(found):
+        linked = _linked_work_tree(found)
+        if linked is None:
+            return None, False
+        git_dir, common = linked
+    neutral = _is_plain(common, git_dir) and _is_neutral(common)
+    modules = _holds_modules(os.path.join(git_dir, "index"))
+    made = Repository(work_tree=work_tree, git_dir=git_dir, common_dir=common, modules=modules is not False)
+    return made, neutral and modules is not None
+
+
+def _linked_work_tree(file: str) -> tuple[str, str] | None:
+    """Return the git directory and the common directory of a linked work tree (`git worktree add`), or None."""
+    # The repository must name this file in turn: a clone can bring any `.git` file, but not change the repository.
+    text = _line(file)
+    git_dir = text.removeprefix("gitdir: ") if text and text.startswith("gitdir: /") else None
+    # A relative or linked path could be repointed between this check and the start.
+    if git_dir is None or git_dir != os.path.realpath(git_dir):
+        return None
+    worktrees, common = os.path.dirname(git_dir), os.path.dirname(os.path.dirname(git_dir))
+    if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
+        return None
+    names = {"gitdir": file, "commondir": "../.."}
+    if any(_line(os.path.join(git_dir, name)) != value for name, value in names.items()):
+        return None
+    return git_dir, common
+
+
+def _line(path: str) -> str | None:
+    text = _text(path, 10_000)
+    return None if text is None or text.count("\n") > 1 else text.removesuffix("\n")
+
+
+def _text(path: str, longest: int) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(longest + 1)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if len(text) <= longest else None
+
+
+def _is_plain(common: str, git_dir: str) -> bool:
+    """True if git reads only files of these two directories: no links, no alternates, no other configuration."""
+    places = dict.fromkeys((common, git_dir))
+    if any(os.path.islink(os.path.join(place, name)) for place in places for name in _PLAIN):
+        return False
+    return not any(os.path.lexists(os.path.join(common, name)) for name in _ELSEWHERE) and not os.path.lexists(
+        os.path.join(git_dir, "config.worktree")
+    )
+
+
+def _is_neutral(common: str) -> bool:
+    text = _text(os.path.join(common, "config"), _LONGEST)
+    return text is not None and configuration_is_neutral(text)
+
+
+def _holds_modules(index: str) -> bool | None:
+    """True if an index has an entry for a submodule. None: unknown."""
+    try:
+        about = os.stat(index)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    if about.st_size > _LARGEST_INDEX:
+        return None
+    return _index_holds_modules(index, about.st_size, about.st_mtime_ns, about.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _index_holds_modules(index: str, size: int, changed_ns: int, inode: int) -> bool | None:
+    """Return the same, cached for each version of the file."""
+    # These two only belong to the key of the cache.
+    del changed_ns, inode
+    try:
+        with open(index, "rb") as file:
+            content = file.read(size)
+    except OSError:
+        return None
+    # A split index keeps its entries in a second file, which git would read.
+    if b"link" in content[-size // 2 :] and _has_extension(content, b"link"):
+        return None
+    # A cheap test for most repositories; the mode can also occur by chance, so a hit is checked entry by entry.
+    if _GITLINK not in content:
+        return False
+    return _entries_hold_modules(content)
+
+
+def _entries_hold_modules(content: bytes) -> bool:
+    """True if an entry has the mode of a submodule, or the index cannot be read."""
+    end = _entries_end(content)
+    return end is None or end[1]
+
+
+def _entries_end(content: bytes) -> tuple[int, bool] | None:
+    """Return the offset behind the entries, and True if one is a submodule. None: unknown version, or a broken file."""
+    if content[:4] != b"DIRC" or content[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
+        return None
+    at, modules = 12, False
+    for _ in range(int.from_bytes(content[8:12], "big")):
+        modules = modules or content[at + 24 : at + 28] == _GITLINK
+        extended = content[at + 60 : at + 61] >= b"\x40" and bool(content[at + 60] & 0x40)
+        start = at + (64 if extended else 62)
+        end = content.find(b"\0", start)
+        if end < 0:
+            return None
+        # Entries of versions 2 and 3 are padded with one to eight NUL bytes.
+        at += (end - at) // 8 * 8 + 8
+    return at, modules
+
+
+def _has_extension(content: bytes, name: bytes) -> bool:
+    """True if an index has an extension of this name, or cannot be read."""
+    end = _entries_end(content)
+    if end is None:
+        return True
+    at = end[0]
+    while at + 8 <= len(content) - 20:
+        if content[at : at + 4] == name:
+            return True
+        at += 8 + int.from_bytes(content[at + 4 : at + 8], "big")
+    return False
+
+
+_TRUSTED_PATH = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin"
+"""The directories in which git is looked for: never one that an agent may write to."""
+
+NO_REPOSITORY = "there is no git repository"
+LONGEST_ANSWER = 8 * 1024 * 1024
+MOST_COMMITS = 20
+LONGEST_SUBJECT = 200
+MOST_PATHSPECS = 200
+"""Paths that git is asked about at once."""
+
+
+class GitReader:
+    """Asks git about the repositories around the directories of one call."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._known: dict[str, tuple[Repository | None, str]] = {}
+        self._states: dict[str, tuple[str | None, int | None]] = {}
+        self._program = shutil.which("git", path=_TRUSTED_PATH)
+
+    def repository(self, directory: str) -> tuple[Repository | None, str]:
+        """The repository around a directory, or None and the reason why git is not asked, as a clause."""
+        real = os.path.realpath(directory)
+        if real not in self._known:
+            self._known[real] = self._look(real)
+        return self._known[real]
+
+    def _look(self, real: str) -> tuple[Repository | None, str]:
+        repository, neutral = find_repository(real)
+        if repository is None:
+            return (
+                None,
+                NO_REPOSITORY if neutral else "the repository is not one that git may be asked about",
+            )
+        if not neutral:
+            return None, "the configuration of the repository may run programs, so git was not asked"
+        if self._program is None:
+            return None, "git was not found"
+        return repository, ""
+
+    def ask(self, repository: Repository, *words: str) -> bytes | None:
+        """The output of one git command that only reads. None: it failed, or did not answer in time."""
+        if self._deadline.is_over or self._program is None:
+            return None
+        environment = {
+            "PATH": _TRUSTED_PATH,
+            "HOME": "/nonexistent",
+            "LC_ALL": "C.UTF-8",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_LITERAL_PATHSPECS": "1",
+            **NEUTRAL,
+            **pin_repository(repository, repository.work_tree),
+        }
+        try:
+            done = subprocess.run(
+                [self._program, "-c", "core.quotePath=false", *words],
+                cwd=repository.work_tree,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=self._deadline.left + 0.05,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            self._deadline.was_missed = True
+            return None
+        except (OSError, ValueError):
+            return None
+        return done.stdout if done.returncode == 0 and len(done.stdout) <= LONGEST_ANSWER else None
+
+    def line(self, repository: Repository, *words: str) -> str | None:
+        """The one line that git answers. None: it failed, or the answer is empty."""
+        answer = self.ask(repository, *words)
+        text = None if answer is None else answer.decode("utf-8", "replace").strip()
+        return printable(text) if text else None
+
+    def commit(self, repository: Repository, revision: str) -> str | None:
+        """The full id of the commit that a revision means. None: there is none."""
+        found = self.line(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
+        return found if found and re.fullmatch(r"[0-9a-f]{40,64}", found) else None
+
+    def names(self, repository: Repository, *words: str) -> list[str] | None:
+        """Names that git prints with NUL between them, as absolute paths."""
+        answer = self.ask(repository, *words)
+        if answer is None:
+            return None
+        return [os.path.join(repository.work_tree, os.fsdecode(name)) for name in answer.split(b"\0") if name]
+
+    def statuses(self, repository: Repository, *words: str) -> list[tuple[str, str]] | None:
+        """Letters and absolute paths of `git diff --name-status`."""
+        answer = self.ask(repository, "diff", "--name-status", "-z", "--no-renames", "--ignore-submodules=all", *words)
+        if answer is None:
+            return None
+        parts = [os.fsdecode(part) for part in answer.split(b"\0")]
+        root = repository.work_tree
+        return [(kind, os.path.join(root, name)) for kind, name in zip(parts[::2], parts[1::2], strict=False)]
+
+    def count(self, repository: Repository, *words: str) -> int | None:
+        """The number of commits that `git rev-list` selects."""
+        found = self.line(repository, "rev-list", "--count", *words)
+        return int(found) if found and found.isdecimal() else None
+
+    def commits(self, repository: Repository, *words: str) -> tuple[tuple[DroppedCommit, ...], int]:
+        """The newest commits that `git log` selects, and how many more there are."""
+        answer = self.ask(repository, "log", f"-n{MOST_COMMITS}", "--format=%h %s", *words)
+        lines = [] if answer is None else answer.decode("utf-8", "replace").splitlines()
+        found = tuple(
+            DroppedCommit(id=name, subject=subject[:LONGEST_SUBJECT])
+            for name, _, subject in (line.partition(" ") for line in lines)
+        )
+        more = 0
+        if len(found) == MOST_COMMITS:
+            more = max(0, (self.count(repository, *words) or 0) - len(found))
+        return found, more
+
+    def state(self, repository: Repository) -> tuple[str | None, int | None]:
+        """The current branch, and the number of files with uncommitted changes, as they are before the command."""
+        if repository.work_tree not in self._states:
+            self._states[repository.work_tree] = self._state(repository)
+        return self._states[repository.work_tree]
+
+    def _state(self, repository: Repository) -> tuple[str | None, int | None]:
+        answer = self.ask(repository, "status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=all")
+        if answer is None:
+            return None, None
+        parts = iter(answer.split(b"\0"))
+        branch, changed = None, 0
+        for part in parts:
+            if part.startswith(b"# branch.head "):
+                name = printable(os.fsdecode(part[14:]))
+                branch = None if name == "(detached)" else name
+            elif part[:2] in {b"1 ", b"2 ", b"u ", b"? "}:
+                changed += 1
+                if part.startswith(b"2 "):
+                    next(parts, None)  # the name before a rename stands in a part of its own
+        return branch, changed
+
+    def restorable(self, removal: Removal, names: Sequence[str]) -> Removal:
+        """The same removal with what git knows about its files."""
+        if not names:
+            return removal.model_copy(update={"no_git": ""})
+        if any(".git" in name.split("/") for name in names):
+            return removal.model_copy(update={"no_git": "a repository itself is deleted"})
+        start = os.path.dirname(names[0])
+        repository, why = self.repository(start)
+        if repository is None:
+            return removal.model_copy(update={"no_git": why})
+        root = repository.work_tree.rstrip("/") + "/"
+        wanted = [path for path in removal.paths if path.startswith(root)]
+        if len(wanted) < len(removal.paths) or len(wanted) > MOST_PATHSPECS or not removal.complete:
+            return removal.model_copy(update={"no_git": "not all of them are known to be in one repository"})
+        tracked = self.names(repository, "ls-files", "-z", "--", *wanted)
+        modified = self.names(repository, "ls-files", "-z", "-m", "-d", "--", *wanted)
+        untracked = self.names(repository, "ls-files", "-z", "-o", "--exclude-standard", "--", *wanted)
+        if tracked is None or modified is None or untracked is None:
+            return removal.model_copy(update={"no_git": "git did not answer in time"})
+        present = set(names)
+        known, changed = present & set(tracked), present & set(modified)
+        new = present & set(untracked)
+        return removal.model_copy(
+            update={
+                "restorable": len(known - changed),
+                "modified": len(changed),
+                "untracked": len(new),
+                "ignored": len(present - known - new),
+            }
+        )
+
+
+def unquoted_name(line: bytes) -> str | None:
+    """The path in a line of `git clean -n`."""
+    match = re.match(rb"Would (?:remove|skip repository) (.*)", line, re.DOTALL)
+    if match is None or not line.startswith(b"Would remove"):
+        return None
+    name = match[1].rstrip(b"/")
+    if name.startswith(b'"'):
+        name = name[1:].removesuffix(b'"')
+        name = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8) & 0xFF]), name)
+        names = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+        name = re.sub(rb"\\(.)", lambda found: names.get(found[1], found[1]), name)
+    return os.fsdecode(name)

@@ -1,0 +1,494 @@
+"""The commands of a call in their order, each with its words expanded and the directory that it would run in.
+
+The walk follows `cd`, assignments, subshells and pipes as far as they are certain. A value or a directory that is only
+known when the command runs is None, never a guess.
+"""
+
+import fnmatch
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from whisper_tui.model.call import Argv, Command, Shell
+from whisper_tui.model.secrets import is_secret_name
+from whisper_tui.policy.commands.argv import program_name
+from whisper_tui.policy.commands.inner_commands import DEEPEST
+from whisper_tui.policy.commands.shells import StandardInput
+from whisper_tui.policy.commands.unwrap import unwrap
+from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, Word, WordPiece
+from whisper_tui.policy.shell.word_reader import brace_words
+
+MOST_STEPS = 300
+"""Commands of one call that are looked at."""
+
+LONGEST_TEXT = 2_000_000
+"""Characters of a text that is read: a here-document may hold a large file."""
+
+MOST_NAMES = 1_000
+"""File names that a pattern is expanded to, and directory entries that are looked at for it, times ten."""
+
+_TOKEN = re.compile(r"&&|\|\||\|&|;;|[;&|\n(){}]|\b(?:if|for|while|until|case|select|function|fi|done|esac)\b")
+_OPENS = frozenset("if for while until case select { function".split())
+_CLOSES = frozenset(["fi", "done", "esac", "}"])
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_COMMENT = re.compile(r"(?:(?<=\s)|\A)#[^\n]*")
+_OPERATOR_BEFORE = re.compile(r"(\d*)(?:<<-|<<<|&>>|<<|>>|<&|>&|>\||<>|&>|<|>)[ \t\\\n]*\Z")
+_ASSIGNING = frozenset(
+    {"read", "declare", "typeset", "local", "unset", "let", "mapfile", "readarray", "getopts", "coproc", "eval"}
+    | {"source", ".", "trap"}
+)
+_ASSIGNS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(")
+_SHELLS = frozenset({"bash", "sh", "dash", "ksh", "mksh", "ash", "zsh"})
+_MOVES = frozenset({"-C", "--chdir", "-D", "-i", "--login", "-l", "-", "-R", "--chroot"})
+"""Options of env, sudo and su after which the command runs in another directory."""
+
+
+class OpenedFile(NamedTuple):
+    """A redirection with its target expanded."""
+
+    operator: str
+    descriptor: str
+    """As written; empty: the operator's own."""
+    target: str | None
+    access: str
+    body: str | None
+    """The text of a here-document or here-string."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command as it would run."""
+
+    words: tuple[str | None, ...]
+    """Empty: redirections of a group, or assignments alone."""
+    directory: str | None
+    """None: it depends on a `cd` that may or may not happen."""
+    environment: Mapping[str, str | None]
+    redirections: tuple[OpenedFile, ...] = ()
+    through: tuple[str, ...] = ()
+    """The wrappers around it, outermost first."""
+    wraps: bool = False
+    """True if it only runs the steps that follow it."""
+    opaque: str | None = None
+    """Why it is not known what it runs."""
+    source: "Step | None" = None
+    """The step whose output it reads through a pipe, if that is certain."""
+    piped: bool = False
+    is_function: bool = False
+    """True if it calls a function of the text, the commands of which are steps of their own."""
+    is_bash: bool = False
+    """True if bash runs it, of which `echo` leaves backslashes alone."""
+
+    @property
+    def name(self) -> str | None:
+        """Its program without the directory. None: only known when it runs."""
+        return program_name(self.words[0]) if self.words and self.words[0] is not None else None
+
+    @property
+    def text(self) -> str:
+        """Its words for a person."""
+        return " ".join("…" if word is None else shlex.quote(word) for word in self.words)
+
+
+class Disk(Protocol):
+    """The files, as far as a walk has to look at them."""
+
+    def is_directory(self, path: str) -> bool:
+        """True if there is a directory at that point of the text."""
+        ...
+
+    def names_in(self, path: str, most: int) -> list[str] | None:
+        """The names in a directory at that point. None: too many, or unreadable."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """True if there is anything of that name at that point."""
+        ...
+
+
+class _Event(NamedTuple):
+    at: int
+    mark: str = ""
+    command: SimpleCommand | None = None
+    redirection: Redirection | None = None
+
+
+@dataclass
+class _Shell:
+    """The state of one shell while its text is walked through."""
+
+    text: str
+    directory: str | None
+    variables: dict[str, str | None]
+    through: tuple[str, ...]
+    functions: frozenset[str] = frozenset()
+    unsure: bool = False
+    """True if commands of the text may set any variable."""
+    uncertain: frozenset[str] = frozenset()
+    """Variables that a loop or a branch of the text sets."""
+    outer: list[str | None] = field(default_factory=list)
+    """The directories of the shells around a subshell."""
+    depth: int = 0
+    """Loops and branches around the place."""
+    nested_moved: bool = False
+
+
+class TextWalk:
+    """Walks through the commands of one call."""
+
+    def __init__(self, disk: Disk, environment: Mapping[str, str]) -> None:
+        self._disk = disk
+        self._environment: dict[str, str | None] = dict(environment)
+        self._count = 0
+        self._is_bash = False
+        self.problems: list[str] = []
+        """Why a part of the call was not read, one clause each."""
+
+    def steps(self, command: Command, directory: str) -> Iterator[Step]:
+        """All commands; whoever takes them one by one can tell the disk what each has changed."""
+        if isinstance(command, Argv):
+            yield from self._run(Step(command.words(), directory, self._environment), 0)
+        elif isinstance(command, Shell):
+            name = program_name(command.shell)
+            if name not in _SHELLS:
+                self.problems.append(f"the syntax of {name} is not supported")
+                return
+            self._is_bash = name == "bash"
+            yield from self._script(command.text, directory, dict(self._environment), (), 0)
+        else:
+            self.problems.append("it is a tool that the agent runs itself")
+
+    def _script(
+        self, text: str, directory: str | None, variables: dict[str, str | None], through: tuple[str, ...], depth: int
+    ) -> Iterator[Step]:
+        if len(text) > LONGEST_TEXT:
+            self.problems.append(f"a text of {len(text):,} characters is too long to be read")
+            return
+        script = read_script(text)
+        if script.problem:
+            self.problems.append(f"the text cannot be parsed to its end: {script.problem}")
+        shell = _Shell(text, directory, variables, through, frozenset(script.functions))
+        assigning = any((each.argv[0] if each.argv else "") in _ASSIGNING for each in script.commands)
+        shell.unsure = assigning or bool(script.evaluations) or _ASSIGNS_INSIDE.search(text) is not None
+        events = list(_events(text, script))
+        shell.uncertain = frozenset(script.loop_variables) | _assigned_in_branches(events)
+        yield from self._events(shell, events, depth)
+
+    def _events(self, shell: _Shell, events: Sequence[_Event], depth: int) -> Iterator[Step]:
+        before, source = ";", None
+        for at, event in enumerate(events):
+            if self._count > MOST_STEPS:
+                self.problems.append(f"it contains more than {MOST_STEPS} commands")
+                return
+            if event.command is None and event.redirection is None:
+                before, source = _structure(shell, event.mark, before, source)
+            elif event.redirection is not None:
+                yield from self._group(shell, event.redirection)
+            elif event.command is not None and event.command.nested:
+                yield from self._nested(shell, event.command, depth)
+            elif event.command is not None:
+                after = next((each.mark for each in events[at + 1 :] if each.mark), ";")
+                piped = before in {"|", "|&"}
+                made = self._step(shell, event.command, source if piped else None, piped=piped)
+                yield from self._run(made, depth)
+                alone = piped or after in {"|", "|&", "&"}
+                certain = shell.depth == 0 and before != "||"
+                self._moved(shell, made, alone=alone, certain=certain)
+                self._assigned(shell, event.command, made, alone=alone, certain=certain and not shell.outer)
+                # Nothing behind an `exit` runs that stands at the top of its text.
+                if certain and not alone and before in {";", "\n"} and not shell.outer and _ends_shell(made):
+                    return
+                before, source = "", made
+
+    def _nested(self, shell: _Shell, command: SimpleCommand, depth: int) -> Iterator[Step]:
+        made = self._step(shell, command, None, piped=command.piped)
+        if shell.nested_moved:
+            made = _changed(made, directory=None)
+        yield from self._run(made, depth)
+        shell.nested_moved = shell.nested_moved or made.name in {"cd", "pushd", "popd"}
+
+    def _group(self, shell: _Shell, redirection: Redirection) -> Iterator[Step]:
+        opened = self._opened(shell, (redirection,))
+        self._count += 1
+        yield Step((), shell.directory, shell.variables, opened, shell.through, piped=True)
+
+    def _step(self, shell: _Shell, command: SimpleCommand, source: Step | None, *, piped: bool) -> Step:
+        words = tuple(each for word in command.words for each in self.expand(shell, word))
+        environment = dict(shell.variables)
+        for word in command.assignments:
+            name, _, value = (self._joined(shell, word) or "").partition("=")
+            environment[name or _name_of(word)] = value if name else None
+        return Step(
+            words,
+            shell.directory,
+            environment if command.assignments else shell.variables,
+            self._opened(shell, command.redirections),
+            shell.through,
+            source=source,
+            piped=piped,
+            is_function=bool(words) and words[0] in shell.functions,
+            is_bash=self._is_bash,
+        )
+
+    def _opened(self, shell: _Shell, redirections: Sequence[Redirection]) -> tuple[OpenedFile, ...]:
+        found = []
+        for each in redirections:
+            if each.operator in {"<<", "<<-"}:
+                found.append(OpenedFile(each.operator, "", "", each.access, each.body))
+                continue
+            words = self.expand(shell, each.target)
+            target = words[0] if len(words) == 1 else None
+            before = _OPERATOR_BEFORE.search(shell.text, max(0, each.target.start - 20), each.target.start)
+            descriptor = before[1] if before else ""
+            body = target + "\n" if each.operator == "<<<" and target is not None else None
+            found.append(OpenedFile(each.operator, descriptor, target, each.access, body))
+        return tuple(found)
+
+    def _run(self, step: Step, depth: int) -> Iterator[Step]:
+        """A command, and those that it runs in turn."""
+        self._count += 1
+        if self._count > MOST_STEPS:
+            return
+        known = next((each.body for each in reversed(step.redirections) if each.body is not None), None)
+        given = StandardInput(text=known, has_input=step.piped or bool(step.redirections))
+        unwrapped = unwrap(step.words, given) if depth < DEEPEST else None
+        if unwrapped is None:
+            yield step if depth < DEEPEST else _changed(step, opaque="it wraps commands in commands too deeply")
+            return
+        runs = bool(unwrapped.commands or unwrapped.texts)
+        yield _changed(step, wraps=runs and not unwrapped.has_own_effect, opaque=unwrapped.opaque)
+        name = step.name or ""
+        moved = name in {"env", "sudo", "su", "doas", "chroot", "systemd-run"} and not _MOVES.isdisjoint(step.words)
+        directory = None if moved or name == "chroot" else step.directory
+        through = (*step.through, name)
+        environment = dict(step.environment)
+        for assignment in unwrapped.assignments:
+            variable, _, value = assignment.partition("=")
+            environment[variable] = value
+        input_alone = tuple(each for each in step.redirections if each.body is not None)
+        for argv in unwrapped.commands:
+            inner = Step(argv, directory, environment, input_alone, through, source=step.source, piped=step.piped)
+            yield from self._run(inner, depth + 1)
+        for text in unwrapped.texts:
+            yield from self._script(text, directory, environment, through, depth + 1)
+
+    def _moved(self, shell: _Shell, step: Step, *, alone: bool, certain: bool) -> None:
+        """Follow a `cd`."""
+        if step.name in {"source", ".", "eval"} and not alone:
+            shell.directory = None
+        words = step.words
+        while words[:1] in {("builtin",), ("command",)}:
+            words = words[1:]
+        name = words[0] if words else None
+        if name not in {"cd", "pushd", "popd"} or alone:
+            return
+        operands = [word for word in words[1:] if word is None or not word.startswith("-") or word == "-"]
+        target = operands[0] if operands else step.environment.get("HOME")
+        reached = None
+        if certain and name != "popd" and target not in {None, "", "-"} and shell.directory is not None:
+            reached = os.path.join(shell.directory, target or "")
+        # Without CDPATH a `cd` to a directory that does not exist leaves the shell where it is.
+        shell.directory = reached if reached is not None and self._disk.is_directory(reached) else None
+
+    def _assigned(self, shell: _Shell, command: SimpleCommand, step: Step, *, alone: bool, certain: bool) -> None:
+        """Remember the variables that a command leaves in its shell."""
+        pairs: list[tuple[str, str | None]] = []
+        if not step.words:
+            pairs = [(_name_of(word), self._joined(shell, word)) for word in command.assignments]
+        elif step.name in {"export", "readonly"}:
+            pairs = [(word.partition("=")[0], word) for word in step.words[1:] if word is not None and "=" in word]
+        for name, whole in pairs:
+            if alone:
+                continue
+            value = whole.partition("=")[2] if whole is not None and "+=" not in whole.partition("=")[0] + "=" else None
+            shell.variables[name] = value if certain else None
+
+    def expand(self, shell: _Shell, word: Word) -> list[str | None]:
+        """The words that a word becomes. None: only known when it runs."""
+        if any(piece.kind == "brace" for piece in word.pieces):
+            return self._braces(shell, word)
+        parts: list[tuple[str, bool]] = []
+        for piece in word.pieces:
+            value = self._piece(shell, piece)
+            if value is None:
+                return [None]
+            parts.append((value, piece.kind == "glob"))
+        value = "".join(part for part, _ in parts)
+        if any(is_pattern for _, is_pattern in parts):
+            return self._files(shell, "".join(part if pattern else glob_literal(part) for part, pattern in parts))
+        # An unquoted empty variable disappears from the command.
+        bare = all(piece.kind == "variable" and not piece.quoted for piece in word.pieces)
+        return [] if bare and not value else [value]
+
+    def _joined(self, shell: _Shell, word: Word) -> str | None:
+        values = [self._piece(shell, piece) for piece in word.pieces]
+        return None if None in values else "".join(value or "" for value in values)
+
+    def _braces(self, shell: _Shell, word: Word) -> list[str | None]:
+        if (
+            any(piece.kind not in {"brace", "text"} for piece in word.pieces)
+            or sum(1 for piece in word.pieces if piece.kind == "brace") != 1
+        ):
+            return [None]
+        expanded = [""]
+        for piece in word.pieces:
+            choices = brace_words(piece.text, MOST_NAMES) if piece.kind == "brace" else [piece.text]
+            if choices is None or len(expanded) * len(choices) > MOST_NAMES:
+                return [None]
+            expanded = [before + each for before in expanded for each in choices]
+        found: list[str | None] = []
+        for each in expanded:
+            found += self._files(shell, each) if any(character in each for character in "*?[") else [each]
+        return found
+
+    def _piece(self, shell: _Shell, piece: WordPiece) -> str | None:
+        match piece.kind:
+            case "text" | "glob":
+                return piece.text
+            case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
+                home = shell.variables.get("HOME")
+                return None if not home else home + piece.text[1:]
+            case "variable" if piece.text.isidentifier():
+                return self._variable(shell, piece)
+            case _:
+                return None
+
+    def _variable(self, shell: _Shell, piece: WordPiece) -> str | None:
+        if shell.unsure or piece.text in shell.uncertain or is_secret_name(piece.text):
+            return None
+        if piece.text == "PWD":
+            return shell.directory
+        value = shell.variables.get(piece.text, "")
+        if value is None or (not piece.quoted and any(each in value for each in " \t\n*?[\\")):
+            return None
+        return value
+
+    def _files(self, shell: _Shell, pattern: str) -> list[str | None]:
+        if shell.directory is None and not pattern.startswith("/"):
+            return [None]
+        found = self._matching(shell.directory or "/", pattern)
+        if found is None or len(found) > MOST_NAMES:
+            return [None]
+        # bash without nullglob passes an unmatched pattern on as it is.
+        names: list[str | None] = [*sorted(found)]
+        return names or [pattern]
+
+    def _matching(self, directory: str, pattern: str) -> list[str] | None:
+        prefixes = ["/" if pattern.startswith("/") else ""]
+        parts = [part for part in pattern.split("/") if part]
+        for number, part in enumerate(parts):
+            last, found = number == len(parts) - 1, []
+            for prefix in prefixes:
+                base = os.path.join(directory, prefix)
+                if not any(character in part for character in "*?["):
+                    found += [prefix + part] if self._disk.exists(os.path.join(base, part)) else []
+                    continue
+                names = self._disk.names_in(base, MOST_NAMES * 10)
+                if names is None:
+                    return None
+                # bash without dotglob: `*` matches no hidden file.
+                hidden = part.startswith(".")
+                found += [
+                    prefix + name
+                    for name in names
+                    if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
+                ]
+            prefixes = found if last else [path + "/" for path in found]
+            if len(prefixes) > MOST_NAMES:
+                return None
+        return [path.rstrip("/") for path in prefixes] if parts else []
+
+
+def glob_literal(text: str) -> str:
+    """Text in which no character is a pattern."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in text)
+
+
+def _ends_shell(step: Step) -> bool:
+    return step.name == "exit" or (step.name == "exec" and len(step.words) > 1)
+
+
+def _structure(shell: _Shell, mark: str, before: str, source: Step | None) -> tuple[str, Step | None]:
+    """Pass an operator or a keyword. Returns the operator before the next command, and the step that may feed it."""
+    if mark == "(":
+        shell.outer.append(shell.directory)
+    elif mark == ")":
+        if shell.outer:
+            shell.directory = shell.outer.pop()
+    elif mark in _OPENS:
+        shell.depth += 1
+    elif mark in _CLOSES:
+        shell.depth = max(0, shell.depth - 1)
+    else:
+        # A line end behind an operator changes nothing.
+        return (before if mark == "\n" and before in {"|", "|&", "&&", "||"} else mark), source
+    return before, None
+
+
+def _events(text: str, script: Script) -> Iterator[_Event]:
+    """Commands, redirections of groups, and the operators and keywords between them, in their order."""
+    masked = list(text)
+    for command in script.commands:
+        if not command.nested:
+            for word in (*command.words, *command.assignments):
+                _mask(masked, word.start, word.end)
+    own = {id(each) for command in script.commands for each in command.redirections}
+    ends: dict[int, int] = {}
+    found: list[_Event] = []
+    for each in script.redirections:
+        if masked[each.target.start : each.target.start + 1] == ["\0"]:
+            continue
+        before = _OPERATOR_BEFORE.search(text, max(0, each.target.start - 20), each.target.start)
+        _mask(masked, before.start() if before else each.target.start, each.target.end)
+        if each.operator in {"<<", "<<-"}:
+            _mask_body(masked, text, each, ends)
+        if id(each) not in own:
+            found.append(_Event(each.target.start, redirection=each))
+    rest = "".join(masked)
+    for pattern in (_QUOTED, _COMMENT):
+        rest = pattern.sub(lambda match: "\0" * len(match[0]), rest)
+    found += [_Event(match.start(), mark=match[0]) for match in _TOKEN.finditer(rest)]
+    found += [_Event(command.span[0], command=command) for command in script.commands]
+    return iter(sorted(found, key=lambda event: event.at))
+
+
+def _mask(masked: list[str], start: int, end: int) -> None:
+    masked[start:end] = ["\0"] * (min(end, len(masked)) - start)
+
+
+def _mask_body(masked: list[str], text: str, redirection: Redirection, ends: dict[int, int]) -> None:
+    """Mask the body of a here-document; those of one line follow each other."""
+    target = redirection.target
+    line = text.find("\n", target.end) + 1
+    start = ends.get(line, line)
+    if line == 0:
+        return
+    delimiter = "".join(piece.text for piece in target.pieces)
+    tabs = r"\t*" if redirection.operator == "<<-" else ""
+    end = re.compile(rf"^{tabs}{re.escape(delimiter)}$", re.MULTILINE).search(text, start)
+    ends[line] = len(text) if end is None else min(len(text), end.end() + 1)
+    # The last line end stays: it ends the command.
+    _mask(masked, start, len(text) if end is None else end.end())
+
+
+def _assigned_in_branches(events: Sequence[_Event]) -> frozenset[str]:
+    names, depth = set(), 0
+    for event in events:
+        depth += (event.mark in _OPENS) - (event.mark in _CLOSES)
+        if event.command is not None and depth > 0:
+            names |= {_name_of(word) for word in event.command.assignments}
+            if (event.command.argv[:1] or ("",))[0] in {"export", "readonly"}:
+                names |= {(word or "").partition("=")[0] for word in event.command.argv[1:]}
+    return frozenset(names)
+
+
+def _name_of(word: Word) -> str:
+    return re.split(r"[+\[=]", word.pieces[0].text, maxsplit=1)[0] if word.pieces else ""
+
+
+def _changed(step: Step, **change: object) -> Step:
+    return replace(step, **change)  # type: ignore[arg-type]

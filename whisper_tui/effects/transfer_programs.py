@@ -1,0 +1,204 @@
+"""Archives, compressed files, downloads and copies between machines: files that come from elsewhere."""
+
+import os
+from collections.abc import Mapping
+
+from whisper_tui.effects.changes import Changes
+from whisper_tui.effects.operands import ParsedWords, Program, find_targets
+from whisper_tui.effects.text_walk import Step
+
+
+def _tar(step: Step, args: ParsedWords, changes: Changes) -> None:
+    words = list(step.words)
+    if len(words) > 1 and words[1] and not words[1].startswith("-"):
+        args = ParsedWords([words[0], "-" + words[1].replace("f", "") + ("f" if "f" in words[1] else ""), *words[2:]],
+                         "fCTXbgKNVILH", _TAR_LONG)  # fmt: skip
+    if args.has("to-command", "I", "use-compress-program", "checkpoint-action", "F", "info-script"):
+        changes.unknown(step, "everything", "an option makes tar run another program")
+    if args.has("t", "list") or args.has("O", "to-stdout"):
+        return
+    archive = args.value("f", "file")
+    if args.has("x", "extract", "get"):
+        into = args.value("C", "directory") if args.has("C", "directory") else "."
+        found = changes.find(step, into)
+        if found is not None and found.kind == "directory":
+            changes.fill(step, found, detail=f"from {archive}" if archive else "")
+        if args.has("P", "absolute-names"):
+            changes.unknown(step, "files", "with -P an archive may hold files of any directory")
+    elif args.has("c", "create", "r", "append", "u", "update", "A", "concatenate") and archive != "-":
+        for found in find_targets(step, [archive], changes):
+            changes.write(step, found, None, why="an archive is binary")
+    if args.has("remove-files"):
+        changes.unknown(step, "files", "the files that it archives are deleted")
+
+
+_TAR_LONG = (
+    "file directory files-from exclude-from blocking-factor listed-incremental starting-file newer label use- "
+    "compress-program strip-components exclude transform mode owner group to-command"
+).split()
+
+
+def _unzip(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("l", "t", "p", "v", "Z", "c", "z") or not args.operands:
+        return
+    found = changes.find(step, args.value("d") if args.has("d") else ".")
+    if found is None:
+        return
+    if found.kind == "absent":
+        changes.make_directory(step, found)
+    changes.fill(step, found, detail=f"from {args.operands[0]}")
+
+
+def _zip(step: Step, args: ParsedWords, changes: Changes) -> None:
+    name = args.operands[0] if args.operands else None
+    if name is not None and "." not in os.path.basename(name):
+        name += ".zip"
+    for found in find_targets(step, [name], changes):
+        changes.write(step, found, None, why="an archive is binary")
+    if args.has("m", "move"):
+        changes.unknown(step, "files", "the files that it archives are deleted")
+
+
+_ENDINGS = {"gzip": ".gz", "gunzip": ".gz", "bzip2": ".bz2", "bunzip2": ".bz2", "xz": ".xz", "unxz": ".xz"}
+
+
+def _compress(step: Step, args: ParsedWords, changes: Changes) -> None:
+    name = step.name or ""
+    if args.has("c", "stdout", "to-stdout", "l", "list", "t", "test") or not args.operands:
+        return
+    if args.has("r", "recursive", "S", "suffix"):
+        changes.unknown(step, "files", "it compresses every file below a directory, or names files in its own way")
+        return
+    ending = _ENDINGS[name]
+    expands = name.startswith(("gun", "bun", "un")) or args.has("d", "decompress", "uncompress")
+    for operand in args.operands:
+        origin = changes.find(step, operand)
+        if origin is None or origin.kind != "file" or operand is None:
+            continue
+        if expands != operand.endswith(ending):
+            continue
+        other = operand.removesuffix(ending) if expands else operand + ending
+        found = changes.find(step, other)
+        if found is None or (found.kind != "absent" and not args.has("f", "force")):
+            continue
+        changes.write(step, found, None, why="it is compressed or expanded", detail=f"from {origin.path}")
+        if not args.has("k", "keep"):
+            changes.remove(step, [origin])
+
+
+def _curl(step: Step, args: ParsedWords, changes: Changes) -> None:
+    base = args.value("output-dir") or "."
+    if args.has("output-dir") and args.has("create-dirs"):
+        changes.unknown(step, "files", "missing directories are made")
+    for name in args.all("o", "output"):
+        if name != "-":
+            for found in find_targets(step, [name and os.path.join(base, name)], changes):
+                changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
+    if args.has("O", "remote-name", "remote-name-all", "J", "remote-header-name"):
+        for url in args.operands:
+            name = None if url is None else url.split("?")[0].rstrip("/").rpartition("/")[2]
+            for found in find_targets(step, [name and os.path.join(base, name)], changes):
+                changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
+    for found in find_targets(
+        step, args.all("D", "dump-header", "c", "cookie-jar", "trace", "trace-ascii", "stderr"), changes
+    ):
+        if found.path != "-":
+            changes.write(step, found, None)
+    if args.has("K", "config"):
+        changes.unknown(step, "everything", "more options are in a configuration file")
+
+
+def _wget(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("spider"):
+        return
+    base = args.value("P", "directory-prefix") or "."
+    if args.has("r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file", "x", "force-directories"):
+        for found in find_targets(step, [base], changes):
+            changes.fill(step, found, detail="with what it downloads", only_if="the server answers")
+    elif args.has("O", "output-document"):
+        if args.value("O", "output-document") != "-":
+            for found in find_targets(step, [args.value("O", "output-document")], changes):
+                # wget creates the file before it asks the server.
+                changes.write(step, found, None, why="it is downloaded")
+    else:
+        for url in args.operands:
+            name = None if url is None else (url.split("://")[-1].partition("/")[2].rpartition("/")[2] or "index.html")
+            for found in find_targets(step, [name and os.path.join(base, name)], changes):
+                changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
+    for found in find_targets(step, args.all("o", "output-file", "a", "append-output", "save-cookies"), changes):
+        changes.write(step, found, None)
+
+
+def _rsync(step: Step, args: ParsedWords, changes: Changes) -> None:
+    remote = [word for word in args.operands if word is None or is_remote(word)]
+    if args.has("n", "dry-run") or len(args.operands) < 2 or args.has("list-only"):
+        return
+    target = args.operands[-1]
+    if target in remote and target is not None:
+        return
+    found = changes.find(step, target)
+    if found is None:
+        return
+    changes.fill(step, found, detail=f"with {args.operands[0] or 'files that are only known when it runs'}")
+    if any(given.startswith("del") for given, _ in args.options):
+        changes.unknown(step, "files", f"files below {found.path} that the source lacks are deleted")
+    if args.has("remove-source-files"):
+        changes.unknown(step, "files", "the files that it copies are deleted")
+
+
+def is_remote(word: str) -> bool:
+    """True if an operand of scp or rsync names a path on another machine."""
+    head = word.partition("/")[0]
+    return word.startswith(("rsync://", "scp://", "sftp://")) or ":" in head
+
+
+def _scp(step: Step, args: ParsedWords, changes: Changes) -> None:
+    target = args.operands[-1] if len(args.operands) > 1 else None
+    if target is None:
+        changes.unknown(step, "files", "the target is only known when it runs")
+    elif not is_remote(target):
+        for found in find_targets(step, [target], changes):
+            if found.kind == "directory":
+                changes.fill(step, found, detail="with what it copies", only_if="the other machine has it")
+            else:
+                changes.write(step, found, None, why="it is copied from another machine", only_if="the machine has it")
+
+
+def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("u", "dry-run"):
+        return
+    template = args.operands[0] if args.operands else None
+    base = args.value("p", "tmpdir") or step.environment.get("TMPDIR") or "/tmp"  # noqa: S108
+    place = os.path.dirname(template) or "." if template and not args.has("p", "tmpdir", "t") else base
+    for found in find_targets(step, [place], changes):
+        what = "directory" if args.has("d", "directory") else "file"
+        changes.fill(step, found, detail=f"with a new {what} of a random name")
+
+
+TRANSFERS: Mapping[str, Program] = {
+    "tar": Program(_tar, "fCTXbgKNVILH", " ".join(_TAR_LONG)),
+    "unzip": Program(_unzip, "dPx"),
+    "zip": Program(_zip, "bitnPx"),
+    **dict.fromkeys(_ENDINGS, Program(_compress, "S", "suffix")),
+    "mktemp": Program(_mktemp, "p", "suffix"),
+    "curl": Program(
+        _curl, "AbcCdDeEFhHKmMoPQrtTuUwxXyYz",
+        "output output-dir dump-header cookie-jar trace trace-ascii stderr config data data-binary data-raw "
+        "data-urlencode header request url user user-agent proxy cookie form json upload-file max-time retry "
+        "connect-timeout cacert cert key resolve referer range write-out limit-rate connect-to interface",
+    ),
+    "wget": Program(
+        _wget, "aBDeGhiIlnoOPQRtTUwX",
+        "output-document output-file append-output directory-prefix save-cookies load-cookies input-file tries timeout "
+        "header user-agent post-data post-file user password level accept reject domains",
+    ),
+    "rsync": Program(_rsync, "eBTMf", "rsh exclude include filter exclude-from include-from files-from temp-dir "
+                      "backup-dir suffix port max-size min-size bwlimit log-file out-format compare-dest"),
+    "scp": Program(_scp, "cDFiJloPSX"),
+}  # fmt: skip
+
+
+def transfer_words(step: Step) -> ParsedWords:
+    """Take the words of a program of this table apart."""
+    program = TRANSFERS[step.name or ""]
+    return ParsedWords(step.words, program.valued, program.long.split(), program.attached)

@@ -1,0 +1,201 @@
+"""The effects of a command in words, one short line each.
+
+The effects are taken as JSON has them, so that subcommands which load no models can print them.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from whisper_tui.present.quantities import count, size
+
+EffectKind = Literal["file", "removal", "git", "host", "code", "secret", "unknown"]
+
+FEW = 5
+"""Names that a line lists before it counts the others."""
+
+
+MOVED = "all that is moved"
+"""The detail of a directory that gets another name."""
+
+
+class EffectLine(NamedTuple):
+    """One line about one effect."""
+
+    text: str
+    kind: EffectKind
+    grave: bool = False
+    """True if it cannot be taken back, or reaches beyond the workspace."""
+
+
+Facts = Mapping[str, Any]
+
+
+def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
+    """Return everything that the effects state, what is lost first and what is not known last."""
+    directory = effects["directory"]
+    return (
+        *(_removal(each, directory) for each in effects["removals"]),
+        *(_file(each, directory) for each in effects["files"]),
+        *(_git(each, with_state=not number) for number, each in enumerate(effects["git"])),
+        *(_host(each) for each in effects["hosts"]),
+        *(_code(each) for each in effects["code"]),
+        *_secrets(effects),
+        *_unknown(effects),
+    )
+
+
+def no_effects_text(effects: Facts) -> str:
+    """Return the one sentence for a command without any effect that could be stated; empty if there is one."""
+    return "" if effect_lines(effects) else "changes nothing that is known"
+
+
+def _name(path: str, directory: str) -> str:
+    """A path as short as it is clear from the working directory."""
+    base = directory.rstrip("/") + "/"
+    return path[len(base) :] if path.startswith(base) and len(path) > len(base) else path
+
+
+def _file(each: Facts, directory: str) -> EffectLine:
+    action, name = each["action"], _name(each["path"], directory)
+    if action == "fills" and each["detail"] == MOVED:
+        text = f"writes {name} and all below it"
+    elif action == "moves":
+        text = f"moves {name} to {_name(each['detail'], directory)}"
+    elif action == "links":
+        text = f"links {name} to {each['detail']}"
+    elif action in {"changes mode of", "changes owner of"}:
+        below = " and all below it" if each["below"] else ""
+        text = f"{action} {name}{below}" + (f" to {each['detail']}" if each["detail"] else "")
+    elif action == "fills":
+        text = f"writes files below {name}" + (f", {each['detail']}" if each["detail"] else "")
+    else:
+        text = f"{action} {name}"
+    notes = ", ".join(_notes(each, directory))
+    text += f" ({notes})" if notes else ""
+    text += f", if {each['only_if']}" if each["only_if"] else ""
+    return EffectLine(text, "file", each["outside"])
+
+
+def _notes(each: Facts, directory: str) -> Iterator[str]:
+    content = each["action"] in {"writes", "appends to", "edits", "touches"}
+    if each["action"] == "links" and each["before"] == "file":
+        yield "replaces a file"
+    if each["before"] == "absent" and each["action"] not in {"makes directory", "links"}:
+        yield "new"
+    elif each["before"] == "file" and content:
+        yield "exists" if each["size"] is None else f"exists, {size(each['size'])}"
+    elif each["before"] == "special":
+        yield "no regular file"
+    if each["diff"] is not None and (each["diff"]["added"] or each["diff"]["removed"]):
+        yield f"+{each['diff']['added']:,} -{each['diff']['removed']:,} lines"
+    elif each["diff"] is not None and each["before"] == "file" and content:
+        yield "same content"
+    elif each["no_diff"] and content and each["before"] == "file":
+        yield f"no diff: {each['no_diff']}"
+    if each["through_link"]:
+        yield f"really {_name(each['real'], directory)}"
+    if each["outside"]:
+        yield "outside the workspace"
+
+
+def _removal(each: Facts, directory: str) -> EffectLine:
+    named = _listed([_name(path, directory) for path in each["paths"]])
+    absent = _listed([_name(path, directory) for path in each["missing"]])
+    if not named:
+        return EffectLine(
+            f"deletes nothing: {absent} {'do' if len(each['missing']) > 1 else 'does'} not exist", "removal"
+        )
+    more = "" if each["complete"] else "more than "
+    alone = each["files"] == 1 and len(each["paths"]) == 1 and each["complete"]
+    amount = size(each["bytes"]) if alone else f"{more}{count(each['files'], 'file')}, {size(each['bytes'])}"
+    parts = [f"{each[name]:,} {words}" for name, words in _GIT_KNOWS if each[name]]
+    parts += [each["no_git"]] if each["no_git"] else []
+    text = f"deletes {named} ({amount})" + (f": {', '.join(parts)}" if parts else "")
+    text += ", outside the workspace" if each["outside"] else ""
+    text += f"; {absent} not found" if absent else ""
+    return EffectLine(text, "removal", each["outside"] or each["restorable"] != each["files"])
+
+
+_GIT_KNOWS = (
+    ("restorable", "restorable from git"),
+    ("modified", "modified since git last saw it"),
+    ("untracked", "untracked"),
+    ("ignored", "ignored"),
+)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:FEW])
+    return f"{shown} and {len(names) - FEW:,} more" if len(names) > FEW else shown
+
+
+def _git(each: Facts, *, with_state: bool) -> EffectLine:
+    verb, _, option = each["subcommand"].partition(" ")
+    target = f" {each['target']}" if each["target"] else ""
+    if verb == "push":
+        number = "" if each["commits"] is None else f" {count(each['commits'], 'commit')}"
+        of = f" of{target}" if number and target else target
+        forced = option in {"-f", "--force", "--force-with-lease"}
+        text = f"{'force-pushes' if forced else 'pushes'}{number}{of} to {each['remote'] or 'a remote'}"
+    elif verb == "branch" and option in {"-D", "-d", "--delete"}:
+        text = f"deletes branch{target}"
+    else:
+        text = f"git {each['subcommand']}{target}"
+        text += f" from {each['remote']}" if each["remote"] else ""
+    text += f" ({each['host']})" if each["host"] else ""
+    drops = len(each["drops"]) + each["more_drops"]
+    kept = verb in {"rebase", "commit"}
+    if drops:
+        commits = [f'{commit["id"]} "{commit["subject"]}"' for commit in each["drops"]]
+        more = each["more_drops"] + max(0, len(commits) - FEW)
+        listed = ", ".join(commits[:FEW]) + (f" and {more:,} more" if more else "")
+        text += f", {'rewrites' if kept else 'drops'} {count(drops, 'commit')}: {listed}"
+    text += f" ({each['unknown']})" if each["unknown"] else ""
+    if with_state:
+        text += _state(each)
+    return EffectLine(text, "git", bool(drops) and not kept)
+
+
+def _state(each: Facts) -> str:
+    """The branch and what is not committed, said once for a repository."""
+    branch = f"on {each['branch']}" if each["branch"] else ""
+    changed = f"{count(each['changed'], 'uncommitted change')}" if each["changed"] else ""
+    facts = ", ".join(filter(None, (branch, changed)))
+    return f" [{facts}]" if facts else ""
+
+
+def _host(each: Facts) -> EffectLine:
+    where = each["host"] or "a machine that is not known"
+    source = f", {each['source']}" if each["source"] else ""
+    here = "" if each["elsewhere"] else ", this machine"
+    return EffectLine(f"talks to {where} ({each['program']}{source}{here})", "host")
+
+
+def _code(each: Facts) -> EffectLine:
+    file = each["path"].rsplit("/", 1)[-1] if each["path"] else ""
+    path = f" ({file})" if file and file not in each["name"] else ""
+    risks = [risk["sentence"] for risk in each["risks"]]
+    found = f"{count(len(risks), 'risk')}: {'; '.join(risks[:3])}" if risks else ""
+    found += f"; {len(risks) - 3} more" if len(risks) > 3 else ""
+    if each["inspected"]:
+        said = found or "inspected, no risk known"
+    else:
+        said = "not inspected" + (f", {each['not_inspected']}" if each["not_inspected"] else "")
+        said += f"; {found}" if found else ""
+    return EffectLine(f"runs {each['name']}{path}: {said}", "code", bool(risks) or not each["inspected"])
+
+
+def _secrets(effects: Facts) -> Iterator[EffectLine]:
+    if effects["secret_files"]:
+        yield EffectLine(f"names files with secrets: {_listed(list(effects['secret_files']))}", "secret", True)
+    variables = list(effects["secret_variables"])
+    if variables:
+        yield EffectLine(f"gets {count(len(variables), 'secret variable')}: {_listed(variables)}", "secret")
+
+
+def _unknown(effects: Facts) -> Iterator[EffectLine]:
+    for each in effects["unknown"]:
+        command = f" ({each['command']})" if each["command"] else ""
+        yield EffectLine(f"not stated: {each['reason']}{command}", "unknown")
+    if not effects["complete"]:
+        yield EffectLine("not stated: there was no time to look at everything", "unknown")
