@@ -13,8 +13,8 @@ from pathlib import Path
 from tests.crash.work import Numbers, Work
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.home import Home
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 PROGRAM = (sys.executable, "-m", "whisper_tui")
@@ -79,7 +79,7 @@ class Field:
     """Commands whose stand-in was killed, so that they were to be ended."""
 
     def __post_init__(self) -> None:
-        self.home = Home(config=self.root / "config", state=self.root / "state", runtime=self.root / "run")
+        self.home = Directories(config=self.root / "config", state=self.root / "state", runtime=self.root / "run")
         self.workspace = self.root / "workspace"
         self.workspace.mkdir(parents=True)
         (self.root / "config").mkdir(mode=0o700)
@@ -131,9 +131,9 @@ class Field:
         self.under_way.append(self.open_calls())
         return True
 
-    async def door(self) -> RemoteSupervision:
+    async def door(self) -> SupervisorClient:
         """A connection to whatever supervisor there is, started if there is none."""
         while True:
             with suppress(WhisperError, OSError):
-                return await RemoteSupervision.connect(self.home)
+                return await SupervisorClient.connect(self.home)
             await asyncio.sleep(AGAIN_S)

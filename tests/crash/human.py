@@ -6,11 +6,11 @@ from contextlib import suppress
 
 from tests.crash.field import AGAIN_S, Field
 from tests.crash.work import Work
-from whisper_tui.model.command import Shell
+from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 HUMAN = Decider(surface="library", who="crash test")
 LOOKS_EVERY_S = 0.02
@@ -53,7 +53,7 @@ def _thinks_about(record: CallRecord) -> bool:
     return number % 7 == 0 and isinstance(state, Waiting) and time.time() < state.since + HESITATES_S
 
 
-async def _decide(field: Field, door: RemoteSupervision, record: CallRecord) -> None:
+async def _decide(field: Field, door: SupervisorClient, record: CallRecord) -> None:
     decision = _decision(field, record)
     try:
         await door.decide(record.id, decision, HUMAN, record.seen_digest())
@@ -91,7 +91,7 @@ async def _pause_at_times(field: Field) -> None:
     await door.close()
 
 
-async def _resume(door: RemoteSupervision) -> None:
+async def _resume(door: SupervisorClient) -> None:
     while True:
         try:
             return await door.resume(HUMAN)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tests.crash.field import Field
 from whisper_tui.model.state import CallRecord, Running
-from whisper_tui.supervisor.attempt import Attempt
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.keeper.processes import children_of, is_stopped, look_at
+from whisper_tui.supervisor.runs.attempt import Attempt
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.system.processes import children_of, find_process, is_stopped
 
 VICTIMS = {
     "supervisor": 9,
@@ -83,7 +83,7 @@ def _kill_of(field: Field, kind: str, record: CallRecord) -> None:
     """What the human sees may be over already, and its pids be taken by others."""
     assert record.process is not None
     leader, keeper = record.process.leader, record.process.keeper_pid
-    seen = look_at(leader.pid)
+    seen = find_process(leader.pid)
     if kind == "command" and seen is not None and seen.start == leader.start_time:
         field.without_leader.add(record.id)
         field.kill(kind, leader.pid)
@@ -100,7 +100,7 @@ def _stands_still(pid: int) -> bool:
         os.kill(pid, signal.SIGSTOP)
     except ProcessLookupError:
         return False
-    while (seen := look_at(pid)) is not None and not is_stopped(pid):
+    while (seen := find_process(pid)) is not None and not is_stopped(pid):
         time.sleep(0.001)
     return seen is not None
 

@@ -12,7 +12,7 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import NotRunning, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 LANES = 3
 """What one agent does at the same time."""
@@ -31,7 +31,7 @@ class PortAgent:
         self._session: str | None = None
         self._known = asyncio.Lock()
         self._is_known = False
-        self._door: RemoteSupervision
+        self._door: SupervisorClient
 
     async def work(self) -> None:
         """Ask for one command after the other in every lane."""

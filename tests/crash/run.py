@@ -127,9 +127,10 @@ def main() -> int:
     print(command, flush=True)
     with tempfile.TemporaryDirectory() as directory:
         result = asyncio.run(crash(Path(directory) / "crash", options.kills, seed, options.minutes))
-    print(table(result))
-    for violation in result.violations:
-        print(violation, file=sys.stderr)
+        # Before the directory is removed: a process that is left over and still writes there makes that fail.
+        print(table(result), flush=True)
+        for violation in result.violations:
+            print(violation, file=sys.stderr)
     if options.write:
         write(PAGE, command, table(result))
     return 1 if result.violations else 0

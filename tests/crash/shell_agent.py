@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from tests.crash.field import AGAIN_S, PROGRAM, Field
 from tests.crash.work import OF_ANY_SHELL, Work
-from whisper_tui.transports.hooks.run_program import CANNOT
+from whisper_tui.transports.hook.exec_program import CANNOT
 
 
 async def with_a_hook(field: Field) -> None:

@@ -1,10 +1,13 @@
 """A short crash test with every run of the suite; `make crashtest` runs a longer one."""
 
+import asyncio
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
-from tests.crash.run import crash, table
+from tests.crash.run import Result, crash, table
 from tests.outside import outside_only
 
 KILLS = 12
@@ -13,8 +16,14 @@ KILLS = 12
 @outside_only
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-async def test_nothing_is_lost_and_nothing_runs_twice_whatever_is_killed(tmp_path: Path) -> None:
-    result = await crash(tmp_path / "crash", KILLS, seed=12)
+def test_nothing_is_lost_and_nothing_runs_twice_whatever_is_killed(tmp_path: Path) -> None:
+    # In a process of its own, for that plays the agents.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        result = process.submit(crashed, tmp_path / "crash").result()
     assert result.violations == [], table(result)
     assert result.kills.total() == KILLS
     assert result.endings["exited"] > KILLS
+
+
+def crashed(root: Path) -> Result:
+    return asyncio.run(crash(root, KILLS, seed=12))

@@ -9,11 +9,11 @@ from tests.crash import work
 from tests.crash.field import Field
 from tests.crash.human import HUMAN
 from tests.crash.work import Work
+from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, Lost, Signalled, TimedOut, Withdrawn
-from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import CallRecord, Ended, Held
-from whisper_tui.supervisor.chain import check_file
+from whisper_tui.supervisor.journal.sqlite_file import check_file
 
 
 class Verdict:

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 
 RAN = "ran"
 """The file in which every command that runs leaves its number, once."""

@@ -9,13 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord, Running
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 HUMAN = Decider(surface="library", who="tester")
@@ -28,15 +27,15 @@ class Instance:
 
     def __init__(self, home: Path, workspace: Path) -> None:
         self.directory = home
-        self.home = Home(config=home / "config", state=home / "state", runtime=home / "run")
+        self.home = Directories(config=home / "config", state=home / "state", runtime=home / "run")
         self.workspace = workspace
         self.workspace.mkdir(exist_ok=True)
         self.may_end = workspace / "may-end"
-        self.door: RemoteSupervision
+        self.door: SupervisorClient
         self.session = ""
 
     async def open(self) -> None:
-        self.door = await RemoteSupervision.connect(self.home)
+        self.door = await SupervisorClient.connect(self.home)
         hello = SessionHello(name="agent", root=str(self.workspace), environment=dict(os.environ))
         self.session = (await self.door.open_session(hello)).id
 

@@ -6,7 +6,7 @@ from tests.faults.breaking import WORDS
 from tests.faults.world import HUMAN, World
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.state import CallRecord, Claim, Ended
-from whisper_tui.supervisor.chain import check_file
+from whisper_tui.supervisor.journal.sqlite_file import check_file
 
 TERM = 15
 GONE = "it is gone"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.supervisor.hand_executor import HandExecutor
 from whisper_tui.model.ending import Signalled
 from whisper_tui.model.run import SignalTarget
-from whisper_tui.supervisor.executor import RunKey, StartOrder
+from whisper_tui.supervisor.runs.executor import RunKey, StartOrder
 
 LONG = "sleep"
 """The program that does not end by itself."""

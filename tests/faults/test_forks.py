@@ -13,7 +13,7 @@ from tests.faults.instance import Instance
 from tests.outside import outside_only
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.state import Ended
-from whisper_tui.supervisor.keeper.processes import children_of
+from whisper_tui.system.processes import children_of
 
 PIDS = Path("/sys/fs/cgroup/pids")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of others are set on Linux only")

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.world import HUMAN, World
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import JournalFailed
-from whisper_tui.supervisor.chain import check_file
+from whisper_tui.supervisor.journal.sqlite_file import check_file
 
 
 async def test_while_another_program_has_the_journal_locked_nothing_runs_and_everybody_is_told(tmp_path: Path) -> None:

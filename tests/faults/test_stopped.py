@@ -13,8 +13,8 @@ from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.state import Ended, Running
-from whisper_tui.supervisor.executor import NeverRan
-from whisper_tui.supervisor.keeper.processes import children_of
+from whisper_tui.supervisor.runs.executor import NeverRan
+from whisper_tui.system.processes import children_of
 
 
 @outside_only
@@ -68,7 +68,7 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
         key = await engine.start("touch ran")
         engine.executor._runs[key].deadline = 0.0
         await engine.seen(key, NeverRan)
-        assert f"nobody took up the start of call {key.call_id}" in (engine.executor.trouble or "")
+        assert f"nobody took up the start of call {key.call_id}" in (engine.executor.problem or "")
         assert await engine.ended(await engine.run("exit 4")) == Exited(code=4)
     finally:
         for pid in hanging:

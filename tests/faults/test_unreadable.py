@@ -8,18 +8,18 @@ import pytest
 
 from tests.faults.swift import Machine, SwiftExecutor
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.environments import Environments
-from whisper_tui.supervisor.executor import Report, RunKey
-from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.runs.executor import Report, RunKey
+from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.supervisor.sessions import Environments
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 
 KEY = RunKey("1", 1)
 
 
 def test_output_that_cannot_be_read_is_not_told_as_an_empty_one(tmp_path: Path) -> None:
-    (tmp_path / "1.1" / layout.OUT).mkdir(parents=True)
+    (tmp_path / "1.1" / run_files.OUT).mkdir(parents=True)
     with pytest.raises(Unavailable, match="output of call 1 cannot be read") as told:
         OutputFiles(tmp_path).read_output(KEY, "out", 0, 100)
     assert "try again" in told.value.hint
@@ -43,7 +43,7 @@ class _Failing(SwiftExecutor):
 
 
 async def test_a_supervisor_of_which_a_part_has_failed_stops_rather_than_record_nothing_more(tmp_path: Path) -> None:
-    home = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
     supervisor = Supervisor(home, _Failing(Machine(lambda _: True)))
     await supervisor.open()
     await asyncio.wait_for(supervisor.stopped.wait(), 30)

@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 
 from tests.faults.breaking import BrokenFrom, facts
 from tests.faults.swift import Machine, SwiftExecutor
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec, Function
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function, SessionHello
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.errors import JournalFailed, Unavailable
-from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 
 HUMAN = Decider(surface="library", who="tester")
 AGAIN_S = 0.02
@@ -27,7 +26,7 @@ class World:
     """One instance, and whoever uses it."""
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
-        self.home = Home(config=directory / "config", state=directory / "state", runtime=directory / "run")
+        self.home = Directories(config=directory / "config", state=directory / "state", runtime=directory / "run")
         self.journal = Path(self.home.state) / "journal.sqlite"
         self.workspace = directory / "workspace"
         self.workspace.mkdir(parents=True)

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.model.call import CallRequest, Session, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Session, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.home import Home
-from whisper_tui.model.port import Supervision
 from whisper_tui.model.state import CallRecord
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.server import serve
 
 HUMAN = Decider(surface="library", who="tester")
@@ -67,12 +66,12 @@ class Desk:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+def home(tmp_path: Path) -> Directories:
+    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
 
 
 @pytest.fixture
-async def supervisor(home: Home) -> AsyncIterator[Supervisor]:
+async def supervisor(home: Directories) -> AsyncIterator[Supervisor]:
     made = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
     await made.open()
     yield made
@@ -81,12 +80,12 @@ async def supervisor(home: Home) -> AsyncIterator[Supervisor]:
 
 
 @pytest.fixture(params=["in process", "through the socket"])
-async def port(request: pytest.FixtureRequest, supervisor: Supervisor, home: Home) -> AsyncIterator[Supervision]:
+async def port(request: pytest.FixtureRequest, supervisor: Supervisor, home: Directories) -> AsyncIterator[Supervision]:
     if request.param == "in process":
         yield supervisor
         return
     server = await serve(supervisor, home, {})
-    client = await RemoteSupervision.connect(home, start=False)
+    client = await SupervisorClient.connect(home, start=False)
     yield client
     await client.close()
     await server.close()

@@ -8,12 +8,12 @@ import pytest
 
 from tests.outside import outside_only
 from tests.port.conftest import HUMAN
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import ClientInfo, SessionHello
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.ending import Denied, Exited, Signalled, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotRunning, Refused, UnknownCall
-from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.run import TerminalSize
 from whisper_tui.model.state import Ended, Waiting
 
@@ -144,6 +144,18 @@ async def test_an_approval_for_the_session_is_remembered_listed_and_revoked(desk
     with pytest.raises(Refused):
         await desk.port.revoke(grant.id, HUMAN)
     assert isinstance((await desk.port.record(await desk.submit("true"))).state, Waiting)
+
+
+async def test_a_denial_for_the_session_answers_calls_until_it_is_lifted(desk):
+    waiting = await desk.submit("touch", "a")
+    denial = await desk.port.deny_for_session(desk.session.id, ("touch",), "write nothing", HUMAN)
+    for call_id in (waiting, await desk.submit("touch", "b")):
+        ending = (await desk.port.outcome(call_id)).state.ending
+        assert (ending.kind, ending.reason, ending.for_session) == ("denied", "write nothing", ("touch",))
+    assert [each.id for each in await desk.port.denials(desk.session.id)] == [denial]
+    await desk.port.lift_denial(denial, HUMAN)
+    assert await desk.port.denials() == ()
+    assert isinstance((await desk.port.record(await desk.submit("touch", "c"))).state, Waiting)
 
 
 async def test_a_watcher_sees_what_is_there_and_then_what_happens(desk):

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.port.conftest import Desk
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Function, Shell
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.call import CallRequest, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import NotRunning, Refused
-from whisper_tui.model.port import HistoryQuery
 
 
 async def function(desk: Desk, **arguments: object) -> str:
@@ -20,9 +19,9 @@ async def function(desk: Desk, **arguments: object) -> str:
     return await desk.port.submit(request)
 
 
-async def line(desk: Desk, text: str, **twin: object) -> str:
+async def line(desk: Desk, text: str, **dedup_key: object) -> str:
     spec = CommandSpec(command=Shell(text=text), cwd=desk.session.root)
-    request = CallRequest(session_id=desk.session.id, tool="ExecCommand", arguments={}, spec=spec, **twin)
+    request = CallRequest(session_id=desk.session.id, tool="ExecCommand", arguments={}, spec=spec, **dedup_key)
     return await desk.port.submit(request)
 
 
@@ -43,10 +42,10 @@ async def test_the_file_of_a_stream_holds_all_of_it(desk: Desk) -> None:
     assert [Path(path or "").read_bytes() for path in paths] == [b"a\0b", b"error"]
 
 
-async def test_a_twin_joins_the_call_that_is_open(desk: Desk) -> None:
-    first = await line(desk, "true", twin="t", join_twin=True)
-    assert await line(desk, "true", twin="t", join_twin=True) == first
-    assert await line(desk, "true", twin="t") != first
+async def test_a_call_with_the_same_deduplication_key_joins_the_open_one(desk: Desk) -> None:
+    first = await line(desk, "true", dedup_key="t", join_open=True)
+    assert await line(desk, "true", dedup_key="t", join_open=True) == first
+    assert await line(desk, "true", dedup_key="t") != first
     open_ones = await desk.port.history(HistoryQuery(open_only=True))
     assert len(open_ones) == 2
 

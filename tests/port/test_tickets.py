@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.port.conftest import Desk
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.ending import Exited, HandedOver, Withdrawn
 from whisper_tui.model.errors import NotAllowed, Refused
@@ -102,26 +101,27 @@ async def test_what_nobody_can_start_any_more_is_withdrawn(desk: Desk) -> None:
 
 
 async def test_a_call_that_was_left_waits_on_and_is_rejoined_by_the_same_request(desk: Desk) -> None:
-    first = await ask(desk, "make", twin="make", rejoin=True)
-    second = await ask(desk, "make", twin="make", rejoin=True)
+    first = await ask(desk, "make", dedup_key="make", rejoin=True)
+    second = await ask(desk, "make", dedup_key="make", rejoin=True)
     assert first != second
     await desk.port.leave(first, "the agent's time was over")
     record = await desk.port.record(first)
     assert record.state.kind == "waiting" and record.agent_gave_up == "the agent's time was over"
-    assert await ask(desk, "make", twin="make", rejoin=True) == first
+    assert await ask(desk, "make", dedup_key="make", rejoin=True) == first
     assert (await desk.port.record(first)).agent_gave_up is None
-    assert await ask(desk, "make", twin="make", rejoin=True) not in {first, second}
+    assert await ask(desk, "make", dedup_key="make", rejoin=True) not in {first, second}
 
 
 async def test_a_call_that_ended_while_its_agent_was_away_is_rejoined_once(desk: Desk) -> None:
-    first = await ask(desk, "echo done", ticket=None, twin="done", rejoin=True)
+    first = await ask(desk, "echo done", ticket=None, dedup_key="done", rejoin=True)
     await desk.port.leave(first, "the agent's time was over")
     await desk.decide(first, Approve())
     await desk.port.outcome(first)
-    assert await ask(desk, "echo done", ticket=None, twin="done", rejoin=True) == first
-    assert await ask(desk, "echo done", ticket=None, twin="done", rejoin=True) != first
+    assert await ask(desk, "echo done", ticket=None, dedup_key="done", rejoin=True) == first
+    assert await ask(desk, "echo done", ticket=None, dedup_key="done", rejoin=True) != first
 
 
+@pytest.mark.slow
 async def test_the_same_key_is_the_same_session_until_its_program_ends(desk: Desk) -> None:
     program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     hello = SessionHello(name="agent", root=desk.session.root, key="agent:1", pid=program.pid)

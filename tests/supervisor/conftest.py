@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.hand_executor import HandExecutor
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
-from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
-from whisper_tui.policy.rules import NO_RULES, Rules
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 
 HUMAN = Decider(surface="library", who="tester")
 
@@ -24,7 +23,7 @@ class Bench:
     """A supervisor, its executor, and short words for what tests do with them."""
 
     def __init__(self, directory: Path) -> None:
-        self.home = Home(config=directory / "config", state=directory / "state", runtime=directory / "run")
+        self.home = Directories(config=directory / "config", state=directory / "state", runtime=directory / "run")
         self.workspace = directory / "workspace"
         self.workspace.mkdir(exist_ok=True)
         self.executor = HandExecutor()

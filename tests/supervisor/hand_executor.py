@@ -16,7 +16,7 @@ from whisper_tui.model.run import (
     Stream,
     TerminalSize,
 )
-from whisper_tui.supervisor.executor import (
+from whisper_tui.supervisor.runs.executor import (
     HasBackground,
     HasEnded,
     HasSettled,
@@ -40,7 +40,7 @@ class HandExecutor:
         self.refuse_starts = False
         self.room: asyncio.Event | None = None
         """Set when there is room for another order. None: there always is."""
-        self.trouble: str | None = None
+        self.problem: str | None = None
         self.counts: tuple[str, ...] | None = None
         self.written: dict[tuple[RunKey, Stream], bytes] = {}
         self.files: dict[tuple[RunKey, Stream], str] = {}

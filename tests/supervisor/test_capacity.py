@@ -7,13 +7,14 @@ import pytest
 from tests.model.build import a_call, a_shell
 from tests.supervisor.conftest import Bench
 from whisper_tui.model import board as boards
+from whisper_tui.model.call import memory_weight
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.weight import weight
-from whisper_tui.supervisor import capacity, sessions
+from whisper_tui.supervisor import sessions
+from whisper_tui.supervisor.approvals import admission
 
 
 async def test_a_session_has_so_many_calls_and_the_others_go_on(bench, monkeypatch):
-    monkeypatch.setattr(capacity, "MOST_OF_A_SESSION", 2)
+    monkeypatch.setattr(admission, "MOST_OF_A_SESSION", 2)
     greedy, modest = await bench.session(), await bench.session()
     first = await bench.submit(greedy, "true")
     await bench.submit(greedy, "true")
@@ -25,7 +26,7 @@ async def test_a_session_has_so_many_calls_and_the_others_go_on(bench, monkeypat
 
 
 async def test_all_together_have_so_many_calls_also_after_a_restart(bench, monkeypatch):
-    monkeypatch.setattr(capacity, "MOST_CALLS", 2)
+    monkeypatch.setattr(admission, "MOST_CALLS", 2)
     session = await bench.session()
     first = await bench.submit(session, "true")
     await bench.submit(await bench.session(), "true")
@@ -40,7 +41,7 @@ async def test_all_together_have_so_many_calls_also_after_a_restart(bench, monke
     ("bound", "words"), [("LARGEST_OF_A_SESSION", "calls of session s1"), ("LARGEST", "the calls that wait or run")]
 )
 async def test_calls_that_wait_take_no_more_memory_than_there_is_for_them(bench, monkeypatch, bound, words):
-    monkeypatch.setattr(capacity, bound, 5000)
+    monkeypatch.setattr(admission, bound, 5000)
     session = await bench.session()
     first = await bench.submit(session, "echo", "x" * 3000)
     with pytest.raises(Refused, match=words):
@@ -52,7 +53,7 @@ async def test_calls_that_wait_take_no_more_memory_than_there_is_for_them(bench,
 
 async def test_what_calls_take_together_is_the_sum_of_what_each_takes(bench):
     chance = random.Random(7)
-    held = capacity.Capacity(bench.supervisor._ledger)
+    held = admission.Capacity(bench.supervisor._store)
     sessions_ = [await bench.session() for _ in range(3)]
     waiting: list[str] = []
     for number in range(60):
@@ -63,7 +64,7 @@ async def test_what_calls_take_together_is_the_sum_of_what_each_takes(bench):
             call = (await bench.supervisor.record(call_id)).call
             held.take(call, held.check(call))
             waiting.append(call_id)
-        weights = [weight((await bench.supervisor.record(call_id)).call) for call_id in waiting]
+        weights = [memory_weight((await bench.supervisor.record(call_id)).call) for call_id in waiting]
         assert held.taken == sum(weights)
     for call_id in waiting:
         await bench.deny(call_id, "no")
@@ -86,14 +87,14 @@ async def test_ended_calls_that_are_large_are_left_to_the_journal_sooner(bench: 
     ids = [await bench.submit(session, "echo", "x" * 2000) for _ in range(4)]
     for call_id in ids:
         await bench.deny(call_id, "no")
-    kept = [call_id for call_id in ids if call_id in bench.supervisor._ledger.board.calls]
+    kept = [call_id for call_id in ids if call_id in bench.supervisor._store.board.calls]
     assert kept == ids[-2:]
     assert (await bench.record(ids[0])).state.ending.reason == "no"
 
 
 def test_what_takes_more_memory_than_characters_weighs_more():
-    plain, wide = (weight(a_call(spec=a_shell(text * 10_000))) for text in ("x", "😀"))
+    plain, wide = (memory_weight(a_call(spec=a_shell(text * 10_000))) for text in ("x", "😀"))
     assert 10_000 < plain < 12_000 and wide > 40_000
     lists = a_call().model_copy(update={"arguments": {"all": [[] for _ in range(1000)]}})
-    assert weight(lists) > 64_000
-    assert weight(a_call().model_copy(update={"arguments": {"number": 10**4000}})) > 1600
+    assert memory_weight(lists) > 64_000
+    assert memory_weight(a_call().model_copy(update={"arguments": {"number": 10**4000}})) > 1600

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.model.build import a_call
 from whisper_tui.model.event import Submitted
-from whisper_tui.supervisor.checkpoints import EVERY
-from whisper_tui.supervisor.journal import Journal
+from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.supervisor.journal.sqlite_file import EVERY
 
 
 def submitted(number: int) -> Submitted:

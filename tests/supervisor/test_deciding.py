@@ -5,13 +5,12 @@ import asyncio
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused, UnknownCall
 from whisper_tui.model.state import Ended
-from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.policy.rules.rule import ExactRule, Rules
 
 
 async def test_a_call_that_no_rule_knows_waits_for_a_human(bench: Bench) -> None:
@@ -126,9 +125,9 @@ async def test_remembered_approvals_count_their_uses_and_end_with_their_session(
 
 async def test_an_approval_for_the_session_answers_for_equal_calls_that_wait_already(bench: Bench) -> None:
     session = await bench.session()
-    first, twin, other = [await bench.submit(session, *words) for words in (("true",), ("true",), ("false",))]
+    first, same, other = [await bench.submit(session, *words) for words in (("true",), ("true",), ("false",))]
     await bench.approve(first, remember="exact_for_session")
-    await bench.ordered(twin)
+    await bench.ordered(same)
     assert (await bench.record(other)).state.kind == "waiting"
 
 
@@ -244,7 +243,7 @@ async def test_an_error_while_judging_refuses_the_call_and_loses_neither_it_nor_
         raise IndexError("list index out of range")
 
     session_id = await bench.session()
-    monkeypatch.setattr("whisper_tui.supervisor.judge.evaluate", fail)
+    monkeypatch.setattr("whisper_tui.supervisor.approvals.judge.evaluate", fail)
     call_id = await bench.submit(session_id, "true")
     record = await bench.record(call_id)
     assert isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)
@@ -264,7 +263,7 @@ async def test_an_error_in_the_look_before_the_start_keeps_an_approved_call_from
     def fail(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("whisper_tui.supervisor.judge.resolve", fail)
+    monkeypatch.setattr("whisper_tui.supervisor.approvals.judge.resolve", fail)
     await bench.approve(call_id)
     record = await bench.state(call_id, "ended")
     assert isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)

@@ -1,7 +1,7 @@
 """What sessions inherit is kept in files, and only what is used in memory."""
 
-from whisper_tui.supervisor import environments
-from whisper_tui.supervisor.environments import Environments
+from whisper_tui.supervisor import sessions as environments
+from whisper_tui.supervisor.sessions import Environments
 
 
 def test_more_environments_than_are_held_in_memory_are_read_again(tmp_path, monkeypatch):

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec, Function
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused

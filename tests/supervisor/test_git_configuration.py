@@ -2,7 +2,7 @@
 
 import pytest
 
-from whisper_tui.supervisor.git_configuration import configuration_is_neutral
+from whisper_tui.effects.git_repository import configuration_is_neutral
 
 ORDINARY = """
 [core]

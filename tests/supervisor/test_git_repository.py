@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.effects.git_repository import find_repository
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.rules import Rules
-from whisper_tui.supervisor.git_repository import find_repository, looking_environment
-from whisper_tui.supervisor.judging import judge_alone
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.supervisor.runs.start_order import read_only_environment
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 PERSON = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -49,7 +50,7 @@ def judged(directory: Path, text: str) -> tuple[str, dict[str, str]]:
     spec = CommandSpec(command=Shell(text=text), cwd=str(directory))
     environment = {"PATH": os.environ["PATH"], "HOME": str(directory)}
     verdict, resolved = judge_alone(spec, Rules(read_only=True), environment, root=str(directory), now=0)
-    return verdict.kind, looking_environment(spec, resolved)
+    return verdict.kind, read_only_environment(spec, resolved)
 
 
 def runs(directory: Path, *words: str, mark: Path) -> str:
@@ -193,7 +194,7 @@ def test_where_there_is_no_repository_git_finds_none_later_either(tmp_path: Path
     assert git(tmp_path, "log", environment=environment).returncode == 128
     inner = tmp_path / "inner"
     inner.mkdir()
-    assert looking_environment(CommandSpec(command=Shell(text="git log"), cwd=str(inner)), Resolved(cwd=str(inner)))[
+    assert read_only_environment(CommandSpec(command=Shell(text="git log"), cwd=str(inner)), Resolved(cwd=str(inner)))[
         "GIT_DIR"
     ] == str(inner / ".git")
 
@@ -202,7 +203,7 @@ def test_a_git_that_looks_beside_what_a_rule_allows_is_asked(tmp_path: Path) -> 
     top = commit(tmp_path)
     assert judged(top, "git status && ls")[0] == "allow"
     spec = CommandSpec(command=Shell(text="make && git status"), cwd=str(top))
-    from whisper_tui.policy.rules import Rule
+    from whisper_tui.policy.rules.rule import Rule
 
     rules = Rules(read_only=True, allow=(Rule(name="make", program="make"),))
     assert judge_alone(spec, rules, os.environ, root=str(top), now=0)[0].kind == "ask"

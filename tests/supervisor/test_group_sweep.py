@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from whisper_tui.supervisor.control_groups import ControlGroups
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.runs.cgroups import Cgroups
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 
 async def test_the_groups_of_runs_that_are_over_go_when_a_supervisor_opens(tmp_path: Path) -> None:
     base, runs = tmp_path / "cgroup", tmp_path / "runs"
     base.mkdir()
     runs.mkdir(mode=0o700)
-    groups = ControlGroups(base, ())
+    groups = Cgroups(base, ())
 
     def group(call_id: str, *files: str, directory: bool = True) -> Path:
         made = Path(groups.place(str(runs), RunKey(call_id, 1))["path"])

@@ -3,21 +3,22 @@
 import asyncio
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
-from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.state import Ended, Running
 
 
-async def submit(bench: Bench, session: str, twin: str | None, *, join: bool = True, key: str | None = None) -> str:
+async def submit(
+    bench: Bench, session: str, dedup_key: str | None, *, join: bool = True, key: str | None = None
+) -> str:
     spec = CommandSpec(command=Shell(text="make"), cwd=str(bench.workspace))
     request = CallRequest(
-        session_id=session, tool="ExecCommand", arguments={}, spec=spec, twin=twin, join_twin=join, key=key
+        session_id=session, tool="ExecCommand", arguments={}, spec=spec, dedup_key=dedup_key, join_open=join, key=key
     )
     return await bench.supervisor.submit(request)
 
 
-async def test_a_twin_joins_a_call_that_waits_is_queued_or_runs(bench: Bench) -> None:
+async def test_a_call_with_the_same_key_joins_one_that_waits_is_queued_or_runs(bench: Bench) -> None:
     session = await bench.session()
     first = await submit(bench, session, "t")
     assert await submit(bench, session, "t") == first
@@ -36,7 +37,7 @@ async def test_a_call_that_has_ended_is_not_joined(bench: Bench) -> None:
     assert await submit(bench, session, "t") != first
 
 
-async def test_twins_of_other_sessions_other_twins_and_calls_without_one_stay_apart(bench: Bench) -> None:
+async def test_only_calls_with_the_same_deduplication_key_and_session_join(bench: Bench) -> None:
     one, two = await bench.session(), await bench.session()
     calls = [
         await submit(bench, one, "t"),
@@ -64,7 +65,7 @@ async def test_the_key_of_the_first_call_tells_a_joined_request_from_a_repeated_
     assert (await bench.record(first)).call.key == "a"
 
 
-async def test_twins_are_known_after_a_restart(bench: Bench) -> None:
+async def test_deduplication_keys_are_known_after_a_restart(bench: Bench) -> None:
     session = await bench.session()
     first = await submit(bench, session, "t")
     await bench.restart()
@@ -124,6 +125,6 @@ async def test_a_stream_is_in_a_file_once_something_was_started(bench: Bench) ->
 async def test_the_trust_of_a_session_is_recorded(bench: Bench) -> None:
     for trust in ("trusted_operator", "trusted_system", "trusted_integration", "untrusted_external"):
         session_id = await bench.session(trust=trust)
-        assert bench.supervisor._ledger.board.sessions[session_id].trust == trust
+        assert bench.supervisor._store.board.sessions[session_id].trust == trust
     plain = await bench.session()
-    assert bench.supervisor._ledger.board.sessions[plain].trust == "untrusted_external"
+    assert bench.supervisor._store.board.sessions[plain].trust == "untrusted_external"

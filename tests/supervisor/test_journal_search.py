@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from tests.supervisor.conftest import Bench
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.port import HistoryQuery
-from whisper_tui.supervisor import journal_search
+from whisper_tui.supervisor.journal import journal_search
 
 
 async def asked(bench: Bench, count: int) -> tuple[str, str]:
@@ -35,7 +35,7 @@ async def test_every_way_to_narrow_a_search_narrows_it_beside_the_loop_too(bench
         HistoryQuery(text="word 1", before="12", after="1", session_id=one): (11,),
         HistoryQuery(text="nowhere"): (),
     }
-    journal = bench.supervisor._ledger.journal
+    journal = bench.supervisor._store.journal
     for query, ids in expected.items():
         assert journal.find(query) == [str(number) for number in ids]
         assert await journal.find_beside(query) == [str(number) for number in ids]
@@ -72,6 +72,6 @@ async def test_a_call_is_found_as_soon_as_it_is_journaled(bench: Bench) -> None:
 
 
 async def test_a_journal_that_cannot_be_read_is_said(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.supervisor._ledger.journal, "_path", bench.workspace / "gone.sqlite")
+    monkeypatch.setattr(bench.supervisor._store.journal, "_path", bench.workspace / "gone.sqlite")
     with pytest.raises(Unavailable, match=r"gone\.sqlite cannot be read"):
         await bench.supervisor.history(HistoryQuery(text="word"))

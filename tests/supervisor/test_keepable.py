@@ -6,11 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec, Function
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function, SessionHello
 from whisper_tui.model.decision import Deny
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.supervisor.keepable import LARGEST
+from whisper_tui.supervisor.journal.journal import LARGEST
 from whisper_tui.supervisor.sessions import LARGEST_ENVIRONMENT
 
 
@@ -79,7 +78,7 @@ async def test_a_workspace_with_a_null_byte_is_refused(bench):
 async def test_an_environment_that_is_too_large_is_refused_and_nothing_is_opened(bench):
     with pytest.raises(InvalidRequest, match="can be kept"):
         await bench.session(environment={"A": "x" * LARGEST_ENVIRONMENT})
-    assert bench.supervisor._ledger.board.sessions == {}
+    assert bench.supervisor._store.board.sessions == {}
 
 
 async def test_a_signal_that_the_system_does_not_have_is_refused_and_not_journaled(bench):
@@ -87,7 +86,7 @@ async def test_a_signal_that_the_system_does_not_have_is_refused_and_not_journal
     await bench.approve(call_id)
     bench.executor.spawn(await bench.ordered(call_id))
     await bench.state(call_id, "running")
-    before = bench.supervisor._ledger.journal.last_seq
+    before = bench.supervisor._store.journal.last_seq
     with pytest.raises(InvalidRequest, match="no signal 99999"):
         await bench.supervisor.signal(call_id, 99_999, "tree", by={"surface": "cockpit"})
-    assert bench.supervisor._ledger.journal.last_seq == before
+    assert bench.supervisor._store.journal.last_seq == before

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tests.supervisor.conftest import Bench
 from tests.supervisor.hand_executor import HandExecutor
+from whisper_tui.model.call_rows import call_details
 from whisper_tui.model.ending import Signalled
 from whisper_tui.model.run import Limits
-from whisper_tui.model.summary import call_details
-from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.supervisor import Supervisor
 
 
 class LimitedBench(Bench):

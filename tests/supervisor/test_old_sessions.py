@@ -7,18 +7,17 @@ from contextlib import aclosing
 import pytest
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.export.calls import sessions_named
+from whisper_tui.export.call_pages import sessions_named
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.port import HistoryQuery
-from whisper_tui.wire.picture import Picture
-from whisper_tui.wire.rows import Rows
+from whisper_tui.wire.server_state import Rows, ServerState
 
 
 @pytest.fixture(autouse=True)
 def _one_session_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_tui.supervisor.ledger.SESSIONS_SHOWN", 1)
-    monkeypatch.setattr("whisper_tui.supervisor.journal.ENDED_KEPT", 0)
+    monkeypatch.setattr("whisper_tui.supervisor.journal.store.SESSIONS_SHOWN", 1)
+    monkeypatch.setattr("whisper_tui.supervisor.journal.journal.ENDED_KEPT", 0)
 
 
 async def test_a_watcher_meets_a_session_that_comes_back_from_long_ago(bench: Bench) -> None:
@@ -52,7 +51,7 @@ async def test_rows_of_the_history_name_the_session_however_old_it_is(bench: Ben
     await bench.session("newer")
     await bench.restart()
     assert old not in bench.supervisor.board.sessions
-    rows = Rows(bench.supervisor, Picture(bench.supervisor))
+    rows = Rows(bench.supervisor, ServerState(bench.supervisor))
     for found in (await rows.rows("history"), await rows.rows("show", call_id=call)):
         assert [(row["id"], row["session"]) for row in found] == [(call, "long ago")]
 
@@ -65,7 +64,7 @@ async def test_the_history_of_a_session_is_found_by_its_name_however_old_it_is(b
         await bench.deny(call, "no")
     await bench.restart()
     assert {first, again}.isdisjoint(bench.supervisor.board.sessions)
-    rows = Rows(bench.supervisor, Picture(bench.supervisor))
+    rows = Rows(bench.supervisor, ServerState(bench.supervisor))
     for asked, ids in (
         ({"session": "long ago"}, wanted[::-1]),
         ({"session": "long ago", "limit": 2}, wanted[:0:-1]),
@@ -95,7 +94,7 @@ async def test_names_that_an_older_program_did_not_keep_are_found_too(bench: Ben
 async def test_a_session_that_the_board_has_forgotten_is_known_to_be_closed_and_can_come_back(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_tui.model.idle_sessions.IDLE_KEPT", 1)
+    monkeypatch.setattr("whisper_tui.model.board.IDLE_KEPT", 1)
     board = Board()
     async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
         old, other = await bench.session("long ago", pid=11), await bench.session("other")

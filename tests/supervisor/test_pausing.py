@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Function
+from whisper_tui.model.call import CallRequest, CommandSpec, Function
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import Paused, Resumed
 

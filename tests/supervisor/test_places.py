@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.model.command import CommandSpec, Shell
-from whisper_tui.policy.rules import Rules
-from whisper_tui.supervisor.judging import judge_alone
+from whisper_tui.model.call import CommandSpec, Shell
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.judge import judge_alone
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """What is known of remembered approvals leaves with what it is about."""
 
+import pytest
+
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.decision import ExactScope
-from whisper_tui.supervisor.remembered import FIRST_LOOK
+from whisper_tui.supervisor.approvals.session_grants import FIRST_LOOK
 
 SESSIONS = 5 * FIRST_LOOK
 
@@ -12,9 +14,10 @@ async def allowed(bench: Bench, session: str, *words: str) -> bool:
 
 
 def known(bench: Bench) -> int:
-    return len(bench.supervisor._desk._judge._remembered)
+    return len(bench.supervisor._parts.queue._judge._remembered)
 
 
+@pytest.mark.slow
 async def test_sessions_that_are_over_leave_and_find_their_approvals_again_when_they_come_back(bench: Bench) -> None:
     stays = await bench.session("stays")
     await bench.approve(await bench.submit(stays, "true"), remember=ExactScope())
@@ -29,6 +32,7 @@ async def test_sessions_that_are_over_leave_and_find_their_approvals_again_when_
     assert await allowed(bench, session, "true")
 
 
+@pytest.mark.slow
 async def test_approvals_that_are_used_up_or_revoked_leave_a_session_that_goes_on(bench: Bench) -> None:
     session = await bench.session()
     await bench.approve(await bench.submit(session, "true"), remember=ExactScope())

@@ -8,14 +8,28 @@ from collections.abc import Iterator
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import Ended
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.ledger import AT_ONCE
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.journal.store import AT_ONCE
+from whisper_tui.supervisor.supervisor import Supervisor
+
+
+class Kept:
+    """A rule book that only keeps rules."""
+
+    def __init__(self, kept: list[Rule]) -> None:
+        self._kept = kept
+
+    def current(self, root: str = "") -> Rules:
+        return Rules(allow=tuple(self._kept))
+
+    def keep(self, rule: Rule) -> None:
+        self._kept.append(rule)
+
 
 PUSH = PrefixScope(words=("npm", "test"))
 
@@ -78,10 +92,10 @@ async def test_an_approval_reaches_all_that_waits_once_the_journal_takes_it(prog
     await programs.approve(first, remember=PUSH)
     blocker = sqlite3.connect(programs.home.state / "journal.sqlite")
     blocker.execute("BEGIN IMMEDIATE")
-    ledger = programs.supervisor._ledger
-    ledger.journal._db.execute("PRAGMA busy_timeout = 1")
+    store = programs.supervisor._store
+    store.journal._db.execute("PRAGMA busy_timeout = 1")
     async with asyncio.timeout(10):
-        while ledger.trouble.words is None:
+        while store.health.problem is None:
             await asyncio.sleep(0.005)
     assert (await programs.record(rest[-1])).state.kind == "waiting"
     blocker.rollback()
@@ -142,9 +156,7 @@ async def test_a_remembered_prefix_never_beats_a_rule_that_denies(programs: Benc
 async def test_an_approval_can_be_saved_as_a_rule_of_the_project(programs: Bench) -> None:
     kept: list[Rule] = []
     await programs.supervisor.close()
-    programs.supervisor = Supervisor(
-        programs.home, programs.executor, rules=lambda root: Rules(allow=tuple(kept)), keep_rule=kept.append
-    )
+    programs.supervisor = Supervisor(programs.home, programs.executor, rule_book=Kept(kept))
     await programs.supervisor.open()
     session = await programs.session()
     call_id = await programs.submit(session, text="npm test --silent")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.model.run import OutputSizes
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.output_files import OutputFiles
-from whisper_tui.supervisor.retention import DAY_S, FRESH_S, GIGABYTE, Retention
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.supervisor.runs.retention import DAY_S, FRESH_S, GIGABYTE, Retention
 from whisper_tui.supervisor.settings import RetentionSettings
 
 NOW = 2_000_000_000.0

@@ -6,14 +6,14 @@ import sqlite3
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Exited, Lost
 from whisper_tui.model.errors import BadStateDirectory, JournalFailed, NotRunning, Refused
-from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.state import Ended, Running, Waiting
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.fair_queue import FairQueue
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.supervisor.runs.scheduling import FairQueue
 
 
 async def approved(bench: Bench, *words: str) -> RunKey:
@@ -201,6 +201,7 @@ async def test_whoever_watches_from_now_folds_the_same_board_as_the_supervisor(b
     assert board.calls == {call_id: await bench.record(call_id) for call_id in calls}
 
 
+@pytest.mark.slow
 async def test_a_watcher_far_behind_gets_every_event_once_and_in_order(bench: Bench) -> None:
     session = await bench.session()
     for _ in range(3000):
@@ -228,7 +229,7 @@ async def test_what_cannot_be_journaled_is_not_done(bench: Bench, monkeypatch: p
     call_id = await bench.submit(await bench.session(), "true")
     blocker = sqlite3.connect(bench.home.state / "journal.sqlite")
     blocker.execute("BEGIN IMMEDIATE")
-    bench.supervisor._ledger.journal._db.execute("PRAGMA busy_timeout = 1")
+    bench.supervisor._store.journal._db.execute("PRAGMA busy_timeout = 1")
     with pytest.raises(JournalFailed, match="Nothing was done"):
         try:
             await bench.approve(call_id)
@@ -246,7 +247,7 @@ async def test_a_report_is_kept_until_the_journal_takes_it(bench: Bench) -> None
     key = await approved(bench)
     blocker = sqlite3.connect(bench.home.state / "journal.sqlite")
     blocker.execute("BEGIN IMMEDIATE")
-    bench.supervisor._ledger.journal._db.execute("PRAGMA busy_timeout = 1")
+    bench.supervisor._store.journal._db.execute("PRAGMA busy_timeout = 1")
     bench.executor.spawn(key)
     bench.executor.finish(key, Exited(code=7))
     await asyncio.sleep(0.05)
@@ -274,7 +275,7 @@ async def test_a_session_whose_agent_does_not_come_back_is_closed(bench: Bench) 
     session = await bench.session()
     call_id = await bench.submit(session, "true")
     await bench.restart()
-    bench.supervisor._sessions.close_absent()
+    bench.supervisor._parts.sessions.close_absent()
     with pytest.raises(Refused, match="did not come back"):
         await bench.submit(session, "true")
     assert (await bench.record(call_id)).state.kind == "waiting"

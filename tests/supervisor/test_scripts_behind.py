@@ -6,10 +6,10 @@ import os
 import pytest
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.supervisor.files_behind import changed_files
-from whisper_tui.supervisor.resolve import resolve
+from whisper_tui.supervisor.resolve.command_files import changed_files
+from whisper_tui.supervisor.resolve.resolve import resolve
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.command import Argv, CommandSpec, Shell
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.supervisor.resolve import resolve
+from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.resolve.resolve import resolve
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ async def test_no_rule_allows_it_and_the_sentence_names_the_file(bench: Bench) -
     record = await bench.record(await bench.submit(session, text=f"echo x > {rules}"))
     assert record.state.kind == "waiting" and record.verdict is not None
     assert record.verdict.reason.startswith(
-        "It may change the configuration or the state of whisper_tui, which decides"
+        "May change the configuration or the state of whisper_tui, and with it what runs later"
     )
     assert record.verdict.reason.endswith(str(rules))
     assert "sensitive-write" in [risk.id for risk in record.verdict.risks]

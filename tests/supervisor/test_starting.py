@@ -5,12 +5,11 @@ import asyncio
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.event import Decided, Event, Judged, Started, Submitted
 from whisper_tui.model.state import Queued, Starting
-from whisper_tui.policy.rules import ExactRule, Rules
-from whisper_tui.supervisor import pool, workers
+from whisper_tui.policy.rules.rule import ExactRule, Rules
+from whisper_tui.supervisor.runs import pool, scheduling
 
 ALLOWED = Rules(allow=(ExactRule(name="harmless", argv=("true",)),))
 
@@ -95,12 +94,12 @@ class TestWorkers:
     async def test_a_run_that_goes_on_for_long_gives_its_place_to_another(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in (workers, pool):
+        for module in (scheduling, pool):
             monkeypatch.setattr(module, "LONG_S", 0.2)
         session = await with_one_worker(bench)
         server = await bench.submit(session, "true")
         await bench.ordered(server)
-        for _ in range(workers.MOST - 1):
+        for _ in range(scheduling.MOST - 1):
             await bench.ordered(await bench.submit(session, "true"))
         last = await bench.submit(session, "true")
         await asyncio.sleep(0.5)

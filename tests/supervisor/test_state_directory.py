@@ -8,13 +8,12 @@ import sys
 import pytest
 
 from whisper_tui.model.errors import AlreadyRunning, BadStateDirectory
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor import state_directory
-from whisper_tui.supervisor.state_directory import LOCK, Occupation, is_occupied, make_private, prepare
+from whisper_tui.system import state_directory
+from whisper_tui.system.state_directory import LOCK, Directories, StateDirectoryLock, is_occupied, make_private, prepare
 
 
 def test_directories_are_created_for_this_user_alone(tmp_path):
-    home = Home(config=tmp_path / "a" / "config", state=tmp_path / "a" / "state", runtime=tmp_path / "a" / "run")
+    home = Directories(config=tmp_path / "a" / "config", state=tmp_path / "a" / "state", runtime=tmp_path / "a" / "run")
     prepare(home)
     assert stat.S_IMODE((tmp_path / "a" / "state").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "a" / "run").stat().st_mode) == 0o700
@@ -49,19 +48,19 @@ def test_what_is_not_a_directory_is_refused(tmp_path):
 
 
 def test_the_second_supervisor_is_told_who_has_the_directory(tmp_path):
-    with Occupation(tmp_path):
+    with StateDirectoryLock(tmp_path):
         assert is_occupied(tmp_path)
         with pytest.raises(AlreadyRunning, match=f"pid {os.getpid()}"):
-            Occupation(tmp_path)
+            StateDirectoryLock(tmp_path)
     assert not is_occupied(tmp_path)
-    Occupation(tmp_path).release()
+    StateDirectoryLock(tmp_path).release()
 
 
 def test_the_hold_ends_with_its_process_and_children_do_not_keep_it(tmp_path):
     script = (
         "import os, pathlib, subprocess, sys\n"
-        "from whisper_tui.supervisor.state_directory import Occupation\n"
-        "held = Occupation(pathlib.Path(sys.argv[1]))\n"
+        "from whisper_tui.system.state_directory import StateDirectoryLock\n"
+        "held = StateDirectoryLock(pathlib.Path(sys.argv[1]))\n"
         "child = subprocess.Popen(['sleep', '300'], close_fds=False)\n"
         "print(child.pid, flush=True)\n"
         "sys.stdin.read()\n"
@@ -73,11 +72,11 @@ def test_the_hold_ends_with_its_process_and_children_do_not_keep_it(tmp_path):
     child = int(holder.stdout.readline())
     try:
         with pytest.raises(AlreadyRunning, match=f"pid {holder.pid}"):
-            Occupation(tmp_path)
+            StateDirectoryLock(tmp_path)
         holder.stdin.close()
         holder.wait(60)
         assert os.kill(child, 0) is None
-        Occupation(tmp_path).release()
+        StateDirectoryLock(tmp_path).release()
     finally:
         os.kill(child, 9)
         holder.stdout.close()
@@ -87,5 +86,5 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "target").write_text("precious")
     (tmp_path / LOCK).symlink_to(tmp_path / "target")
     with pytest.raises(BadStateDirectory):
-        Occupation(tmp_path)
+        StateDirectoryLock(tmp_path)
     assert (tmp_path / "target").read_text() == "precious"

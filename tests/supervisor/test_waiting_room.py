@@ -3,8 +3,7 @@
 import asyncio
 
 from tests.model.build import submitted
-from whisper_tui.supervisor.recent import Recent
-from whisper_tui.supervisor.waiters import Waiters
+from whisper_tui.supervisor.journal.store import RecentEvents, Waiters
 
 
 async def test_whoever_gives_up_waiting_leaves_nothing_behind():
@@ -21,7 +20,7 @@ async def test_whoever_gives_up_waiting_leaves_nothing_behind():
 
 
 def test_large_events_are_let_go_of_sooner():
-    recent = Recent(most=3, largest=100)
+    recent = RecentEvents(most=3, largest=100)
     events = [submitted(str(number)) for number in range(1, 6)]
     for event in events[:3]:
         recent.add(event, 10)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers.long_journal import write
-from whisper_tui.model.port import HistoryQuery
-from whisper_tui.supervisor import journal_search, word_index
-from whisper_tui.supervisor.journal import Journal
-from whisper_tui.supervisor.word_index import extend, file_of
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.supervisor.journal import journal_search
+from whisper_tui.supervisor.journal import journal_search as word_index
+from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.supervisor.journal.journal_search import extend, file_of
 
 CALLS = 300
 QUERIES = (

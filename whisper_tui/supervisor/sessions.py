@@ -1,11 +1,18 @@
-"""Who is connected: sessions begin, say who they are, go away and come back."""
+"""The sessions of agents, and the environment that their commands inherit."""
 
+import asyncio
+import json
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 
+from whisper_tui.model.api import PRESENCE_LASTS_S, Presence
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider
-from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.errors import InvalidRequest, JournalFailed, Refused, Unavailable
 from whisper_tui.model.event import (
     LONGEST_SAID,
     GrantRevoked,
@@ -15,41 +22,145 @@ from whisper_tui.model.event import (
     SessionResumed,
     SessionSaid,
 )
-from whisper_tui.policy.memory import is_over
-from whisper_tui.supervisor.capacity import MOST_SESSIONS
-from whisper_tui.supervisor.environments import Environments
-from whisper_tui.supervisor.keepable import check_keepable
-from whisper_tui.supervisor.keeper.processes import look_at
-from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.policy.rules.grants import grant_is_over
+from whisper_tui.supervisor.approvals.admission import MOST_SESSIONS
+from whisper_tui.supervisor.journal.journal import check_storable
+from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.system.processes import find_process
+
+MOST_COCKPITS = 64
+"""Cockpits whose reports are kept, the newest."""
+
+
+class CockpitPresences:
+    """The cockpits with somebody at them. Nothing of it is journaled: a cockpit that is gone reports no more."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._reports: OrderedDict[str, tuple[Presence, float]] = OrderedDict()
+
+    def report(self, presence: Presence) -> None:
+        """Keep a report in place of the earlier one of the same cockpit."""
+        self._reports[presence.cockpit] = presence, self._clock()
+        self._reports.move_to_end(presence.cockpit)
+        if len(self._reports) > MOST_COCKPITS:
+            self._reports.popitem(last=False)
+
+    @property
+    def somebody(self) -> bool:
+        """True if somebody is at any cockpit."""
+        return any(presence.present for presence in self._current())
+
+    @property
+    def muted(self) -> bool:
+        """True if the person at any cockpit has switched notifications off."""
+        return any(presence.muted for presence in self._current())
+
+    def _current(self) -> Iterator[Presence]:
+        after = self._clock() - PRESENCE_LASTS_S
+        return (presence for presence, at in self._reports.values() if at > after)
+
+
+KNOWN = 50
+"""Limit of environments that are held in memory."""
+
+
+class Environments:
+    """One file for each session that still needs one, readable by the user alone."""
+
+    def __init__(self, directory: Path, own: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._own = dict(own)
+        """Environment of sessions that have none of their own."""
+        self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
+        """LRU cache; the other environments are read from their files when they are needed."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def keep(self, session_id: str, environment: Mapping[str, str]) -> None:
+        """Write a session's environment to its file. Raises `Unavailable`."""
+        self._know(session_id, dict(environment) or self._own)
+        if not environment:
+            return
+        path = self._path(session_id)
+        unfinished = path.with_suffix(".new")
+        try:
+            # The mode is set at creation: a chmod afterwards would leave a moment in which others can read the tokens.
+            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump(dict(environment), file)
+            # Atomic, so that a crash leaves the old environment or the new one.
+            unfinished.replace(path)
+        except (OSError, UnicodeEncodeError) as error:
+            raise Unavailable(f"the environment of session {session_id} cannot be kept: {error}") from error
+
+    def of(self, session_id: str) -> dict[str, str]:
+        """Return the environment of a session; the supervisor's own if it has none. Raises `Unavailable`."""
+        return self._know(session_id, self._known.get(session_id) or self._read(session_id))
+
+    def forget(self, session_id: str) -> None:
+        """Remove the environment of a closed session that has nothing left to start."""
+        self._known.pop(session_id, None)
+        with suppress(OSError):
+            self._path(session_id).unlink(missing_ok=True)
+
+    def _know(self, session_id: str, environment: dict[str, str]) -> dict[str, str]:
+        self._known[session_id] = environment
+        self._known.move_to_end(session_id)
+        if len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+        return environment
+
+    def _read(self, session_id: str) -> dict[str, str]:
+        try:
+            loaded = json.loads(self._path(session_id).read_text())
+        except (FileNotFoundError, ValueError):
+            return self._own
+        except OSError as error:
+            message = f"the environment of session {session_id} cannot be read: {error.strerror}"
+            raise Unavailable(message, hint="Check the disk and the limit of open files, then try again") from error
+        return {str(name): str(value) for name, value in loaded.items()} if isinstance(loaded, dict) else self._own
+
+    def _path(self, session_id: str) -> Path:
+        return self._directory / f"{session_id}.json"
+
 
 LARGEST_ENVIRONMENT = 2 * 1024 * 1024
-"""Characters of all names and values; the system lets no program start with more."""
+"""Limit of characters of all names and values; no program can be started with more."""
+
+
+RETURN_S = 60.0
+"""Seconds that agents have to reconnect after a restart of the supervisor, before their sessions are closed."""
+
+CHECK_S = 5.0
+"""Seconds between two checks of the agents without a connection of their own."""
 
 
 class Sessions:
-    """Opens and closes the agents' sessions, and keeps what their commands inherit."""
+    """Opens and closes the sessions of agents, and keeps the environment of their commands."""
 
-    def __init__(self, ledger: Ledger, environments: Environments, clock: Callable[[], float]) -> None:
-        self._ledger = ledger
+    def __init__(self, store: Store, environments: Environments, clock: Callable[[], float]) -> None:
+        self._store = store
         self._environments = environments
         self._clock = clock
-        opened = (session for session in ledger.board.sessions.values() if session.closed_at is None)
+        opened = (session for session in store.board.sessions.values() if session.closed_at is None)
         self._absent = {session.id for session in opened if session.key is None}
         """Sessions of an earlier supervisor whose agents have not come back yet."""
+        self._timers: list[asyncio.TimerHandle | asyncio.Task[None]] = []
         self._starts: dict[str, int] = {}
-        """When the agents' programs started, by session: a pid can be taken by another program later."""
+        """Start times of the agents' programs, by session: a pid can be reused by another program."""
 
     def open(self, hello: SessionHello) -> Session:
-        """A new session, or the one that the agent had before a supervisor went away."""
+        """Open a new session, or resume the one that the agent had before the supervisor restarted."""
         if not os.path.isabs(hello.root) or "\0" in hello.root:  # noqa: PTH117
             raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
         _check_environment(hello.environment)
+        # Hooks connect anew for every call, and are told apart by their client's own name of the session.
         resumed = hello.resume or self._of_key(hello.key)
         if resumed is not None and (session := self._resume(resumed, hello)) is not None:
             return session
         session = Session(
-            id=f"s{self._ledger.journal.last_session + 1}",
+            id=f"s{self._store.journal.last_session + 1}",
             name=hello.name,
+            # A link could be pointed elsewhere later, and with it the workspace of remembered approvals.
             root=os.path.realpath(hello.root),
             client=hello.client,
             pid=hello.pid,
@@ -58,19 +169,46 @@ class Sessions:
             hears=hello.hears,
             opened_at=self._clock(),
         )
-        check_keepable(session)
+        check_storable(session)
+        # After the resumption: an agent that returns needs no new room.
         self._check_room()
         self._environments.keep(session.id, hello.environment)
-        self._ledger.record(SessionOpened(at=session.opened_at, session=session))
-        self._ledger.journal.last_session += 1
+        self._store.record(SessionOpened(at=session.opened_at, session=session))
+        self._store.journal.last_session += 1
         self._note_start(session.id, hello.pid)
         return session
 
+    def environment_in(self, root: str) -> Mapping[str, str]:
+        """The environment of the newest open session with this workspace, else the supervisor's own."""
+        sessions = reversed(self._store.board.sessions.values())
+        there = (session.id for session in sessions if session.root == root and session.closed_at is None)
+        newest = next(there, None)
+        return os.environ if newest is None else self._environments.of(newest)
+
+    def start_watching(self, also: Callable[[], object]) -> None:
+        """Close the sessions of agents that do not come back or have ended; `also` is called at each check."""
+        self._timers = [
+            asyncio.get_running_loop().call_later(RETURN_S, self.close_absent),
+            asyncio.create_task(self._watch(also)),
+        ]
+
+    def stop_watching(self) -> None:
+        """Stop the checks that close sessions."""
+        for timer in self._timers:
+            timer.cancel()
+
+    async def _watch(self, also: Callable[[], object]) -> None:
+        while True:
+            await asyncio.sleep(CHECK_S)
+            with suppress(JournalFailed):
+                self.close_gone()
+                also()
+
     def describe(self, session_id: str, client: ClientInfo) -> None:
-        """Record which program the agent is, where that is news."""
+        """Record the agent's program, if it is not recorded yet."""
         if self.living(session_id).client != client:
-            check_keepable(client)
-            self._ledger.record(SessionDescribed(at=self._clock(), session_id=session_id, client=client))
+            check_storable(client)
+            self._store.record(SessionDescribed(at=self._clock(), session_id=session_id, client=client))
 
     def say(self, session_id: str, text: str, by: Decider) -> None:
         """Record what was said. Agents say what they were told at their own start, too."""
@@ -81,7 +219,7 @@ class Sessions:
             raise Refused(
                 f"the agent of session {session_id} does not listen", hint="Deny one of its calls with a reason instead"
             )
-        self._ledger.record(SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by))
+        self._store.record(SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by))
 
     def close(self, session_id: str, why: str) -> None:
         """End a session; its remembered approvals end with it.
@@ -89,22 +227,22 @@ class Sessions:
         That its agent is gone stays true while the journal takes nothing: it is recorded as soon as that is possible.
         """
         self._absent.discard(session_id)
-        self._ledger.see_to(lambda: self._close(session_id, why))
+        self._store.retry_until_journaled(lambda: self._close(session_id, why))
 
     def _close(self, session_id: str, why: str) -> None:
-        session = self._ledger.board.sessions.get(session_id)
+        session = self._store.board.sessions.get(session_id)
         if session is not None and session.closed_at is None:
-            self._ledger.record(SessionClosed(at=self._clock(), session_id=session_id, why=why))
+            self._store.record(SessionClosed(at=self._clock(), session_id=session_id, why=why))
             self.tidy(session_id)
 
     def close_absent(self) -> None:
-        """End the sessions whose agents did not come back after the supervisor's restart."""
+        """Close the sessions whose agents did not reconnect after the supervisor's restart."""
         for session_id in tuple(self._absent):
             self.close(session_id, "the agent did not come back after the supervisor was restarted")
 
     def living(self, session_id: str) -> Session:
-        """An open session. Raises `Refused`."""
-        session = self._ledger.session(session_id)
+        """Return an open session. Raises `Refused`."""
+        session = self._store.session(session_id)
         if session is None:
             raise Refused(f"there is no session {session_id}", hint="Open a session first")
         if session.closed_at is not None:
@@ -112,23 +250,24 @@ class Sessions:
         return session
 
     def tidy(self, session_id: str) -> None:
-        """Let go of the environment of a closed session that has nothing left to start."""
-        board = self._ledger.board
+        """Forget the environment of a closed session that has nothing left to start."""
+        board = self._store.board
         session = board.sessions.get(session_id)
         if session is None or session.closed_at is None:
             return
+        # Its running commands have their environment already; only queued ones would still need it.
         if all(call_id in board.unsettled for call_id in board.open_in.get(session_id, ())):
             self._environments.forget(session_id)
 
     def close_gone(self) -> None:
-        """End the sessions without a connection of their own whose agents have ended."""
-        for session in tuple(self._ledger.board.sessions.values()):
+        """Close the sessions without a connection of their own whose agents have ended."""
+        for session in tuple(self._store.board.sessions.values()):
             if session.key is not None and session.closed_at is None and not self._is_there(session):
                 self.close(session.id, "the agent's program ended")
 
     def _check_room(self) -> None:
-        """Raises `Refused` where more sessions are open than anybody has agents."""
-        sessions = self._ledger.board.sessions
+        """Raise `Refused` if too many sessions are open."""
+        sessions = self._store.board.sessions
         if len(sessions) >= MOST_SESSIONS:
             opened = sum(session.closed_at is None for session in sessions.values())
             if opened >= MOST_SESSIONS:
@@ -137,19 +276,19 @@ class Sessions:
                 )
 
     def _is_there(self, session: Session) -> bool:
-        """Whether the agent's program still runs. One that cannot be looked at is taken to be there."""
+        """True if the agent's program still runs, or if that cannot be checked."""
         if session.pid is None:
             return True
-        seen = look_at(session.pid)
+        seen = find_process(session.pid)
         return seen is not None and seen.start == self._starts.setdefault(session.id, seen.start)
 
     def _of_key(self, key: str | None) -> str | None:
-        """The newest session that its agent calls by this name."""
-        sessions = reversed(self._ledger.board.sessions.values())
+        """Return the newest session with this key."""
+        sessions = reversed(self._store.board.sessions.values())
         return next((session.id for session in sessions if key is not None and session.key == key), None)
 
     def _resume(self, session_id: str, hello: SessionHello) -> Session | None:
-        session = self._ledger.bring_back(session_id)
+        session = self._store.bring_back(session_id)
         if session is None:
             return None
         self._absent.discard(session.id)
@@ -159,34 +298,36 @@ class Sessions:
         if session.closed_at is None and same:
             return session
         resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid)
-        self._ledger.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
-        return self._ledger.board.sessions[session.id]
+        # Session names stand in files, so another process that knows one gets no remembered approvals (decision 17).
+        self._store.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
+        return self._store.board.sessions[session.id]
 
     def _is_same_process(self, session: Session, pid: int | None) -> bool:
-        """Whether a session is continued by the process that had it. A name of a session is known to many others.
+        """True if a session is resumed by the process that had it.
 
         After a restart of the supervisor it is not known when the process started; then the session is still open.
         """
         if pid is None or session.pid != pid:
             return pid is None and session.pid is None and session.key is None
-        seen, start = look_at(pid), self._starts.get(session.id)
+        seen, start = find_process(pid), self._starts.get(session.id)
         if start is None:
             return session.closed_at is None
         return seen is not None and seen.start == start
 
     def _note_start(self, session_id: str, pid: int | None) -> None:
         self._starts.pop(session_id, None)
-        seen = look_at(pid) if pid is not None else None
+        seen = find_process(pid) if pid is not None else None
         if seen is not None:
             self._starts[session_id] = seen.start
+        # Entries of closed sessions are not removed one by one; the oldest go first.
         while len(self._starts) > MOST_SESSIONS:
             del self._starts[next(iter(self._starts))]
 
     def _forgotten(self, session_id: str) -> tuple[GrantRevoked, ...]:
-        """The approvals that another process had been given in this session, as they are taken back."""
+        """Return the events that revoke the approvals given to another process in this session."""
         now, by = self._clock(), Decider(surface="rule", who="another process goes on with the session")
-        grants = self._ledger.board.grants.values()
-        held = (grant for grant in grants if grant.session_id == session_id and not is_over(grant, now))
+        grants = self._store.board.grants.values()
+        held = (grant for grant in grants if grant.session_id == session_id and not grant_is_over(grant, now))
         return tuple(GrantRevoked(at=now, session_id=session_id, grant_id=grant.id, by=by) for grant in held)
 
 

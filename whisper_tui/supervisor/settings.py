@@ -1,4 +1,4 @@
-"""What a user may set about how commands are run."""
+"""Settings of the supervisor in the configuration file."""
 
 import os
 from typing import Literal
@@ -17,18 +17,18 @@ class SupervisorSettings(Value):
     """The `[supervisor]` table of the configuration file."""
 
     workers: int = Field(default_factory=default_workers, ge=1, le=1000)
-    """How many commands run at once."""
+    """Number of commands that run at the same time."""
     max_output_bytes: int | None = Field(default=None, ge=65_536)
     """Bytes kept of each stream of one run, half from its head and half from its tail. None: all."""
     unasked_timeout_s: float | None = Field(default=600.0, gt=0, allow_inf_nan=True)
-    """Seconds after which a command is ended that ran only because it is on the list of those that look. None, or
-    `inf`: only the time that its agent gave it counts."""
+    """Time limit in seconds of a read-only command that runs without approval. None, or `inf`: only the agent's own
+    time limit counts."""
     unasked_output_bytes: float | None = Field(default=268_435_456, ge=65_536, allow_inf_nan=True)
-    """Bytes kept of each stream of such a command. None, or `inf`: as of any other."""
+    """Bytes kept of each stream of such a command. None, or `inf`: as many as of any other command."""
     min_free_bytes: int = Field(default=256 * 1024 * 1024, ge=0)
     """Below this much free disk, only the tail of further output is kept."""
     when_agent_cancels: Literal["keep", "stop"] = "keep"
-    """What happens to a running command whose agent no longer waits for it."""
+    """Treatment of a running command whose agent no longer waits for it."""
 
 
 class RetentionSettings(Value):

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.errors import NotRunning
-from whisper_tui.supervisor.control_groups import ControlGroups
-from whisper_tui.supervisor.executor import (
+from whisper_tui.supervisor.runs.cgroups import Cgroups
+from whisper_tui.supervisor.runs.executor import (
     HasBackground,
     HasEnded,
     HasSettled,
@@ -26,7 +26,7 @@ from whisper_tui.supervisor.executor import (
     RunKey,
     StartOrder,
 )
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 PATIENCE_S = 45.0
 """How long a condition may take on a busy machine before a test fails."""
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Report)
 class Engine:
     """An executor, and all that it has reported so far."""
 
-    def __init__(self, directory: Path, groups: ControlGroups | None = None) -> None:
+    def __init__(self, directory: Path, groups: Cgroups | None = None) -> None:
         self.groups = groups
         self.runs = directory / "runs"
         self.workspace = directory / "workspace"

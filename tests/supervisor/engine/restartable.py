@@ -12,9 +12,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.model.command import CommandSpec, Shell
-from whisper_tui.supervisor.executor import HasEnded, HasSettled, NeverRan, RunKey, StartOrder
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.model.call import CommandSpec, Shell
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, NeverRan, RunKey, StartOrder
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 MOST_AT_ONCE = 20
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.engine.conftest import Engine, alive, until, working
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.model.run import ControlGroup, Limits
-from whisper_tui.supervisor.control_groups import ControlGroups, own_group
-from whisper_tui.supervisor.executor import HasBackground, RunKey
-from whisper_tui.supervisor.keeper.group import TASKS_PER_PROCESS, RunGroup
-from whisper_tui.supervisor.keeper.processes import children_of, is_stopped
+from whisper_tui.supervisor.keeper.run_cgroup import TASKS_PER_PROCESS, RunCgroup
+from whisper_tui.supervisor.runs.cgroups import Cgroups, own_group
+from whisper_tui.supervisor.runs.executor import HasBackground, RunKey
+from whisper_tui.system.processes import children_of, is_stopped
 
 MIB = 1024 * 1024
 
@@ -47,14 +47,14 @@ def base() -> Iterator[Path]:
         base.rmdir()
         pytest.skip("this kernel cannot kill a control group")
     yield base
-    RunGroup(str(base)).kill()
-    RunGroup(str(base)).remove()
+    RunCgroup(str(base)).kill()
+    RunCgroup(str(base)).remove()
     assert not base.exists(), "no group is left behind"
 
 
 @pytest.fixture
 async def engine(tmp_path: Path, base: Path) -> AsyncIterator[Engine]:
-    async with working(Engine(tmp_path, ControlGroups(base, counted(base)))) as engine:
+    async with working(Engine(tmp_path, Cgroups(base, counted(base)))) as engine:
         yield engine
 
 
@@ -108,7 +108,7 @@ async def test_a_run_that_lasts_has_a_group_and_its_keeper_is_not_in_it(engine: 
 
 
 async def test_whose_memory_the_kernel_counts_is_in_its_group_from_its_first_instruction(tmp_path: Path, base: Path):
-    engine = Engine(tmp_path, ControlGroups(base, ("memory",)))
+    engine = Engine(tmp_path, Cgroups(base, ("memory",)))
     await engine.open()
     key = await engine.run("cat /proc/$$/cgroup", limits=Limits(memory_bytes=1024 * MIB))
     assert f"/{base.name}/whisper-" in engine.out(key).decode() and await engine.ended(key) == Exited(code=0)
@@ -240,6 +240,7 @@ async def test_a_run_that_was_held_when_its_keeper_was_killed_is_let_go_on_after
     assert not groups(base)
 
 
+@pytest.mark.slow
 async def test_the_processor_time_of_all_processes_together_is_limited(engine: Engine):
     """Each of them gets no further than its own second."""
     key = await engine.start("for i in $(seq 9); do (while :; do :; done) & done; wait", limits=Limits(cpu_s=1))
@@ -280,8 +281,8 @@ import os, pathlib, subprocess, sys
 group = pathlib.Path(sys.argv[1])
 (group / "cgroup.procs").write_text("0")
 other = subprocess.Popen(["sleep", "1000"]) if "accompanied" in sys.argv else None
-from whisper_tui.supervisor.control_groups import ControlGroups, own_group
-found = ControlGroups.found()
+from whisper_tui.supervisor.runs.cgroups import Cgroups, own_group
+found = Cgroups.found()
 print(found.base == group, own_group().name, *found.counts)
 if other: other.kill(); other.wait()
 """

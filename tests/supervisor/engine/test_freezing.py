@@ -5,16 +5,18 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.engine.conftest import Engine, until
 from tests.wire.conftest import waiting_call
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited, Lost, Signalled
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.executor import HasBackground, RunKey
-from whisper_tui.supervisor.keeper.processes import Descendants, is_stopped
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.runs.executor import HasBackground, RunKey
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.processes import Descendants, is_stopped
+from whisper_tui.system.state_directory import Directories
 
 COUNTING = "i=0; while :; do i=$((i+1)); echo $i > {}; done"
 
@@ -63,6 +65,7 @@ async def test_what_a_human_had_stopped_before_stays_stopped_after(engine: Engin
     await engine.settled(key)
 
 
+@pytest.mark.slow
 async def test_a_run_that_stands_still_is_not_ended_for_being_slow(engine: Engine) -> None:
     key = await engine.start("echo $$ > a; sleep 1; exit 5", timeout_s=2.0)
     await written(engine, "a")
@@ -128,7 +131,7 @@ async def test_a_run_that_starts_processes_all_the_time_stands_still_as_a_whole(
 
 
 async def test_what_lost_its_keeper_while_everything_was_paused_goes_on_with_the_rest(tmp_path: Path) -> None:
-    home = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
     supervisor = Supervisor(home, LocalExecutor(tmp_path / "state" / "runs"))
     await supervisor.open()
     call_id = await waiting_call(supervisor, tmp_path, "sleep", "1000")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.supervisor.control_groups import own_group
-from whisper_tui.supervisor.keeper.group import TASKS_PER_PROCESS, RunGroup
+from whisper_tui.supervisor.keeper.run_cgroup import TASKS_PER_PROCESS, RunCgroup
+from whisper_tui.supervisor.runs.cgroups import own_group
 
 LIMITS = ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max")
 ORDER = {"cpu": 60, "memory": 1 << 27, "processes": 20}
@@ -20,9 +20,9 @@ def group(tmp_path: Path) -> Path:
 
 
 def limited(group: Path, counts: list[str], **order: int | None) -> tuple[list[str], tuple[str, ...]]:
-    made = RunGroup(str(group))
+    made = RunCgroup(str(group))
     made.limit(ORDER | order, counts)
-    return [(group / name).read_text() for name in LIMITS], made.sums
+    return [(group / name).read_text() for name in LIMITS], made.group_limits
 
 
 def test_the_kernel_is_told_the_limits_that_it_can_count(group: Path):
@@ -40,9 +40,9 @@ def test_without_limits_nothing_is_written(group: Path):
 
 def test_a_limit_that_the_kernel_does_not_take_is_not_told_as_one(group: Path):
     (group / "memory.max").unlink()
-    made = RunGroup(str(group))
+    made = RunCgroup(str(group))
     made.limit(ORDER, ["memory"])
-    assert made.sums == ("cpu_s",)
+    assert made.group_limits == ("cpu_s",)
 
 
 @pytest.mark.parametrize(
@@ -56,26 +56,32 @@ def test_a_limit_that_the_kernel_does_not_take_is_not_told_as_one(group: Path):
 def test_only_who_was_killed_at_its_own_limit_ran_out_of_memory(group: Path, events: str, ran_out: bool):
     """A run that was killed because the whole machine had no memory left was at no limit."""
     (group / "memory.events").write_text(f"low 0\nhigh 0\n{events}")
-    assert RunGroup(str(group)).ran_out_of_memory() is ran_out
+    assert RunCgroup(str(group)).ran_out_of_memory() is ran_out
 
 
 def test_processor_time_is_read_in_seconds(group: Path):
     (group / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1000000\n")
-    assert RunGroup(str(group)).cpu_s() == 1.5
+    assert RunCgroup(str(group)).cpu_s() == 1.5
 
 
 def test_a_run_without_a_group_has_nothing_in_it():
-    none = RunGroup()
+    none = RunCgroup()
     none.make(ORDER)
     none.kill()
     none.remove()
-    assert (none.path, none.sums, none.members(), none.populated(), none.freeze()) == (None, (), [], False, False)
+    assert (none.path, none.group_limits, none.members(), none.populated(), none.freeze()) == (
+        None,
+        (),
+        [],
+        False,
+        False,
+    )
 
 
 def test_a_group_that_cannot_be_made_is_none(tmp_path: Path):
-    group = RunGroup()
+    group = RunCgroup()
     group.make(ORDER | {"group": {"path": str(tmp_path / "not" / "there"), "counts": ["memory"]}})
-    assert (group.path, group.sums) == (None, ())
+    assert (group.path, group.group_limits) == (None, ())
 
 
 PLAIN = "30 23 0:26 / {} rw,nosuid - cgroup2 cgroup2 rw\n"

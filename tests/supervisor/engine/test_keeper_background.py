@@ -9,7 +9,7 @@ import pytest
 from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import NotRunning
-from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled
+from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a child subreaper")
 

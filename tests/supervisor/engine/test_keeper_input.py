@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.supervisor.engine.conftest import Engine, until
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import NotRunning
 

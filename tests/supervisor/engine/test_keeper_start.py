@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.engine.conftest import Engine
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, FailedToStart
-from whisper_tui.supervisor.executor import HasEnded, HasSettled, RunKey
 from whisper_tui.supervisor.keeper.spawn import StartFailed, enter
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, RunKey
 
 
 async def failure(engine: Engine, key: RunKey) -> FailedToStart:

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 from tests.supervisor.engine.conftest import Engine, until
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.run import TerminalSize
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.keeper.sizes import MOST_ROWS, Sizes
-from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.keeper.capture import MOST_ROWS, TerminalSizes
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.supervisor.runs.output_files import OutputFiles
 
 
 async def test_all_three_streams_are_one_terminal_that_controls_the_command(engine: Engine):
@@ -40,7 +40,7 @@ async def test_it_has_a_size_and_learns_of_a_new_one(engine: Engine):
 async def test_of_more_sizes_than_are_kept_the_first_and_the_newest_are(tmp_path: Path):
     attempt = tmp_path / "1.1"
     attempt.mkdir()
-    sizes = Sizes(str(attempt / "size"), (24, 80))
+    sizes = TerminalSizes(str(attempt / "size"), (24, 80))
     for columns in range(1, MOST_ROWS + 100):
         sizes.note(24, columns, 7)
     sizes.close()
@@ -51,7 +51,7 @@ async def test_of_more_sizes_than_are_kept_the_first_and_the_newest_are(tmp_path
 
 async def test_sizes_that_a_full_disk_has_not_taken_are_written_later(tmp_path: Path):
     attempt = tmp_path / "1.1"
-    sizes = Sizes(str(attempt / "size"), (24, 80))
+    sizes = TerminalSizes(str(attempt / "size"), (24, 80))
     sizes.note(30, 100, 3)
     attempt.mkdir()
     sizes.flush()

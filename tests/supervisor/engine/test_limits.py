@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.supervisor.engine.conftest import Engine
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, FailedToStart, Signalled
 from whisper_tui.model.run import Limits
 

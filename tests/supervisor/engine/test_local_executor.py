@@ -9,13 +9,13 @@ import sys
 import pytest
 
 from tests.supervisor.engine.conftest import Engine, until
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
 from whisper_tui.model.run import OutputSizes
-from whisper_tui.supervisor.executor import HasEnded, HasSettled, HasSpawned
-from whisper_tui.supervisor.keeper import processes
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.system import processes
 
 
 async def test_a_command_is_reported_from_its_process_to_its_end(engine: Engine):
@@ -197,7 +197,7 @@ async def test_closing_lets_the_waiting_keepers_go(engine: Engine):
     waiting = processes.children_of(zygote.pid)
     await engine.close()
     assert zygote.returncode is not None
-    await until(lambda: not any(map(processes.look_at, waiting)))
+    await until(lambda: not any(map(processes.find_process, waiting)))
     await engine.open()
     await until(lambda: engine.executor.read_output(key, "out", 0, 1).ended)
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.event import EVENT, Settled
-from whisper_tui.supervisor import output_digest
-from whisper_tui.supervisor.executor import HasSettled, RunKey
-from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.output_digest import SMALL, Recorded
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.runs import output_digest
+from whisper_tui.supervisor.runs.executor import HasSettled, RunKey
+from whisper_tui.supervisor.runs.output_digest import SMALL, RecordedOutput
 
 
 async def told(engine: Engine, key: RunKey) -> str:
@@ -19,7 +19,7 @@ async def told(engine: Engine, key: RunKey) -> str:
 
 
 def now(engine: Engine, key: RunKey) -> str:
-    made = Recorded(str(engine.runs), key).digest()
+    made = RecordedOutput(str(engine.runs), key).digest()
     assert made is not None
     return made.sha256
 
@@ -29,7 +29,7 @@ async def test_a_settled_run_tells_the_digest_of_short_and_long_output(engine: E
     key = await engine.run(f"head -c {bytes_} /dev/zero; echo problem >&2")
     noted = await told(engine, key)
     assert noted == now(engine, key)
-    for stream in (layout.OUT, layout.ERR):
+    for stream in (run_files.OUT, run_files.ERR):
         path = engine.runs / f"{key.call_id}.1" / stream
         kept = path.read_bytes() if path.exists() else b""
         path.write_bytes(kept[:-1] + b"x")
@@ -43,19 +43,19 @@ async def test_a_settled_run_tells_the_digest_of_short_and_long_output(engine: E
 async def test_head_and_tail_that_are_kept_of_endless_output_are_in_the_digest(engine: Engine) -> None:
     key = await engine.run("head -c 1000000 /dev/zero", max_output_bytes=65_536)
     noted = await told(engine, key)
-    tail = engine.runs / f"{key.call_id}.1" / (layout.OUT + layout.TAIL_SUFFIX)
+    tail = engine.runs / f"{key.call_id}.1" / (run_files.OUT + run_files.TAIL_SUFFIX)
     tail.write_bytes(b"x" * tail.stat().st_size)
     assert now(engine, key) != noted
 
 
 def test_of_very_long_output_head_tail_and_size_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_digest, "READ_WHOLE", 100)
-    out = tmp_path / "1.1" / layout.OUT
+    out = tmp_path / "1.1" / run_files.OUT
     out.parent.mkdir()
 
     def of(data: bytes) -> object:
         out.write_bytes(data)
-        return Recorded(str(tmp_path), RunKey("1", 1)).digest()
+        return RecordedOutput(str(tmp_path), RunKey("1", 1)).digest()
 
     noted = of(b"a" * 1000)
     assert of(b"a" * 1001) != noted
@@ -65,6 +65,6 @@ def test_of_very_long_output_head_tail_and_size_count(tmp_path: Path, monkeypatc
 
 
 def test_without_files_there_is_no_digest_and_a_journal_without_digests_is_read(tmp_path: Path) -> None:
-    assert Recorded(str(tmp_path), RunKey("1", 1)).digest() is None
+    assert RecordedOutput(str(tmp_path), RunKey("1", 1)).digest() is None
     old = EVENT.validate_json('{"seq":7,"at":1.0,"kind":"settled","call_id":"3"}')
     assert isinstance(old, Settled) and old.digest is None

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.engine.conftest import Engine
-from whisper_tui.model.command import Argv
+from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.supervisor.executor import HasEnded, RunKey
-from whisper_tui.supervisor.keeper import layout
-from whisper_tui.supervisor.keeper.output import REMEMBERED, SMALL_RING, StreamFile
-from whisper_tui.supervisor.keeper.timeline import Timeline
-from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.capture import REMEMBERED, SMALL_RING, StreamFile, Timeline
+from whisper_tui.supervisor.runs.executor import HasEnded, RunKey
+from whisper_tui.supervisor.runs.output_files import OutputFiles
 
 MIB = 1 << 20
 COUNTING = """
@@ -58,7 +57,7 @@ async def test_a_limit_keeps_the_head_and_the_tail_and_tells_the_gap(engine: Eng
     assert all(chunk.data == counted(chunk.start, len(chunk.data)) for chunk in read)
     assert all(chunk.size == 8 * MIB and chunk.ended for chunk in read)
     gaps = [(one.next_offset, two.start) for one, two in pairwise(read) if two.start != one.next_offset]
-    assert gaps == [(MIB, 7 * MIB + layout.ring_step(MIB))]
+    assert gaps == [(MIB, 7 * MIB + run_files.ring_step(MIB))]
     assert read[-1].next_offset == 8 * MIB
     tail = engine.executor.read_output(key, "out", -1000, 1000)
     assert tail.data == counted(8 * MIB - 1000, 1000)
@@ -99,7 +98,7 @@ async def test_a_reader_never_gets_bytes_of_another_place_while_the_ring_turns(e
 async def test_on_a_low_disk_only_the_tail_of_what_follows_is_kept(engine: Engine):
     key = await engine.run(counting(4 * MIB), min_free_bytes=1 << 60)
     read = list(chunks(engine, key))
-    assert read[0].start == 4 * MIB - SMALL_RING + layout.ring_step(SMALL_RING)
+    assert read[0].start == 4 * MIB - SMALL_RING + run_files.ring_step(SMALL_RING)
     assert all(chunk.data == counted(chunk.start, len(chunk.data)) for chunk in read)
     assert read[-1].next_offset == read[-1].size == 4 * MIB
 
@@ -217,7 +216,7 @@ def test_any_row_of_a_long_timeline_knows_its_offset(tmp_path: Path):
     run = tmp_path / "1.1"
     run.mkdir()
     rows = [(number / 1000, number % 3 % 2, number % 17) for number in range(20_000)]
-    (run / "idx").write_bytes(b"".join(layout.INDEX_ROW.pack(*row) for row in rows) + b"half a r")
+    (run / "idx").write_bytes(b"".join(run_files.INDEX_ROW.pack(*row) for row in rows) + b"half a r")
     files = OutputFiles(tmp_path)
     expected, sums = [], [0, 0]
     for _, stream, length in rows:

@@ -7,10 +7,12 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Lost, Signalled
-from whisper_tui.supervisor.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
-from whisper_tui.supervisor.keeper.processes import children_of
+from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
+from whisper_tui.system.processes import children_of
 
 
 async def test_attaching_tells_everything_again_in_order(engine: Engine):
@@ -42,7 +44,7 @@ async def test_a_run_that_ended_meanwhile_is_told_with_its_exit_code(engine: Eng
 
 async def test_an_attempt_that_nobody_took_up_is_revoked_and_never_runs(engine: Engine):
     """As if the supervisor had died between laying it out and asking for it."""
-    from whisper_tui.supervisor.attempt import Attempt
+    from whisper_tui.supervisor.runs.attempt import Attempt
 
     order = engine.order("echo no > ran")
     attempt = Attempt(str(engine.runs), order.key)
@@ -144,9 +146,9 @@ async def test_signals_reach_a_run_that_was_taken_back(engine: Engine):
     assert await engine.ended(key) == Signalled(number=signal.SIGTERM, by_us=True)
 
 
-async def test_lost_hints_lose_no_report(engine: Engine):
-    """Files are the truth: with the reader of hints gone, the sweep still finds everything."""
-    engine.executor._hints.close()
+async def test_lost_wakeups_lose_no_report(engine: Engine):
+    """Files are the truth: with the reader of wakeups gone, the sweep still finds everything."""
+    engine.executor._wakeups.close()
     key = await engine.run("sleep 0.1 & echo hi; exit 2")
     assert await engine.ended(key) == Exited(code=2)
 
@@ -163,6 +165,7 @@ async def test_a_run_whose_files_were_removed_is_lost_and_not_taken_for_one_that
     await until(lambda: not alive(spawned.process.keeper_pid))
 
 
+@pytest.mark.slow
 async def test_a_job_that_nobody_can_take_any_more_is_told_as_never_run(engine: Engine):
     """The parent of the keepers and all that wait are killed with a job in their queue."""
     zygote = engine.executor._keepers._zygote

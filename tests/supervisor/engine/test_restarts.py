@@ -15,9 +15,9 @@ import pytest
 
 from tests.supervisor.engine.conftest import until
 from tests.supervisor.engine.restartable import Plan
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.runs.output_files import OutputFiles
 
 CRASH_COMMANDS = int(os.environ.get("WHISPER_TUI_CRASH_COMMANDS", "150"))
 CRASH_SECONDS = float(os.environ.get("WHISPER_TUI_CRASH_SECONDS", "90"))

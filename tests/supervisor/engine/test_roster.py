@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable
 
-from whisper_tui.supervisor.keeper import roster
-from whisper_tui.supervisor.keeper.roster import Roster
+from whisper_tui.supervisor.keeper import zygote
+from whisper_tui.supervisor.keeper.zygote import KeeperTable
 
 
 def in_child(work: Callable[[], object]) -> int:
@@ -17,14 +17,14 @@ def in_child(work: Callable[[], object]) -> int:
     return pid
 
 
-def seated(here: Roster) -> int:
-    place = here.take_place()
+def seated(here: KeeperTable) -> int:
+    place = here.reserve()
     assert place is not None
     return place
 
 
 def test_what_a_keeper_does_is_seen_by_its_parent() -> None:
-    here = Roster()
+    here = KeeperTable()
     place, other = seated(here), seated(here)
     assert here.waiting == 2
     in_child(lambda: here.work(place))
@@ -36,7 +36,7 @@ def test_what_a_keeper_does_is_seen_by_its_parent() -> None:
 
 
 def test_only_one_that_dies_while_it_waits_may_have_taken_a_job_with_it() -> None:
-    here = Roster()
+    here = KeeperTable()
     waits, works, left = seated(here), seated(here), seated(here)
     dead = {
         waits: in_child(lambda: None),
@@ -44,22 +44,22 @@ def test_only_one_that_dies_while_it_waits_may_have_taken_a_job_with_it() -> Non
         left: in_child(lambda: here.leave(left)),
     }
     for place, pid in dead.items():
-        here.seat(place, pid)
-    assert {place: here.bury(pid) for place, pid in dead.items()} == {waits: True, works: False, left: False}
+        here.assign(place, pid)
+    assert {place: here.remove_dead(pid) for place, pid in dead.items()} == {waits: True, works: False, left: False}
     assert here.waiting == 0
 
 
 def test_the_death_of_one_that_had_given_up_its_place_says_nothing_about_the_next_one_there() -> None:
-    here = Roster()
+    here = KeeperTable()
     place = seated(here)
-    here.seat(place, first := in_child(lambda: here.leave(place)))
+    here.assign(place, first := in_child(lambda: here.leave(place)))
     assert seated(here) == place
-    here.seat(place, in_child(lambda: None))
-    assert not here.bury(first)
+    here.assign(place, in_child(lambda: None))
+    assert not here.remove_dead(first)
     assert here.waiting == 1
 
 
 def test_a_full_roster_takes_nobody() -> None:
-    here = Roster()
-    assert len({seated(here) for _ in range(roster.PLACES)}) == roster.PLACES
-    assert here.take_place() is None
+    here = KeeperTable()
+    assert len({seated(here) for _ in range(zygote.SLOTS)}) == zygote.SLOTS
+    assert here.reserve() is None

@@ -9,7 +9,7 @@ from struct import Struct
 
 import pytest
 
-from whisper_tui.supervisor.keeper.row_file import RowFile
+from whisper_tui.supervisor.keeper.capture import RowFile
 
 ROW = Struct("<QQ")
 

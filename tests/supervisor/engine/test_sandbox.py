@@ -12,8 +12,8 @@ import pytest
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.run import Limits
-from whisper_tui.supervisor.executor import HasEnded, SandboxProfile
 from whisper_tui.supervisor.keeper.sandbox import probe
+from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
 

@@ -17,14 +17,14 @@ from tests.supervisor.engine.test_sandbox import NO_LANDLOCK
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited, TimedOut
-from whisper_tui.model.home import Home
-from whisper_tui.model.sandbox import Sandbox
+from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.keeper.sandbox import probe
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
 
@@ -44,7 +44,7 @@ class Place:
         self.desk: Desk
 
     async def open(self, rules: Rules, settings: SupervisorSettings | None = None) -> None:
-        home = Home(config=self.top / "config", state=self.top / "state", runtime=self.top / "run")
+        home = Directories(config=self.top / "config", state=self.top / "state", runtime=self.top / "run")
         self.supervisor = Supervisor(home, LocalExecutor(self.top / "state" / "runs"), rules=rules, settings=settings)
         await self.supervisor.open()
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C", "API_KEY": "PRIVATE"}
@@ -83,8 +83,8 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 @pytest.fixture
 def no_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of commands that only look, as wrong as can be: all that is plain is on it, and nothing is private."""
-    monkeypatch.setattr("whisper_tui.policy.allowing.only_looks", lambda *_, **__: True)
-    monkeypatch.setattr("whisper_tui.policy.evaluate._looks_too_far", lambda *_: False)
+    monkeypatch.setattr("whisper_tui.policy.rules.permissions.only_reads", lambda *_, **__: True)
+    monkeypatch.setattr("whisper_tui.policy.evaluate._reads_too_far", lambda *_: False)
 
 
 def _write_traps(place: Place) -> None:
@@ -171,14 +171,14 @@ async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
 async def test_what_was_blocked_is_recorded_and_asked_the_next_time(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_tui.policy.allowing.only_looks", lambda *_, **__: True)
+    monkeypatch.setattr("whisper_tui.policy.rules.permissions.only_reads", lambda *_, **__: True)
     path = place.elsewhere / "pwn"
     first = await place.unasked(f"touch {path}")
     assert first.blocked is not None
     assert first.blocked.words() == f"tried to write {path}"
     again = await place.desk.until(await place.desk.submit(text=f"touch {path}"), "waiting")
     assert again.verdict is not None
-    assert "was blocked there" in again.verdict.reason
+    assert "was blocked in the sandbox" in again.verdict.reason
     await place.desk.decide(again.id, Approve())
     assert (await place.supervisor.outcome(again.id)).blocked is None
     assert path.exists()
@@ -214,7 +214,7 @@ async def test_an_unasked_command_has_an_environment_from_an_allow_list(place: P
     record = await place.unasked("cat /dev/null")
     spec = json.loads((place.top / "state" / "runs" / f"{record.id}.1" / "spec").read_text())
     assert spec["sandbox"]["write"] == []
-    order = place.supervisor._pool._order(record)  # what a keeper is given is written nowhere
+    order = place.supervisor._parts.pool._orders.of(record)  # what a keeper is given is written nowhere
     assert set(order.environment) >= {"PATH", "HOME", "LC_ALL", "WHISPER_TUI"}
     assert "API_KEY" not in order.environment
     assert str(place.home) not in order.environment.values()
@@ -256,6 +256,7 @@ class TestBounds:
         call_id = await place.desk.submit(text="sleep infinity", timeout_s=0.2)
         assert (await place.supervisor.outcome(call_id)).state.ending == TimedOut(after_s=0.2)
 
+    @pytest.mark.slow
     async def test_what_a_rule_allows_or_a_human_approves_runs_as_long_as_it_takes(self, tmp_path: Path) -> None:
         made = Place(tmp_path)
         allow = Rule(name="tests", prefix=("sleep", "2"))
@@ -272,7 +273,7 @@ class TestBounds:
         free = SupervisorSettings(unasked_timeout_s=inf, unasked_output_bytes=None, max_output_bytes=2**20)
         await made.open(Rules(read_only=True), free)
         try:
-            order = made.supervisor._pool._order(await made.unasked("ls"))
+            order = made.supervisor._parts.pool._orders.of(await made.unasked("ls"))
             assert (order.spec.timeout_s, order.max_output_bytes) == (None, 2**20)
         finally:
             await made.supervisor.close()
@@ -291,11 +292,11 @@ def test_without_landlock_only_what_plainly_looks_runs_unasked(tmp_path: Path) -
     number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
     text = NO_LANDLOCK + (
         "import json, os\n"
-        "from whisper_tui.model.command import CommandSpec, Shell\n"
-        "from whisper_tui.policy import allowing\n"
-        "from whisper_tui.policy.rules import Rules\n"
-        "from whisper_tui.supervisor.judging import judge_alone\n"
-        "allowing.only_looks = lambda *_, **__: True\n"
+        "from whisper_tui.model.call import CommandSpec, Shell\n"
+        "from whisper_tui.policy.rules import permissions\n"
+        "from whisper_tui.policy.rules.rule import Rules\n"
+        "from whisper_tui.supervisor.approvals.judge import judge_alone\n"
+        "permissions.only_reads = lambda *_, **__: True\n"
         "def kind(text):\n"
         "    spec = CommandSpec(command=Shell(text=text), cwd=sys.argv[2])\n"
         "    verdict, _ = judge_alone(spec, Rules(read_only=True), dict(os.environ), root=sys.argv[2], now=0.0)\n"

@@ -1,24 +1,328 @@
-"""Carrying what a command prints from its pipes or its terminal into files, with the time of its arrival."""
+"""Capture of a command's output: pipes and terminals into files, with quotas and a time index."""
 
 import errno
 import os
 import select
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from struct import Struct
 from typing import Any
 
-from whisper_tui.supervisor.keeper import channels, layout
-from whisper_tui.supervisor.keeper.output import StreamFile
-from whisper_tui.supervisor.keeper.sizes import Sizes
-from whisper_tui.supervisor.keeper.timeline import Timeline
+from whisper_tui.supervisor.keeper import channels, run_files
+
+
+class RowFile:
+    """The writer of one file of rows. Its user keeps the rows that could not be written."""
+
+    def __init__(self, path: str, row: Struct) -> None:
+        self._path = path
+        self._row = row
+        self._file = -1
+        self.count = 0
+        """Whole rows in the file."""
+
+    def append(self, rows: Sequence[bytes]) -> int:
+        """Write rows. Returns how many of them were written whole. Raises `OSError`."""
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        written = os.pwrite(self._file, b"".join(rows), self.count * self._row.size) // self._row.size
+        self.count += written
+        return written
+
+    def take_back(self) -> None:
+        """Let the next row overwrite the newest."""
+        self.count -= 1
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+CHECK_FREE_EVERY = 16 * 1024 * 1024
+"""Bytes between two checks of the free disk space."""
+SMALL_RING = 1024 * 1024
+"""Bytes kept of further output once the disk is nearly full."""
+REMEMBERED = run_files.CHUNK
+"""Bytes kept in memory while nothing can be written."""
+LATEST = 4096
+"""Bytes at the end of a stream that are kept in memory: programs write one sentence in several pieces."""
+RETRY_S = 0.5
+"""Seconds between two attempts to write again."""
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOENT})
+"""Errors of a disk that accepts no more data, or on which the directory was removed."""
+
+
+class StreamFile:
+    """The stored bytes of one stream: all, or a head and a ring of the last ones. Offsets include dropped bytes."""
+
+    def __init__(self, path: str, limit: int | None, min_free: int) -> None:
+        """`limit`: bytes kept, half from the head and half from the tail; None: all. `min_free`: bytes kept free."""
+        self._path = path
+        self._file = -1
+        self._ring_file = -1
+        self._state_file = -1
+        self._head_limit = None if limit is None else limit // 2
+        self._wanted_ring = SMALL_RING if limit is None else limit - limit // 2
+        self._min_free = min_free
+        self._next_check = 0
+        self._head = 0
+        self._start = 0
+        self._ring = 0
+        self._memory: bytearray | None = None
+        self._retry_at = 0.0
+        self._unnoted = False
+        self.total = 0
+        """Bytes that arrived."""
+        self.latest = b""
+        """The end of the stream, at least `LATEST` bytes if there were so many."""
+
+    @property
+    def kept(self) -> int:
+        """Bytes that can still be read."""
+        in_ring = min(self.total - self._start, self._ring) if self._ring and not self._memory else 0
+        return self._head + in_ring
+
+    @property
+    def uncounted(self) -> bool:
+        """True if the files do not even show how many bytes there were."""
+        return self._unnoted or bool(self._memory)
+
+    def take(self, source: int) -> int:
+        """Move at most one chunk from a pipe or terminal. Returns 0 at its end. Raises the error of reading it."""
+        data = os.read(source, run_files.CHUNK)
+        if data:
+            self.latest = data if len(data) >= LATEST else (self.latest + data)[-2 * LATEST :]
+            self._store(data)
+        return len(data)
+
+    def retry(self) -> None:
+        """Try again to write the bytes that had to stay in memory."""
+        memory = self._memory
+        if not memory:
+            self._memory = None
+            if self._unnoted:
+                self._note_total()
+            return
+        written = min(self.total - len(memory) - self._start, self._ring)
+        ring = min(self._wanted_ring, max(written, SMALL_RING))
+        kept = memory[-ring:]
+        start = self.total - len(kept)
+        try:
+            self._open_ring()
+            os.pwrite(self._state_file, run_files.RING.pack(self._head, start, ring, start), 0)
+            if os.pwrite(self._ring_file, kept, 0) < len(kept):
+                return
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            return
+        self._start, self._ring, self._memory = start, ring, None
+        self._note_total()
+
+    def close(self) -> None:
+        """Close the files."""
+        for fd in (self._file, self._ring_file, self._state_file):
+            if fd >= 0:
+                os.close(fd)
+
+    def _place(self) -> tuple[int, int, int]:
+        """Return the file to write to, the position in it and how many bytes fit there."""
+        # Most commands print to one stream only, and many to none: the file is made for the first byte.
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        if self.total >= self._next_check:
+            self._look_at_disk()
+        if not self._ring:
+            if self._head_limit is None:
+                return self._file, self.total, run_files.CHUNK
+            if self.total < self._head_limit:
+                return self._file, self.total, min(run_files.CHUNK, self._head_limit - self.total)
+            self._begin_ring(self._wanted_ring)
+        position = (self.total - self._start) % self._ring
+        return self._ring_file, position, min(run_files.ring_step(self._ring), self._ring - position)
+
+    def _advance(self, count: int) -> None:
+        self.total += count
+        if not self._ring:
+            self._head = self.total
+        elif count:
+            self._note_total()
+
+    def _store(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest and self._memory is None:
+                file, position, room = self._place()
+                written = os.pwrite(file, rest[:room], position)
+                self._advance(written)
+                rest = rest[written:]
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self._memory = bytearray()
+        if rest:
+            self._remember(bytes(rest))
+
+    def _remember(self, data: bytes) -> None:
+        """Keep the last bytes in memory, and try to write them every `RETRY_S`."""
+        self._memory = ((self._memory or bytearray()) + data)[-REMEMBERED:]
+        self.total += len(data)
+        now = time.monotonic()
+        if now >= self._retry_at:
+            self._retry_at = now + RETRY_S
+            self.retry()
+
+    def _look_at_disk(self) -> None:
+        self._next_check = self.total + CHECK_FREE_EVERY
+        if not self._min_free:
+            return
+        disk = os.fstatvfs(self._file)
+        if disk.f_bavail * disk.f_frsize >= self._min_free:
+            return
+        if self._ring:
+            self._ring = min(self._ring, max(self.total - self._start, SMALL_RING))
+        else:
+            self._begin_ring(min(self._wanted_ring, SMALL_RING))
+
+    def _begin_ring(self, size: int) -> None:
+        """Keep only the last bytes from here on."""
+        self._open_ring()
+        os.pwrite(self._state_file, run_files.RING.pack(self._head, self.total, size, self.total), 0)
+        self._start, self._ring = self.total, size
+
+    def _open_ring(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        if self._state_file < 0:
+            self._state_file = os.open(self._path + run_files.RING_SUFFIX, flags, 0o600)
+        if self._ring_file < 0:
+            self._ring_file = os.open(self._path + run_files.TAIL_SUFFIX, flags, 0o600)
+
+    def _note_total(self) -> None:
+        """Write the state of the ring for readers; on a full disk it is written later."""
+        state = run_files.RING.pack(self._head, self._start, self._ring, self.total)
+        try:
+            os.pwrite(self._state_file, state, 0)
+            self._unnoted = False
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self._unnoted = True
+
+
+COALESCE_S = 0.004
+"""Seconds within which consecutive bytes of one stream share a row."""
+COALESCE_LONG_S = 0.1
+"""The same once there are `MANY_ROWS`."""
+MANY_ROWS = 250_000
+_LONGEST_ROW = 0xFFFF_FFFF
+
+
+class Timeline:
+    """The writer of a time index. A row that cannot be written is written later, so that offsets stay right."""
+
+    def __init__(self, path: str) -> None:
+        self._file = RowFile(path, run_files.INDEX_ROW)
+        self._pending: list[list[float]] = []
+        """Unwritten rows: time, stream, bytes."""
+
+    @property
+    def dirty(self) -> bool:
+        """True if there are rows to flush."""
+        return bool(self._pending)
+
+    def note(self, stream: int, count: int) -> None:
+        """Note that bytes of a stream (0: out, 1: err) have arrived now."""
+        now = time.time()
+        window = COALESCE_S if self._file.count < MANY_ROWS else COALESCE_LONG_S
+        if self._pending:
+            last = self._pending[-1]
+            if last[1] == stream and 0 <= now - last[0] < window and last[2] + count <= _LONGEST_ROW:
+                last[2] += count
+                return
+            if now - self._pending[0][0] >= window:
+                self.flush()
+        self._pending.append([now, stream, count])
+
+    def flush(self) -> None:
+        """Write the rows; those that cannot be written are kept."""
+        if not self._pending:
+            return
+        rows = [run_files.INDEX_ROW.pack(at, int(stream), int(count)) for at, stream, count in self._pending]
+        try:
+            del self._pending[: self._file.append(rows)]
+        except OSError:
+            self._merge()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _merge(self) -> None:
+        """Merge the unwritten rows into one for each stream."""
+        # While the disk is full this bounds the memory, and the offsets stay right.
+        merged: list[list[float]] = []
+        for row in self._pending:
+            same = [known for known in merged if known[1] == row[1] and known[2] + row[2] <= _LONGEST_ROW]
+            if same:
+                same[0][2] += row[2]
+            else:
+                merged.append(row)
+        self._pending = merged
+
+
+MOST_ROWS = 4096
+"""Limit of sizes kept for one run: the first ones and the newest."""
+
+
+class TerminalSizes:
+    """The writer of a terminal's sizes. A row that cannot be written is written with the next one, or at the end."""
+
+    def __init__(self, path: str, size: tuple[int, int]) -> None:
+        """`size`: the first rows and columns of the terminal."""
+        self._file = RowFile(path, run_files.SIZE_ROW)
+        self._size = size
+        self._pending: list[bytes] = []
+
+    def note(self, rows: int, columns: int, start: int) -> None:
+        """Note that the terminal has this size from now on, after `start` bytes of output."""
+        if (rows, columns) == self._size:
+            return
+        self._size = rows, columns
+        if self._file.count + len(self._pending) == MOST_ROWS:
+            self._drop_newest()
+        self._pending.append(run_files.SIZE_ROW.pack(time.time(), start, rows, columns))
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that have not been written yet."""
+        if not self._pending:
+            return
+        with suppress(OSError):
+            del self._pending[: self._file.append(self._pending)]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _drop_newest(self) -> None:
+        if self._pending:
+            self._pending.pop()
+        else:
+            self._file.take_back()
+
 
 IN_A_ROW = 16
-"""Chunks moved from one stream before the others get their turn."""
+"""Limit of chunks moved from one stream in a row, so that the other one gets its turn."""
 QUIET_S = 0.02
-"""A terminal hands its bytes over a moment after they were written: quiet for so long, it has no more."""
+"""Seconds of silence after which a terminal is empty: the kernel hands its bytes over a moment after the write."""
 
 
-class Source:
-    """One stream on its way into its file."""
+class CapturedStream:
+    """One captured stream and its file."""
 
     def __init__(self, fd: int, number: int, file: StreamFile, *, is_terminal: bool) -> None:
         os.set_blocking(fd, False)
@@ -28,42 +332,42 @@ class Source:
         self.is_terminal = is_terminal
         self.open = True
         self.paused = False
-        """Nobody has the terminal open now; somebody may open it again."""
+        """True while no process has the terminal open; one may open it again."""
 
 
 class Capture:
-    """The streams of one run. `poll` is told which descriptors to watch."""
+    """The captured streams of one run; their descriptors are registered with `poll`."""
 
     def __init__(self, directory: str, spec: dict[str, Any], poll: Any) -> None:
         limit, free = spec["max_bytes"], spec["min_free"]
         self._poll = poll
-        self._files = [StreamFile(os.path.join(directory, layout.OUT), limit, free)]
-        self._files.append(StreamFile(os.path.join(directory, layout.ERR), limit, free))
-        self.timeline = Timeline(os.path.join(directory, layout.INDEX))
-        self._sizes = Sizes(os.path.join(directory, layout.SIZES), (channels.ROWS, channels.COLUMNS))
-        self._sources: dict[int, Source] = {}
+        self._files = [StreamFile(os.path.join(directory, run_files.OUT), limit, free)]
+        self._files.append(StreamFile(os.path.join(directory, run_files.ERR), limit, free))
+        self.timeline = Timeline(os.path.join(directory, run_files.INDEX))
+        self._sizes = TerminalSizes(os.path.join(directory, run_files.SIZES), (channels.ROWS, channels.COLUMNS))
+        self._sources: dict[int, CapturedStream] = {}
 
     def add(self, fd: int, number: int, *, is_terminal: bool = False) -> None:
-        """Take over a descriptor to read stream `number` (0: out, 1: err) from."""
-        self._sources[fd] = Source(fd, number, self._files[number], is_terminal=is_terminal)
+        """Take over a descriptor of stream `number` (0: out, 1: err)."""
+        self._sources[fd] = CapturedStream(fd, number, self._files[number], is_terminal=is_terminal)
         self._poll.register(fd, select.POLLIN)
 
     @property
     def at_end(self) -> bool:
-        """Whether nobody can write any more."""
+        """True once no process can write any more."""
         return not self._sources
 
     @property
     def paused(self) -> bool:
-        """Whether a terminal is open nowhere at the moment."""
+        """True while no process has the terminal open."""
         return any(source.paused for source in self._sources.values())
 
     def has(self, fd: int) -> bool:
-        """Whether a descriptor is one of the streams."""
+        """True if a descriptor belongs to one of the streams."""
         return fd in self._sources
 
     def pump(self, fd: int) -> bool:
-        """Move what has arrived on one stream. Returns whether there may be more already."""
+        """Move the bytes that have arrived on one stream. Returns whether there may be more already."""
         source = self._sources[fd]
         for _ in range(IN_A_ROW):
             try:
@@ -71,6 +375,7 @@ class Capture:
             except BlockingIOError:
                 return False
             except OSError as error:
+                # Linux answers EIO while no process has the other side of a terminal open.
                 if error.errno != errno.EIO or not source.is_terminal:
                     raise
                 self._pause(source)
@@ -82,7 +387,8 @@ class Capture:
         return True
 
     def resize(self, fd: int, rows: int, columns: int) -> None:
-        """Give a terminal another size, and note after how much of its output."""
+        """Set the size of a terminal, and note after how many bytes of output."""
+        # Output from before the change belongs to the old size.
         source = self._sources.get(fd)
         if source is not None and not source.paused:
             self.pump(fd)
@@ -90,7 +396,7 @@ class Capture:
             self._sizes.note(rows, columns, self.totals[0])
 
     def drain(self, seconds: float) -> None:
-        """Move all that was written before this moment, for so many seconds at most."""
+        """Move all bytes that were written before this moment, for at most so many seconds."""
         deadline = time.monotonic() + seconds
         self.resume()
         for source in list(self._sources.values()):
@@ -101,35 +407,35 @@ class Capture:
                     break
 
     def resume(self) -> None:
-        """Look again whether somebody has opened the terminal."""
+        """Check again whether a process has opened the terminal."""
         for source in self._sources.values():
             if source.paused:
                 source.paused = False
                 self._poll.register(source.fd, select.POLLIN)
 
     def close_sources(self) -> None:
-        """Read no more, whoever may still hold the other end."""
+        """Close the streams, whichever process may still hold the other end."""
         for source in list(self._sources.values()):
             self._close(source)
 
     def latest(self, number: int) -> bytes:
-        """The end of what has arrived of a stream (0: out, 1: err)."""
+        """Return the end of a stream (0: out, 1: err)."""
         return self._files[number].latest
 
     def retry(self) -> None:
-        """Try to write what a full disk has not taken."""
+        """Try again to write the bytes that a full disk has not accepted."""
         for file in self._files:
             file.retry()
 
     def finish(self) -> None:
-        """Nothing comes any more: write what could not be written so far."""
+        """Write all remaining data, after the end of the output."""
         self.retry()
         self._sizes.flush()
         if self.timeline.dirty:
             self.timeline.flush()
 
     def close(self) -> None:
-        """Let go of all descriptors."""
+        """Close all descriptors."""
         self.close_sources()
         for file in self._files:
             file.close()
@@ -143,19 +449,19 @@ class Capture:
 
     @property
     def dropped(self) -> tuple[int, int]:
-        """Bytes of the two streams that are not kept."""
+        """Bytes of the two streams that were dropped."""
         return self._files[0].total - self._files[0].kept, self._files[1].total - self._files[1].kept
 
     @property
     def uncounted(self) -> bool:
-        """Whether the files do not even show how much there was."""
+        """True if the files do not even show how many bytes there were."""
         return any(file.uncounted for file in self._files)
 
-    def _pause(self, source: Source) -> None:
+    def _pause(self, source: CapturedStream) -> None:
         source.paused = True
         self._poll.unregister(source.fd)
 
-    def _close(self, source: Source) -> None:
+    def _close(self, source: CapturedStream) -> None:
         del self._sources[source.fd]
         if not source.paused:
             self._poll.unregister(source.fd)

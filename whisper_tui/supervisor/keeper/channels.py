@@ -1,33 +1,40 @@
-"""What connects a command with its keeper: pipes, or a terminal."""
+"""The channels of a run: pipes or a terminal, the FIFO for its input, and the FIFO for orders to its keeper."""
 
+import errno
 import fcntl
+import json
 import os
+import select
 import struct
 import termios
+import time
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import spawn
+from whisper_tui.supervisor.keeper import run_files, spawn
+from whisper_tui.supervisor.keeper.jobs import WakeupSender
+from whisper_tui.supervisor.keeper.run_control import Timers
 
 ROWS, COLUMNS = 24, 80
 
 
 class Channels(NamedTuple):
-    """Descriptors on both sides. Ours are left open, the command's are to be closed once it is started."""
+    """The descriptors of both sides. The caller closes those of the command once it is started."""
 
     actions: list[tuple[Any, ...]]
     """File actions for posix_spawn that make the command's side its standard descriptors."""
     sources: tuple[int, ...]
-    """Where its output arrives: out and err, or both in one."""
+    """Our ends of its output: out and err, or one terminal."""
     target: int
-    """Where its input goes. -1: it takes none."""
+    """Our end of its input. -1: it takes no input."""
     end_of_input: bytes | None
     """The bytes that mean the end of input to a terminal. None: the target is closed instead."""
     theirs: tuple[int, ...]
-    """The command's side."""
+    """The descriptors of the command's side."""
 
 
 def pipes(*, takes_input: bool) -> Channels:
-    """Two pipes for its output, and one for its input or /dev/null. Raises `StartFailed`."""
+    """Make two pipes for output, and one for input or /dev/null. Raises `StartFailed`."""
     try:
         out, err = os.pipe(), os.pipe()
         stdin, target = os.pipe() if takes_input else (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1)
@@ -40,7 +47,7 @@ def pipes(*, takes_input: bool) -> Channels:
 
 
 def terminal() -> Channels:
-    """A new terminal of usual size. Raises `StartFailed`."""
+    """Make a terminal of 80 columns and 24 rows. Raises `StartFailed`."""
     try:
         ours, theirs = os.openpty()
         target = os.dup(ours)
@@ -52,9 +59,169 @@ def terminal() -> Channels:
 
 
 def set_size(fd: int, rows: int, columns: int) -> bool:
-    """Set a terminal's size in character cells; its foreground processes are told. Whether it was no nonsense."""
+    """Set the size of a terminal in character cells. Returns whether the size was valid."""
+    # The kernel sends SIGWINCH to its foreground processes.
     try:
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     except (OSError, struct.error):
         return False
     return True
+
+
+FOREIGN_REPORT_EVERY_S = 60.0
+"""Seconds between two reports of lines that no supervisor wrote, so that a flood of them does not fill the journal."""
+_SHOWN = 200
+"""Bytes of such a line that are reported."""
+
+
+class OrderFifo:
+    """The FIFO for orders to the keeper."""
+
+    def __init__(self, path: str, key: str | None) -> None:
+        """`key`: expected in every order of the supervisor. None: the attempt was made by a version without keys."""
+        with suppress(FileExistsError):
+            os.mkfifo(path, 0o600)
+        # Open for writing as well: without any writer the FIFO would report its end again and again.
+        self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.foreign = 0
+        """Number of lines that no supervisor wrote."""
+        self.newest_foreign = b""
+        self._key = key
+        self._rest = b""
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the complete orders of the supervisor; all other lines are counted."""
+        try:
+            data = os.read(self.fd, run_files.CHUNK)
+        except BlockingIOError:
+            return []
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > run_files.LONGEST_ORDER:
+            lines.append(self._rest)
+            self._rest = b""
+        found = []
+        for line in filter(None, lines):
+            order = self._order(line)
+            if order is None:
+                self.foreign += 1
+                self.newest_foreign = line[:_SHOWN]
+            else:
+                found.append(order)
+        return found
+
+    def _order(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            order = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        return order if isinstance(order, dict) and self._key in {None, order.get("key")} else None
+
+
+class ForeignOrders:
+    """Reports lines that no supervisor wrote: the first at once, further ones every `FOREIGN_REPORT_EVERY_S`."""
+
+    def __init__(self, directory: str, timers: Timers, wakeups: WakeupSender) -> None:
+        self._path = os.path.join(directory, run_files.FOREIGN_ORDERS)
+        self._timers = timers
+        self._wakeups = wakeups
+        self._told = 0
+
+    def note(self, orders: OrderFifo) -> None:
+        """Schedule a report if there are new ones."""
+        if orders.foreign > self._told:
+            self._timers.set_timer_once(
+                FOREIGN_REPORT_EVERY_S if self._told else 0.0, "strange", lambda: self.tell(orders)
+            )
+
+    def tell(self, orders: OrderFifo) -> None:
+        """Report all of them; on a full disk with the next report."""
+        if orders.foreign == self._told:
+            return
+        line = orders.newest_foreign.decode("utf-8", "replace")
+        with suppress(OSError):
+            run_files.write_json(self._path, {"count": orders.foreign, "line": line, "at": time.time()})
+            self._told = orders.foreign
+            self._wakeups.send(run_files.FOREIGN_ORDERS)
+
+
+class InputPump:
+    """Carries bytes from the input FIFO to the command's pipe or terminal."""
+
+    # The FIFO is not the command's own standard input: a command that opens /dev/stdin by name after the last writer
+    # has closed it would wait for ever.
+    def __init__(self, path: str, target: int, end: bytes | None) -> None:
+        """`target` is closed at the end. `end`: the bytes that end the input of a terminal. None: it is a pipe."""
+        self.path = path
+        self._source = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._target = target
+        self._watched = -1
+        self._end = end
+        self._pending = b""
+        self._ending = False
+        self.closed = False
+
+    def watch(self, poll: select.poll) -> None:
+        """Have it wake whoever moves this for the one end of the way that is waited for now."""
+        wanted = -1 if self.closed else self._target if self._pending else self._source
+        if wanted == self._watched:
+            return
+        if self._watched >= 0:
+            poll.unregister(self._watched)
+        if wanted >= 0:
+            poll.register(wanted, select.POLLIN if wanted == self._source else select.POLLOUT)
+        self._watched = wanted
+
+    def finish(self) -> None:
+        """No more input comes after what is in the FIFO now."""
+        self._ending = True
+        self.move()
+
+    def move(self) -> None:
+        """Carry what can be carried now."""
+        while not self.closed:
+            if not self._pending:
+                self._pending = self._read()
+            if not self._pending:
+                if self._ending:
+                    self._send_end()
+                return
+            if not self._write():
+                return
+
+    def close(self) -> None:
+        """Accept no more input."""
+        if self.closed:
+            return
+        self.closed = True
+        # Without the FIFO and its reader, later writers get an error instead of waiting.
+        run_files.remove(self.path)
+        os.close(self._source)
+        os.close(self._target)
+
+    def _send_end(self) -> None:
+        self._ending = False
+        if self._end is None:
+            self.close()
+        else:
+            self._pending = self._end
+            self._write()
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._source, run_files.CHUNK)
+        except BlockingIOError:
+            return b""
+
+    def _write(self) -> bool:
+        """Write to the command. Returns whether it accepted any bytes."""
+        try:
+            count = os.write(self._target, self._pending)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in {errno.EPIPE, errno.EIO}:
+                raise
+            self.close()
+            return False
+        self._pending = self._pending[count:]
+        return True

@@ -1,15 +1,95 @@
-"""Where keepers wait for jobs: each job wakes one of them, on Linux always the same one while it is free."""
+"""Jobs for keepers: a keeper waits for one in a queue, and each attempt is claimed at most once."""
 
+import fcntl
+import json
+import os
 import select
 import socket
+import sys
+from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper.job import LONGEST_MESSAGE
+from whisper_tui.supervisor.keeper import run_files
+
+LONGEST_MESSAGE = 2000 if sys.platform == "darwin" else 65_536
+"""Bytes of one message on the socket of jobs. macOS limits a datagram between local sockets to 2,048 by default."""
+
+
+class Job(NamedTuple):
+    """An attempt that this keeper has claimed."""
+
+    directory: str
+    spec: dict[str, Any]
+    environment: dict[str, str]
+    lock: int
+    """Descriptor of the locked file, held until the run is over."""
+
+
+def pack(directory: str, environment: dict[str, str]) -> bytes:
+    """Return the message that asks for a run; a long environment is written to its file. Raises `OSError`."""
+    # The environment may hold secrets: as a rule it is only sent, and never written to the disk (decision 4).
+    message = json.dumps({"directory": directory, "environment": environment}, separators=(",", ":")).encode()
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    run_files.write_json(os.path.join(directory, run_files.ENVIRONMENT), environment)
+    return json.dumps({"directory": directory, "environment": None}).encode()
+
+
+def take(message: bytes) -> Job | None:
+    """Claim an attempt. None: it was revoked, or another keeper has it; then its command must not be run."""
+    asked = json.loads(message)
+    directory, environment = asked["directory"], asked["environment"]
+    try:
+        lock = os.open(os.path.join(directory, run_files.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        spec = run_files.read_json(os.path.join(directory, run_files.SPEC))
+        environment_file = os.path.join(directory, run_files.ENVIRONMENT)
+        if environment is None:
+            environment = run_files.read_json(environment_file)
+        # A symlink appears together with its content, and fails to if the supervisor has revoked the attempt.
+        os.symlink(run_files.RUN, os.path.join(directory, run_files.CLAIM))
+        if asked["environment"] is None:
+            run_files.remove(environment_file)
+    except (OSError, ValueError):
+        os.close(lock)
+        return None
+    return Job(directory, spec, environment, lock)
+
+
+class WakeupSender:
+    """Tells the supervisor that a file of a run has changed. A lost wakeup delays the news until the next sweep."""
+
+    def __init__(self, directory: str) -> None:
+        parent, self._name = os.path.split(directory)
+        try:
+            # Opened for reading, too: opening a FIFO for writing only fails while no supervisor reads it.
+            self._fd = os.open(os.path.join(parent, run_files.NOTIFY), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1
+
+    def send(self, what: str) -> None:
+        """Name the file that has changed."""
+        if self._fd < 0:
+            return
+        try:
+            os.write(self._fd, f"{self._name} {what}\n".encode())
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Send no more."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
 
 LIFELINE = 0
 """Standard input: a pipe that ends when the supervisor is gone."""
 
 
-class Jobs:
+class JobQueue:
     """The socket on which jobs arrive, as one keeper sees it. Made in the keeper: what is waited with is its own.
 
     Who waits in a line is served in turns, and so everybody's memory is cold when its turn comes. Of those who wait
@@ -21,11 +101,12 @@ class Jobs:
         self._watch: select.epoll | None = None
         if connection.type == socket.SOCK_SEQPACKET:
             self._watch = select.epoll()
+            # Exclusive: one job wakes one keeper, not all that wait.
             self._watch.register(connection, select.EPOLLIN | select.EPOLLEXCLUSIVE)
 
     @property
     def closed(self) -> bool:
-        """Whether no more jobs are taken."""
+        """True once no more jobs are taken."""
         return self._connection.fileno() < 0
 
     def close(self) -> None:
@@ -35,18 +116,18 @@ class Jobs:
         self._connection.close()
 
     def next(self, longest_s: float | None) -> bytes:
-        """The next job; empty when none comes any more: the supervisor is gone, or so many seconds are over."""
+        """Wait for the next job. Empty: the supervisor is gone, or `longest_s` is over."""
         while self._has_come(longest_s):
             try:
                 return self._connection.recv(LONGEST_MESSAGE, socket.MSG_DONTWAIT)
             except BlockingIOError:
-                continue  # Another keeper was quicker.
+                continue  # Another keeper has taken it.
         return b""
 
     def _has_come(self, longest_s: float | None) -> bool:
         if self._watch is not None:
             return bool(self._watch.poll(longest_s))
-        # A socket of whole messages that knows no end: the lifeline tells when the supervisor is gone.
+        # A datagram socket (macOS) has no end of stream: the lifeline tells when the supervisor is gone.
         poll = select.poll()
         poll.register(LIFELINE, 0)
         poll.register(self._connection, select.POLLIN)
@@ -55,7 +136,7 @@ class Jobs:
 
 
 def is_waiting(connection: socket.socket) -> bool:
-    """Whether a job is there already."""
+    """True if a job has arrived already."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,21 +1,229 @@
-"""Starting the command, and saying exactly why it could not be started."""
+"""The start of the command with its limits and its sandbox, and the exact reason if it cannot be started."""
 
 import errno
 import os
+import resource
+import shlex
 import signal
-from typing import Any
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import limited, sandbox
-from whisper_tui.supervisor.keeper.group import RunGroup
+from whisper_tui.supervisor.keeper import sandbox
+from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
+from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
-from whisper_tui.supervisor.keeper.stamp import stamp
 
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+_MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+"""Linux counts private writable memory; elsewhere the whole address space, of which collectors reserve far more."""
+_LISTENS = b"L"
+"""Message that carries the descriptor of a sandbox; digits are an error number."""
+LAST_CPU_S = 5
+"""Seconds of processor time between the signal that can be handled and the one that cannot."""
+
+
+class ProcessLimits(NamedTuple):
+    """The limits that the system enforces for each process of a run. None: no limit."""
+
+    cpu_s: int | None
+    memory_bytes: int | None
+
+
+def limits_of(spec: dict[str, Any]) -> ProcessLimits | None:
+    """Return the limits of an attempt. None: the system has none to enforce."""
+    limits = ProcessLimits(spec["cpu"], spec["memory"])
+    return None if limits == (None, None) else limits
+
+
+def fork_limited(
+    program: str,
+    argv: list[str],
+    environment: dict[str, str],
+    *,
+    files: list[tuple[Any, ...]],
+    limits: ProcessLimits,
+    group: RunCgroup,
+    restrict: Callable[[], int] | None = None,
+) -> tuple[int, int]:
+    """Start a process like `os.posix_spawn` with a new session and with limits. Raises `OSError` and `ValueError`.
+
+    `restrict` puts the child into its sandbox. Returns its pid and the descriptor of the notifications, or -1.
+    """
+    # posix_spawn can set no limits, and limits of the keeper itself could not be raised again. The socket closes at the
+    # exec; an error number on it says why there was none.
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        pid = os.fork()
+        if not pid:
+            _become(theirs, program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
+        theirs.close()
+        told, passed = b"", [-1]
+        while piece := _receive(ours, passed):
+            told += piece
+    problem = told.replace(_LISTENS, b"")
+    if problem:
+        os.waitpid(pid, 0)
+        if passed[0] >= 0:
+            os.close(passed[0])
+        raise _error_of(int(problem))
+    return pid, passed[0]
+
+
+def _receive(ours: socket.socket, passed: list[int]) -> bytes:
+    """Receive the next message of the child, and the descriptor that may come with it."""
+    piece, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
+    if descriptors:
+        passed[0] = descriptors[0]
+        os.set_inheritable(passed[0], False)
+    return piece
+
+
+def _become(
+    teller: socket.socket,
+    program: str,
+    argv: list[str],
+    environment: dict[str, str],
+    *,
+    files: list[tuple[Any, ...]],
+    limits: ProcessLimits,
+    group: RunCgroup,
+    restrict: Callable[[], int] | None,
+) -> None:
+    """Become the command, in the forked child. Never returns: errors are sent as their numbers."""
+    number = 0
+    try:
+        os.setsid()
+        group.take(0)
+        for action in files:
+            _arrange(action)
+        # A signal before the exec must not wake the keeper through the shared descriptor.
+        signal.set_wakeup_fd(-1)
+        for each in _ALL_SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        if limits.cpu_s is not None:
+            _set(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + LAST_CPU_S)
+        if limits.memory_bytes is not None:
+            _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
+        if restrict is not None:
+            socket.send_fds(teller, [_LISTENS], [restrict()])
+        os.execve(program, argv, environment)
+    except OSError as error:
+        number = error.errno or errno.EIO
+    except MemoryError:
+        number = errno.ENOMEM
+    except ValueError:
+        number = errno.EINVAL
+    finally:
+        teller.send(str(number).encode())
+        os._exit(127)
+
+
+def _arrange(action: tuple[Any, ...]) -> None:
+    """Carry out one file action as posix_spawn does."""
+    if action[0] == os.POSIX_SPAWN_DUP2:
+        os.dup2(action[1], action[2])
+        return
+    _, target, path, flags, mode = action
+    fd = os.open(path, flags, mode)
+    os.dup2(fd, target)
+    if fd != target:
+        os.close(fd)
+
+
+def _set(kind: int, soft: int, hard: int) -> None:
+    """Set a limit, unless it is lower already."""
+    # A process may lower its hard limit, but not raise it again.
+    _, most = resource.getrlimit(kind)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))
+
+
+def _error_of(number: int) -> OSError | ValueError:
+    if number == errno.EINVAL:
+        return ValueError("an argument or a variable holds what no program can be given")
+    return OSError(number, os.strerror(number))
+
+
+_SCRIPT, _REPORT = 240, 241
+"""Descriptors in the command: high ones, which scripts do not use. The first is closed at once."""
+
+_TRAP = f"{{ builtin set +x; builtin pwd -P >&{_REPORT}; }} 2>/dev/null || builtin :"
+"""Not shown by `set -x`, and without an effect on the exit code."""
+
+LONGEST_DIRECTORY = 4096
+"""Limit of bytes of a path, and of a `BASH_ENV` that is passed on: both fit into a pipe without a reader."""
+
+
+class LastDirectory:
+    """Asks the bash of one command for its last directory.
+
+    Bash reads the file that `BASH_ENV` names before its command. That file is a pipe with a script that sets an exit
+    trap, which writes the directory into an anonymous file. A command that sets an exit trap of its own, or is
+    replaced by `exec`, reports nothing.
+    """
+
+    # Both descriptors are open before the start: a sandboxed command may not be able to open anything.
+    def __init__(self, environment: dict[str, str]) -> None:
+        """`environment`: of the command, whose own `BASH_ENV` is still read. Raises `OSError`."""
+        self._report = os.memfd_create("last directory") if hasattr(os, "memfd_create") else _temporary()
+        self._script, writer = os.pipe()
+        try:
+            os.set_blocking(writer, False)
+            os.write(writer, os.fsencode(_script(environment.get("BASH_ENV"))))
+        finally:
+            os.close(writer)
+        self.environment = {**environment, "BASH_ENV": f"/dev/fd/{_SCRIPT}"}
+        """The environment of the start; the script resets the variable before the command begins."""
+
+    @property
+    def actions(self) -> list[tuple[Any, ...]]:
+        """File actions for posix_spawn."""
+        return [(os.POSIX_SPAWN_DUP2, self._script, _SCRIPT), (os.POSIX_SPAWN_DUP2, self._report, _REPORT)]
+
+    def has_started(self) -> None:
+        """Close the pipe that only bash reads."""
+        os.close(self._script)
+        self._script = -1
+
+    def read(self) -> str | None:
+        """Return the last directory. None: bash did not report it."""
+        told = os.pread(self._report, LONGEST_DIRECTORY + 1, 0)
+        if not told.startswith(b"/") or not told.endswith(b"\n"):
+            return None
+        return os.fsdecode(told[:-1])
+
+    def close(self) -> None:
+        """Close everything."""
+        if self._script >= 0:
+            self.has_started()
+        os.close(self._report)
+
+
+def _temporary() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _script(own: str | None) -> str:
+    """Return the script that bash reads first. `own`: the file that it would have read."""
+    # Bash expands the value of BASH_ENV like a word in double quotes; a value with a quote could end them.
+    lines = [f"exec {_SCRIPT}<&-", f"trap {shlex.quote(_TRAP)} EXIT"]
+    if own is None:
+        return "\n".join(("builtin unset BASH_ENV", *lines, ""))
+    read = shlex.quote(f'[ ! -e "{own}" ] || . "{own}"')
+    return "\n".join((f"export BASH_ENV={shlex.quote(own)}", *lines, f"eval {read}" if '"' not in own else ":", ""))
+
+
 _STANDARD = (0, 1, 2)
 
 
 class StartFailed(Exception):
-    """There was never a process. `problem` is one of the model's start problems, `subject` what it is about."""
+    """No process was started. `problem` is one of the model's start problems, `subject` the path that it concerns."""
 
     def __init__(self, problem: str, subject: str, message: str) -> None:
         super().__init__(message)
@@ -25,7 +233,7 @@ class StartFailed(Exception):
 
 
 def enter(cwd: str) -> None:
-    """Make the command's working directory our own for the moment of the start."""
+    """Change to the command's working directory, for the moment of the start."""
     try:
         os.chdir(cwd)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -39,8 +247,30 @@ def enter(cwd: str) -> None:
         raise StartFailed("other", cwd, message) from None
 
 
+def last_directory(environment: dict[str, str]) -> LastDirectory:
+    """Return the way in which a command with this environment reports its last directory. Raises `StartFailed`."""
+    try:
+        return LastDirectory(environment)
+    except OSError as error:
+        raise no_channel("a way to tell its last directory", error) from None
+
+
+def with_private_directory(
+    order: dict[str, Any], environment: dict[str, str], directory: str, terminal: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the order and the environment of a sandboxed command with an empty TMPDIR of its own, and its terminal."""
+    try:
+        os.mkdir(directory, 0o700)
+    except OSError as error:
+        raise no_channel("a temporary directory", error) from None
+    asked = order["sandbox"]
+    opened = {**order, "sandbox": {**asked, "write": [*asked["write"], directory, *terminal]}}
+    return opened, {**environment, "TMPDIR": directory}
+
+
 def check_unchanged(order: dict[str, Any]) -> None:
-    """Whether we are where it was approved, and its files are still those: the last look before the start."""
+    """Check that the working directory and the files are those that were approved. Raises `StartFailed`."""
+    # The last look before the start (decision 15): the supervisor's is some milliseconds old.
     cwd, expected = order["cwd"], order["real_cwd"]
     if expected is not None and (here := _here()) != expected:
         message = f"The working directory {cwd} led to {expected} when it was approved, and now leads to {here}."
@@ -61,25 +291,25 @@ def spawn(
     order: dict[str, Any],
     environment: dict[str, str],
     files: list[tuple[Any, ...]],
-    group: RunGroup,
+    group: RunCgroup,
     sandboxes: Sandboxes,
 ) -> tuple[int, int]:
     """Start the command in a session of its own. `files`: file actions for posix_spawn.
 
-    Returns the leader's pid and the descriptor on which its sandbox asks, or -1 where it has none.
+    Returns the leader's pid and the descriptor of its sandbox's notifications, or -1 if it has no sandbox.
     """
     argv: list[str] = order["argv"]
     program: str | None = order["program"]
     if program is None:
         raise _not_found(argv[0])
-    profile = sandbox.of(order)
+    profile = sandbox.profile_of(order)
     if profile is not None and sandboxes.support.problem:
         raise _no_sandbox(program, sandboxes.support.problem)
-    limits = limited.of(order)
+    limits = limits_of(order)
     try:
         if limits is not None:
             restrict = sandboxes.restriction(profile) if profile is not None else None
-            return limited.spawn(program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
+            return fork_limited(program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
 
         def start() -> int:
             return os.posix_spawn(
@@ -95,31 +325,31 @@ def spawn(
 
 
 def _no_sandbox(program: str, problem: str) -> StartFailed:
-    """Better not at all than outside of the sandbox in which it was allowed to run."""
+    """Return the failure of a command that may run in a sandbox only."""
+    # Nobody has approved that it runs outside of one (decision 10).
     message = f"The command was allowed to run in a sandbox only, and this system offers none: {problem}."
     return StartFailed("other", program, message)
 
 
 def no_channel(what: str, error: OSError) -> StartFailed:
-    """The system gives no pipes or no terminal."""
+    """Return the failure of a start for which the system has no pipes or terminal."""
     return StartFailed("other", what, f"The system does not give {what} for the command: {_reason(error)}.")
 
 
 def three(stdin: int, stdout: int, stderr: int) -> list[tuple[Any, ...]]:
-    """File actions that make these descriptors the standard ones."""
+    """Return file actions that make these descriptors the standard ones."""
     return [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip((stdin, stdout, stderr), _STANDARD, strict=True)]
 
 
 def terminal(path: str, opened: int) -> list[tuple[Any, ...]]:
-    """File actions that make a terminal all three; opened in the new session, it becomes the controlling one.
-
-    It is opened for reading, which no sandbox asks about, and then replaced by what was opened before for both.
-    """
+    """Return file actions that make a terminal all three standard descriptors, and the controlling terminal."""
+    # Opening it in the new session makes it the controlling one. It is opened for reading, because a sandbox asks the
+    # keeper about each opening for writing, and replaced by the descriptor that was opened before for both.
     return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDONLY, 0), *three(opened, opened, opened)]
 
 
 def _not_found(asked: str) -> StartFailed:
-    """No program was found for the word that was asked for: is it not there, or just not executable?"""
+    """Return the failure of a program that was not found, or that is not executable."""
     if "/" in asked and "\0" not in asked:
         if os.path.isdir(asked):
             return StartFailed("permission_denied", asked, f"{asked} is a directory, not a program.")

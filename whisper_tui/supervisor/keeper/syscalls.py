@@ -40,7 +40,7 @@ _COLUMN = {"x86_64": 1, "aarch64": 2}.get(MACHINE, 0) if LINUX else 0
 
 
 def _numbers() -> dict[str, int]:
-    """The numbers of this machine; empty where no column of the table is about it."""
+    """Return the numbers for this processor; empty if the table does not cover it."""
     if not _COLUMN:
         return {}
     rows = (entry.split() for line in _TABLE.strip().splitlines() for entry in line.split("|"))
@@ -50,7 +50,7 @@ def _numbers() -> dict[str, int]:
 NUMBERS = _numbers()
 NAMES = {number: name for name, number in NUMBERS.items()}
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(MACHINE, 0)
-"""AUDIT_ARCH_* of this machine: a filter must not take another one's numbers for its own."""
+"""AUDIT_ARCH_* of this processor: a filter must not confuse the numbers of different ABIs."""
 
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
@@ -64,12 +64,12 @@ MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM, REFER
     1 << bit for bit in range(6, 15)
 )
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
-"""Rights that a rule about a single file may give; the others are about directories."""
+"""Rights that a rule for a single file may grant; the others concern directories."""
 TCP_BIND, TCP_CONNECT = 1, 2
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
 EVERY_RIGHT = (1 << 15) - 1
 REFER_ABI, TRUNCATE_ABI, TCP_ABI, SIGNALS_ABI = 2, 3, 4, 6
-"""The versions of Landlock that brought these: moving between directories, cutting files, TCP, signals."""
+"""The Landlock versions that introduced moves between directories, truncation, TCP, and signals."""
 
 SET_MODE_FILTER = 1
 NEW_LISTENER = 8
@@ -110,19 +110,20 @@ def prctl(option: int, value: int = 0, third: int = 0) -> None:
 
 
 def landlock_version() -> int:
-    """The version of Landlock's interface. Raises `OSError`: the kernel has none, or it is switched off."""
+    """Return the version of the Landlock interface. Raises `OSError` if the kernel has none, or it is disabled."""
     return call("landlock_create_ruleset", None, 0, RULESET_VERSION)
 
 
 def create_ruleset(rights: int, network: int, scopes: int, version: int) -> int:
-    """A ruleset that takes these rights away wherever no rule gives them back. Returns a descriptor."""
+    """Make a ruleset that denies these rights wherever no rule grants them. Returns its descriptor."""
+    # An older kernel refuses a structure with fields that it does not know.
     size = 8 if version < TCP_ABI else 16 if version < SIGNALS_ABI else 24
     attributes = struct.pack("=QQQ", rights, network, scopes)[:size]
     return call("landlock_create_ruleset", attributes, size, 0)
 
 
 def add_path(ruleset: int, rights: int, fd: int) -> None:
-    """Give rights back beneath an opened directory, or for an opened file."""
+    """Grant rights beneath an opened directory, or for an opened file."""
     call("landlock_add_rule", ruleset, RULE_PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
 
 
@@ -131,7 +132,7 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """A seccomp filter, packed once and used by every start."""
+    """A seccomp filter, packed once and used for every start."""
 
     def __init__(self, instructions: list[Instruction]) -> None:
         packed = b"".join(struct.pack("=HBBI", *each) for each in instructions)
@@ -139,14 +140,12 @@ class Filter:
         self._program = _Program(len(instructions), ctypes.addressof(self._bytes))
 
     def install(self) -> int:
-        """Filter this thread's system calls. Returns the descriptor on which it asks. Raises `OSError`."""
+        """Filter this thread's system calls. Returns the descriptor of its notifications. Raises `OSError`."""
         return call("seccomp", SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(self._program))
 
 
 def drop_capabilities() -> None:
-    """Give up every capability: uid 0 is then a user who owns much. Raises `OSError`.
-
-    It is for good together with no_new_privs, which keeps the next exec from giving any back.
-    """
+    """Drop all capabilities, so that uid 0 is an ordinary user. Raises `OSError`."""
+    # It is final only together with no_new_privs: otherwise the next exec as root would restore them.
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24))

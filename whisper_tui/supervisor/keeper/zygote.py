@@ -1,6 +1,7 @@
-"""The slim process from which keepers are forked: a few always wait, ready, so that a start costs no fork of ours."""
+"""The zygote: a slim process from which keepers are forked; some always wait, so that the supervisor never forks."""
 
 import gc
+import mmap
 import os
 import select
 import signal
@@ -9,53 +10,183 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
-from whisper_tui.supervisor.keeper import layout, mark
-from whisper_tui.supervisor.keeper.job import Hints, take
-from whisper_tui.supervisor.keeper.jobs import LIFELINE, Jobs, is_waiting
-from whisper_tui.supervisor.keeper.life import Keeper, Standing
-from whisper_tui.supervisor.keeper.processes import LINUX, boot_id
-from whisper_tui.supervisor.keeper.rehearsal import drain, rehearse
-from whisper_tui.supervisor.keeper.roster import Roster
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.jobs import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
+from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
+from whisper_tui.system import process_marks
+from whisper_tui.system.processes import LINUX, boot_id
+
+SLOTS = 4096
+"""Capacity of the table: keepers that wait for a job, and those that may wait again."""
+
+_FREE, _WAITS, _WORKS = 0, 1, 2
+
+
+class KeeperTable:
+    """The state of each keeper, one byte in shared memory. A keeper writes its own; the parent before and after it."""
+
+    def __init__(self) -> None:
+        # Shared with all forked keepers. A single byte needs no lock.
+        self._states = mmap.mmap(-1, SLOTS)
+        self._keepers: dict[int, int] = {}
+        """The pid of the last keeper in each slot, known to the parent only."""
+
+    @property
+    def waiting(self) -> int:
+        """The number of keepers that wait for a job."""
+        return self._states[:].count(_WAITS)
+
+    def reserve(self) -> int | None:
+        """Reserve a slot for a keeper that is about to be forked. None: the table is full."""
+        slot = self._states.find(bytes([_FREE]))
+        if slot < 0:
+            return None
+        # It counts as waiting before it exists, so that the parent does not fork another one meanwhile.
+        self._states[slot] = _WAITS
+        return slot
+
+    def assign(self, slot: int, pid: int) -> None:
+        """Note the pid of the keeper that was forked for a slot."""
+        self._keepers[slot] = pid
+
+    def remove_dead(self, pid: int) -> bool:
+        """Remove a dead keeper. Returns whether it died while it waited, perhaps with a job just received."""
+        slot = next((slot for slot, keeper in self._keepers.items() if keeper == pid), None)
+        if slot is None:
+            return False
+        waited = self._states[slot] == _WAITS
+        self.leave(slot)
+        del self._keepers[slot]
+        return waited
+
+    def wait(self, slot: int) -> None:
+        """Mark the keeper of a slot as waiting for a job."""
+        self._states[slot] = _WAITS
+
+    def work(self, slot: int) -> None:
+        """Mark the keeper of a slot as working."""
+        self._states[slot] = _WORKS
+
+    def leave(self, slot: int) -> None:
+        """Free a slot: its keeper takes no other job."""
+        self._states[slot] = _FREE
+
+
+LONGEST_REHEARSAL_S = 2.0
+"""Seconds after which a rehearsal is broken off."""
+_PROGRAMS = ("/bin/echo", "/usr/bin/echo")
+
+
+class _Enough(Exception):
+    """The rehearsal takes too long."""
+
+
+def rehearse(runs: str, setup: KeeperSetup) -> None:
+    """Run a command that does nothing, as a real one would be run, and leave no trace of it."""
+    # A fresh fork pays for every page of memory that it first writes to, and Python writes wherever it reads
+    # (reference counts). After a rehearsal a start takes half as long, and the price is paid while nobody waits.
+    directory = os.path.join(runs, run_files.REHEARSALS, str(os.getpid()))
+    before = signal.signal(signal.SIGALRM, _break_off)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, LONGEST_REHEARSAL_S)
+        _rehearse_once(directory, setup)
+    except (OSError, _Enough):
+        pass  # A full disk, or a directory that was removed: then the first run is a little slower.
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        run_files.remove_tree(directory)
+        drain(setup.wake)
+
+
+def _rehearse_once(directory: str, setup: KeeperSetup) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(os.path.dirname(directory), 0o700)
+    os.mkdir(directory, 0o700)
+    run_files.write_json(
+        os.path.join(directory, run_files.SPEC), _rehearsed_spec(sandboxed=not setup.sandboxes.support.problem)
+    )
+    job = take(pack(directory, dict(os.environ)))
+    if job is not None:
+        keeper = Keeper(job, setup)
+        keeper.run()
+        keeper.close()
+
+
+def _rehearsed_spec(*, sandboxed: bool) -> dict[str, object]:
+    program = next((path for path in _PROGRAMS if os.access(path, os.X_OK)), None)
+    return {
+        "argv": ["echo"],
+        "program": program,
+        "cwd": "/",
+        "real_cwd": "/",
+        "files": {},
+        "tty": False,
+        "input": False,
+        "timeout": None,
+        "grace": 0,
+        "max_bytes": None,
+        "min_free": 1,
+        "cpu": None,
+        "memory": None,
+        "processes": None,
+        "boot": "",
+        "sandbox": {"read": [], "execute": [], "write": [], "network": False, "processes": False}
+        if sandboxed
+        else None,
+    }
+
+
+def _break_off(_number: int, _frame: FrameType | None) -> None:
+    raise _Enough
+
+
+def drain(fd: int) -> None:
+    """Discard the signals that have arrived so far."""
+    try:
+        os.read(fd, 4096)
+    except BlockingIOError:
+        return
+
 
 IDLE = 4
-"""Keepers that wait for a job."""
+"""Number of keepers that should wait for a job."""
 SCARCE = 2
-"""So many are replaced at once."""
+"""Number of waiting keepers below which new ones are forked without delay."""
 REFILL_AFTER_MS = 10
-"""The others are replaced when nothing has happened for so long, out of the way of the command just started."""
+"""Idle milliseconds before further keepers are forked, so that the fork does not slow down a command just started."""
 REHEARSED = 8
-"""Rehearsals before the first fork: so often the interpreter wants to see code before it has adapted to it."""
+"""Rehearsals before the first fork: CPython specializes a function after about so many calls (PEP 659)."""
 SPARE_S = 1.0
-"""How long a keeper waits for another job after a short one: many short commands in a row need no forks."""
+"""Seconds that a keeper waits for another job after a short one: many short commands in a row need no forks."""
 SHORT_S = 1.0
-"""A keeper whose run lasts longer holds on to nothing but that run, and goes with it."""
+"""Seconds after which a keeper stays with its run, takes no other job, and ends with it."""
 FORK_PAUSE_S = 0.2
-"""Pause after a waiting keeper died without a job: something kills them, or the system has no room."""
+"""Pause after a waiting keeper died or a fork failed: something kills keepers, or the system lacks memory."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
 def main(jobs_fd: int, runs: str) -> None:
-    """Fork keepers until the supervisor is gone. `jobs_fd`: the socket on which jobs arrive."""
+    """Fork keepers until the supervisor is gone. `jobs_fd`: the socket that jobs arrive on."""
     os.set_inheritable(jobs_fd, False)
     jobs = socket.socket(fileno=jobs_fd)
     for number in _SIGNALS_IGNORED:
         signal.signal(number, signal.SIG_IGN)
+    # The keepers outlive the supervisor: they must not keep a directory from being unmounted.
     os.chdir("/")
-    mark.put_on()
+    process_marks.mark_supervised()
     Zygote(jobs, runs, boot_id(), _adoption()).run()
 
 
 class Zygote:
-    """Keeps `IDLE` keepers waiting. One that takes a job marks that first; it wakes its parent if too few are left.
+    """Keeps `IDLE` keepers waiting; a keeper that takes a job wakes it if too few are left."""
 
-    A keeper whose run left nothing behind waits for another one for a while: it is ready, where a fork is not yet.
-    """
-
-    def __init__(self, jobs: socket.socket, runs: str, boot: str, adopt: "Adoption") -> None:
+    def __init__(self, jobs: socket.socket, runs: str, boot: str, adopt: "OrphanAdoption") -> None:
         self._jobs = jobs
         self._runs = runs
         self._boot = boot
@@ -63,23 +194,25 @@ class Zygote:
         self._sandboxes = Sandboxes()
         self._wake = wakeup_pipe(signal.SIGCHLD)
         self._too_few, self._too_few_in = os.pipe()
-        self._roster = Roster()
+        self._table = KeeperTable()
         for fd in (self._too_few, self._too_few_in):
             os.set_blocking(fd, False)
         for _ in range(REHEARSED):
-            rehearse(runs, Standing(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
+            rehearse(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
+        # Frozen objects are not touched by collections, so that their pages stay shared with the forks.
         gc.collect()
         gc.freeze()
 
     def run(self) -> None:
-        """Live as long as the supervisor."""
+        """Run until the supervisor is gone."""
         poll = select.poll()
+        # No event is asked for: poll() always reports POLLHUP, which comes when the supervisor dies in any way.
         poll.register(LIFELINE, 0)
         poll.register(self._too_few, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         self._fill(IDLE)
         while True:
-            missing = self._roster.waiting < IDLE
+            missing = self._table.waiting < IDLE
             ready = dict(poll.poll(REFILL_AFTER_MS if missing else None))
             if LIFELINE in ready:
                 return
@@ -87,86 +220,89 @@ class Zygote:
                 os.read(self._too_few, 4096)
             if self._wake in ready:
                 os.read(self._wake, 4096)
-                self._bury()
+                self._reap()
             self._fill(SCARCE if ready else IDLE)
 
     def _fill(self, wanted: int) -> None:
-        while self._roster.waiting < wanted:
-            place = self._roster.take_place()
-            if place is None:
+        while self._table.waiting < wanted:
+            slot = self._table.reserve()
+            if slot is None:
                 return
             try:
                 pid = os.fork()
             except OSError:
-                self._roster.leave(place)
+                self._table.leave(slot)
                 time.sleep(FORK_PAUSE_S)
                 return
             if not pid:
                 for fd in (self._wake, self._too_few):
                     os.close(fd)
-                self._live(place)
-            self._roster.seat(place, pid)
+                self._live(slot)
+            self._table.assign(slot, pid)
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         died_waiting = False
         with suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                died_waiting |= self._roster.bury(pid)
+                died_waiting |= self._table.remove_dead(pid)
         if died_waiting:
-            hints = Hints(os.path.join(self._runs, layout.NOBODY))
-            hints.give("lost")
-            hints.close()
+            # Its job may be lost: the supervisor then waits less long before it revokes unclaimed attempts.
+            wakeups = WakeupSender(os.path.join(self._runs, run_files.NOBODY))
+            wakeups.send("lost")
+            wakeups.close()
             time.sleep(FORK_PAUSE_S)
 
-    def _live(self, place: int) -> None:
-        """A keeper from its fork to its end. Never returns."""
+    def _live(self, slot: int) -> None:
+        """Live as a keeper, from the fork to the end. Never returns."""
         status = 1
         try:
             os.setsid()
-            standing = Standing(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin(), self._sandboxes)
+            setup = KeeperSetup(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin(), self._sandboxes)
             if not is_waiting(self._jobs):
-                rehearse(self._runs, standing)
+                rehearse(self._runs, setup)
                 self._sandboxes.prepare()
-            self._serve(standing, place)
+            self._serve(setup, slot)
             status = 0
         finally:
             if status:
                 sys.excepthook(*sys.exc_info())
                 sys.stderr.flush()
+            # Not sys.exit(): this is a fork in the middle of the parent's stack, whose cleanup is not ours to run.
             os._exit(status)
 
-    def _serve(self, standing: Standing, place: int) -> None:
-        """Keep one run after the other, until none has come for a while or one lasts."""
-        jobs = Jobs(self._jobs)
+    def _serve(self, setup: KeeperSetup, slot: int) -> None:
+        """Keep one run after another, until no job has come for `SPARE_S` or a run lasts longer than `SHORT_S`."""
+        jobs = JobQueue(self._jobs)
 
         def stay() -> None:
-            """Take no other job than the present one."""
+            """Take no other job after the present one."""
             jobs.close()
-            self._roster.leave(place)
+            self._table.leave(slot)
 
         message = jobs.next(None)
         while message:
-            self._roster.work(place)
+            self._table.work(slot)
             self._ask_for_more()
-            _keep(message, standing, stay)
+            _keep(message, setup, stay)
             if jobs.closed:
                 return
-            self._roster.wait(place)
+            self._table.wait(slot)
             if not is_waiting(self._jobs):
                 self._sandboxes.prepare()
             message = jobs.next(SPARE_S)
-        self._roster.leave(place)
+        self._table.leave(slot)
         self._ask_for_more()
 
     def _ask_for_more(self) -> None:
-        """Wake the parent if too few wait. One that is gone needs no waking, nor one that has not heard the last."""
-        if self._roster.waiting < IDLE:
+        """Wake the parent if too few keepers wait."""
+        # BrokenPipeError: the parent is gone. BlockingIOError: earlier wakeups are still unread in the pipe.
+        if self._table.waiting < IDLE:
             with suppress(BrokenPipeError, BlockingIOError):
                 os.write(self._too_few_in, b"!")
 
 
 def wakeup_pipe(*numbers: int) -> int:
-    """A descriptor that gets one byte, its number, for each of these signals."""
+    """Return a descriptor that gets one byte for each of these signals: its number."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -174,39 +310,40 @@ def wakeup_pipe(*numbers: int) -> int:
     if earlier >= 0:
         os.close(earlier)
     for number in numbers:
+        # A handler that does nothing: an ignored signal would not reach the wakeup descriptor.
         signal.signal(number, lambda *_: None)
     return reader
 
 
-def _keep(message: bytes, standing: Standing, stay: Callable[[], None]) -> None:
-    """One run, from its job to its end; nothing of it is left in this process. `stay`: done once it lasts."""
-    drain(standing.wake)
+def _keep(message: bytes, setup: KeeperSetup, stay: Callable[[], None]) -> None:
+    """Keep one run, from its job to its end. `stay` is called once it lasts longer than `SHORT_S`."""
+    drain(setup.wake)
     signal.signal(signal.SIGTERM, lambda *_: None)
     job = take(message)
     if job is not None:
-        keeper = Keeper(job, standing)
+        keeper = Keeper(job, setup)
         keeper.do_after(SHORT_S, stay)
         keeper.run()
         keeper.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-class Adoption:
-    """Making orphans of the command our own children, where the system can."""
+class OrphanAdoption:
+    """Makes orphaned processes of the command children of the keeper, if the system can do so (a subreaper)."""
 
     def __init__(self, prctl: object) -> None:
         self._prctl = prctl
 
     def begin(self) -> bool:
-        """Whether it can, from now on."""
+        """Become a subreaper. Returns whether the system can do so."""
         return callable(self._prctl) and self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def _adoption() -> Adoption:
+def _adoption() -> OrphanAdoption:
     if not LINUX:
-        return Adoption(None)
+        return OrphanAdoption(None)
     try:
         import ctypes
     except ImportError:
-        return Adoption(None)
-    return Adoption(ctypes.CDLL(None).prctl)
+        return OrphanAdoption(None)
+    return OrphanAdoption(ctypes.CDLL(None).prctl)

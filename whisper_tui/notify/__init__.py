@@ -1,0 +1,1 @@
+"""Notifications: when to notify the person, with what text, and by which channel."""

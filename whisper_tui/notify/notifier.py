@@ -1,0 +1,370 @@
+"""Notifies the person about waiting calls: each call once, rate limited, and not in quiet hours (decision 30)."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from typing import Literal, Protocol
+
+from whisper_tui.model.api import Presence, Supervision
+from whisper_tui.model.board import Board
+from whisper_tui.model.errors import NotAllowed, WhisperError
+from whisper_tui.model.event import Event
+from whisper_tui.model.run import StallNews
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.notify.delivery import (
+    BELL,
+    DESKTOP_TIMEOUT_S,
+    RESTORE_TITLE,
+    SAVE_TITLE,
+    TITLE,
+    desktop_environment,
+    desktop_program,
+    notification,
+    notification_json,
+    run_program,
+    stall_text,
+    terminal_title,
+    waiting_text,
+    waiting_title,
+)
+from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.present.quantities import count
+
+
+def quiet_until(hours: str, at: float) -> str | None:
+    """Return the end of the quiet hours that cover a time, like 07:00, or None.
+
+    `hours` is like 22:00-07:00, local time, or empty; the second time is exclusive. `at` is in seconds
+    since the epoch.
+    """
+    start, _, end = hours.partition("-")
+    if not end or start == end:
+        return None
+    now = time.strftime("%H:%M", time.localtime(at))
+    # Hours such as 22:00-07:00 go past midnight.
+    within = start <= now < end if start < end else now >= start or now < end
+    return end if within else None
+
+
+class PendingNotifications:
+    """The calls to notify about next. A change of one call costs the same however many are waiting."""
+
+    def __init__(self, settings: NotifySettings, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self.do_not_disturb = False
+        """True while the person has switched notifications off."""
+        self._clock = clock
+        self._started_at = clock()
+        self._pending: dict[str, float] = {}
+        self._notified: dict[str, float] = {}
+        self._notified_at = float("-inf")
+
+    def changed(self, call_id: str, record: CallRecord | None) -> None:
+        """Note that a call has changed; None if the board has dropped it."""
+        state = record.state if record is not None else None
+        if not isinstance(state, Waiting):
+            self._pending.pop(call_id, None)
+            self._notified.pop(call_id, None)
+        # Calls that were waiting when the cockpit opened are on the screen already. A call that was requeued counts as
+        # new.
+        elif state.since >= self._started_at and self._notified.get(call_id) != state.since:
+            self._pending[call_id] = state.since
+
+    @property
+    def muted(self) -> str | None:
+        """The reason why notifications are muted, in words; None if they are not."""
+        if self.do_not_disturb:
+            return "do not disturb"
+        until = quiet_until(self.settings.quiet, self._clock())
+        return f"quiet until {until}" if until is not None else None
+
+    @property
+    def held(self) -> int:
+        """The number of waiting calls without a notification yet."""
+        return len(self._pending)
+
+    def may_notify(self, *, away: bool) -> bool:
+        """True if settings and quiet hours allow a notification now. `away`: nobody is looking at the cockpit."""
+        when = self.settings.when
+        return (when == "always" or (when == "away" and away)) and self.muted is None
+
+    def due(self, *, away: bool) -> tuple[str, ...]:
+        """Return the calls to notify about now, oldest first, and count them as notified; `away` as above."""
+        now = self._clock()
+        if not self._pending or not self.may_notify(away=away):
+            return ()
+        # Calls that come within the interval stay pending, and one notification covers them all.
+        if now - self._notified_at < self.settings.at_most_every_s:
+            return ()
+        found = tuple(self._pending)
+        self._notified |= self._pending
+        self._pending.clear()
+        self._notified_at = now
+        return found
+
+
+STALL_NEWS: tuple[StallNews, ...] = ("needs-input", "stopped")
+
+PRESENCE_EVERY_S = 2.0
+"""Seconds between two reports to the supervisor."""
+
+
+class Watcher(Protocol):
+    """The screen that shows the calls, as far as a notifier needs it."""
+
+    clock: Callable[[], float]
+    last_input_at: float
+    """When somebody last pressed a key or moved the mouse."""
+
+    @property
+    def board(self) -> Board:
+        """All calls as they are now."""
+        ...
+
+    @property
+    def supervision(self) -> Supervision:
+        """The API of the supervisor; another object after a reconnection."""
+        ...
+
+    @property
+    def need_input(self) -> Collection[str]:
+        """The ids of runs that need input."""
+        ...
+
+    @property
+    def terminal_has_focus(self) -> bool:
+        """True while the cockpit's terminal has the focus."""
+        ...
+
+    def tell(self, text: str, *, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Show a message for some seconds."""
+        ...
+
+    def refresh_status(self) -> None:
+        """Redraw the status line."""
+        ...
+
+    def run_worker(self, work: Coroutine[None, None, None], name: str) -> object:
+        """Run a coroutine in the background."""
+        ...
+
+    def set_interval(self, interval: float, callback: Callable[[], None]) -> object:
+        """Call back every `interval` seconds."""
+        ...
+
+
+class Notifier:
+    """Do-not-disturb, and notifications by a cockpit's terminal. `write` writes to the terminal, past the drawing."""
+
+    def __init__(self, screen: "Watcher", settings: NotifySettings, write: Callable[[str], object]) -> None:
+        self._screen = screen
+        self._settings = settings
+        self._write = write
+        self._notifications = PendingNotifications(settings, screen.clock)
+        self._titled: tuple[int, int] | None = None
+        self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
+        """The name under which this cockpit reports: several may be open in one process."""
+        self._may_report = True
+        self._reporting = False
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """The handlers of commands, by command id."""
+        return {"do-not-disturb": self.toggle}
+
+    def begin(self) -> None:
+        """Check every second whether a notification is due."""
+        if self._settings.title:
+            self._write(SAVE_TITLE)
+        # Quiet hours end, and the person leaves the keyboard, without any change of a call.
+        self._screen.set_interval(1.0, self.look)
+        self._screen.set_interval(PRESENCE_EVERY_S, self.report_presence)
+        self.report_presence()
+
+    def end(self) -> None:
+        """Restore the title of the terminal."""
+        if self._settings.title:
+            self._write(RESTORE_TITLE)
+
+    def changed(self, call_ids: Iterable[str], *, alarm: bool = False) -> None:
+        """Note that these calls have changed. `alarm`: ring the bell at once."""
+        calls = self._screen.board.calls
+        for call_id in call_ids:
+            self._notifications.changed(call_id, calls.get(call_id))
+        if alarm and self._settings.bell and self._settings.when != "never":
+            self._write(BELL)
+        self.look()
+
+    @property
+    def muted_text(self) -> str:
+        """The text of the status line while notifications are muted; empty if they are not."""
+        muted = self._notifications.muted
+        if muted is None:
+            return ""
+        return f"☾ {muted} · {self._notifications.held:,} new" if self._notifications.held else f"☾ {muted}"
+
+    def toggle(self) -> None:
+        """Switch do-not-disturb on or off."""
+        self._notifications.do_not_disturb = not self._notifications.do_not_disturb
+        held = count(self._notifications.held, "call came in meanwhile", "calls came in meanwhile")
+        on = self._notifications.do_not_disturb
+        self._screen.tell(
+            "Notifications are off; calls keep waiting." if on else f"Notifications are on again; {held}."
+        )
+        self.look()
+        self.report_presence()
+        self._screen.refresh_status()
+
+    def look(self) -> None:
+        """Notify if anything is due, and update the title of the terminal."""
+        numbers = len(self._screen.board.waiting), len(self._screen.need_input)
+        if self._settings.title and numbers != self._titled:
+            self._titled = numbers
+            self._write(terminal_title(waiting_title(*numbers)))
+        calls = self._screen.board.calls
+        records = [calls[call_id] for call_id in self._notifications.due(away=self._away()) if call_id in calls]
+        if records:
+            self._notify(waiting_text(records, self._screen.board))
+
+    def stalled(self, records: list[CallRecord], news: StallNews) -> None:
+        """Notify about runs that get no further, under the same rules as for waiting calls."""
+        if records and self._notifications.may_notify(away=self._away()):
+            self._notify(stall_text(records, self._screen.board, news))
+        self.look()
+
+    def _away(self) -> bool:
+        idle = self._screen.clock() - self._screen.last_input_at
+        return not self._screen.terminal_has_focus or idle >= self._settings.away_after_s
+
+    def _notify(self, words: str) -> None:
+        # The desktop and the user's program are the supervisor's: it notifies through them whether a cockpit is open or
+        # not, and once, however many are.
+        if self._settings.bell:
+            self._write(BELL)
+        if self._settings.notify != "off":
+            self._write(notification(self._settings.notify, TITLE, words, tmux="TMUX" in os.environ))
+
+    def report_presence(self) -> None:
+        """Tell the supervisor whether somebody is here, unless it is being told."""
+        if self._may_report and not self._reporting:
+            self._reporting = True
+            self._screen.run_worker(self._report(), name="presence")
+
+    async def _report(self) -> None:
+        muted = self._notifications.do_not_disturb
+        try:
+            presence = Presence(cockpit=self._id, present=not self._away(), muted=muted)
+            await self._screen.supervision.report_presence(presence)
+        except NotAllowed:
+            # A cockpit in the terminal of an agent. Every refusal is recorded, so it does not try again.
+            self._may_report = False
+        except WhisperError:
+            pass  # A lost connection has its own bar.
+        finally:
+            self._reporting = False
+
+
+class People(Protocol):
+    """The presence of people at the cockpits of a supervisor."""
+
+    @property
+    def somebody(self) -> bool:
+        """True if somebody is at any cockpit."""
+        ...
+
+    @property
+    def muted(self) -> bool:
+        """True if the person at any cockpit has switched notifications off."""
+        ...
+
+
+class BackgroundNotifier:
+    """Notifies through the desktop and the user's program, in the supervisor: also while no cockpit is open."""
+
+    def __init__(
+        self,
+        settings: NotifySettings,
+        board: Board,
+        people: People,
+        report: Callable[[str], object],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`report`: is told what went wrong, in words, or an empty text once notifications work again."""
+        self._settings = settings
+        self._board = board
+        self._people = people
+        self._report = report
+        self._notifications = PendingNotifications(settings, clock)
+        self._stalled: dict[str, StallNews] = {}
+        """Runs that get no further since the last look."""
+        self._failed: dict[str, str] = {}
+        self._deliveries: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begin to look every second whether a notification is due."""
+        self._task = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Stop, and end the programs that are still running."""
+        tasks = [task for task in (self._task, *self._deliveries) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def on_event(self, event: Event) -> None:
+        """Note that a call has changed."""
+        if call_id := getattr(event, "call_id", None):
+            self._notifications.changed(call_id, self._board.calls.get(call_id))
+
+    def stalled(self, news: Mapping[str, StallNews]) -> None:
+        """Note that runs, by their calls, get no further."""
+        self._stalled.update(news)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self.look()
+
+    def look(self) -> None:
+        """Notify if anything is due."""
+        self._notifications.do_not_disturb = self._people.muted
+        away, calls = not self._people.somebody, self._board.calls
+        due = [calls[call_id] for call_id in self._notifications.due(away=away) if call_id in calls]
+        if due:
+            self._notify(waiting_text(due, self._board), notification_json(due, self._board))
+        # As in a cockpit, a run that stalled while somebody was there is not reported later.
+        found, self._stalled = self._stalled, {}
+        for news in STALL_NEWS:
+            stalled = [calls[call_id] for call_id in found if found[call_id] == news and call_id in self._board.running]
+            if stalled and self._notifications.may_notify(away=away):
+                self._notify(stall_text(stalled, self._board, news), notification_json(stalled, self._board, news))
+
+    def _notify(self, words: str, content: bytes) -> None:
+        # Beside the loop: a program may take its time, and the next notification does not wait for it.
+        task = asyncio.create_task(self._deliver(words, content))
+        self._deliveries.add(task)
+        task.add_done_callback(self._deliveries.discard)
+
+    async def _deliver(self, words: str, content: bytes) -> None:
+        settings = self._settings
+        if settings.desktop:
+            problem: str | None = "neither notify-send nor osascript is installed"
+            if (argv := desktop_program(TITLE, words)) is not None:
+                problem = await run_program(argv, b"", DESKTOP_TIMEOUT_S, desktop_environment(os.environ))
+            self._note("Desktop notifications do not work", problem)
+        if settings.command:
+            problem = await run_program(settings.command, content, settings.command_timeout_s)
+            self._note(f"The notification program {settings.command[0]} failed", problem)
+
+    def _note(self, what: str, problem: str | None) -> None:
+        """Report a failure once, until the channel works again: every notification would repeat it."""
+        if problem == self._failed.get(what):
+            return
+        if problem:
+            self._failed[what] = problem
+        else:
+            del self._failed[what]
+        self._report("; ".join(f"{name}: {why}" for name, why in self._failed.items()))

@@ -1,0 +1,1 @@
+"""Calls before they run: admission, judgement, decision, and handover to agents that start them."""

@@ -1,0 +1,175 @@
+"""Admission of calls: the same call joins an open one (deduplication), and no agent fills the memory (capacity)."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from whisper_tui.model.call import CallRequest, ToolCall, memory_weight
+from whisper_tui.model.ending import Withdrawn
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import AgentGaveUp, AgentReturned, Claimed, Event, Finished, Started, Submitted
+from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
+from whisper_tui.supervisor.journal.store import Store
+
+MOST_CALLS = 200_000
+"""Limit of open calls of all sessions."""
+MOST_OF_A_SESSION = 100_000
+LARGEST = 256 * 1024 * 1024
+"""Limit of the memory of all open calls in bytes, approximately."""
+LARGEST_OF_A_SESSION = 128 * 1024 * 1024
+MOST_SESSIONS = 10_000
+"""Limit of open sessions."""
+
+_HINT = "Wait for answers, or have calls decided or withdrawn"
+
+
+class Capacity:
+    """Backpressure: limits the open calls. Calls of an earlier supervisor count by their number, not by memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._board = store.board
+        self._taken: dict[str, tuple[str, int]] = {}
+        """Session and memory of each call."""
+        self._of_session: Counter[str] = Counter()
+        self._of_all = 0
+        """The sum of their memory, kept because each call needs it."""
+        store.listen(self._notice)
+
+    @property
+    def taken(self) -> int:
+        """Approximate memory of all open calls in bytes."""
+        return self._of_all
+
+    def check(self, call: ToolCall) -> int:
+        """Return the approximate memory of a call. Raises `Refused` if there is no room for it."""
+        board, session_id = self._board, call.session_id
+        calls = len(board.waiting) + len(board.held) + len(board.queued) + len(board.running)
+        # Checked before judging, which is the expensive part of a flood of calls (decision 21).
+        if calls >= MOST_CALLS:
+            raise Refused(f"{calls:,} calls wait or run, and no more are taken", hint=_HINT)
+        calls = len(board.open_in.get(session_id, ()))
+        if calls >= MOST_OF_A_SESSION:
+            raise Refused(f"{calls:,} calls of session {session_id} wait or run, and no more are taken", hint=_HINT)
+        size = memory_weight(call)
+        if self._of_session[session_id] + size > LARGEST_OF_A_SESSION:
+            raise Refused(
+                f"the calls of session {session_id} that wait or run would take more than "
+                f"{LARGEST_OF_A_SESSION:,} bytes of memory",
+                hint=_HINT,
+            )
+        if self.taken + size > LARGEST:
+            raise Refused(f"the calls that wait or run would take more than {LARGEST:,} bytes of memory", hint=_HINT)
+        return size
+
+    def take(self, call: ToolCall, size: int) -> None:
+        """Count a call that was admitted."""
+        if call.id in self._board.open_in.get(call.session_id, ()):
+            self._taken[call.id] = call.session_id, size
+            self._of_session[call.session_id] += size
+            self._of_all += size
+
+    def _notice(self, event: Event) -> None:
+        if isinstance(event, Finished) and (taken := self._taken.pop(event.call_id, None)) is not None:
+            session_id, size = taken
+            self._of_session[session_id] -= size
+            self._of_all -= size
+            if not self._of_session[session_id]:
+                del self._of_session[session_id]
+
+
+REJOIN_S = 900.0
+"""Seconds after its end during which a call whose agent stopped waiting can still be rejoined."""
+
+Index = dict[tuple[str, str], dict[str, None]]
+"""By session and deduplication key: ids of calls, oldest first."""
+
+
+class Deduplicator:
+    """An index of the calls that can be joined, updated by events."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._open: Index = {}
+        """The calls without an ending."""
+        self._left: Index = {}
+        """The calls whose agent does not wait for the answer, ended ones included."""
+        self._unstarted: dict[tuple[str, str], str] = {}
+        """By session and question: the call that asks it and has not started."""
+        for record in map(store.call, store.board.deduplicated):
+            if not isinstance(record.state, Ended):
+                _add(self._open, record.call)
+            if isinstance(record.state, Unjudged | Waiting | Held):
+                self._ask(record.call)
+            if record.agent_gave_up is not None and not _is_withdrawn(record):
+                _add(self._left, record.call)
+        store.listen(self._notice)
+
+    def of(self, request: CallRequest) -> str | None:
+        """Return the call that a request joins. None: the request is a new call."""
+        if request.question is not None:
+            same = self._unstarted.get((request.session_id, request.question))
+            # Two hooks of one client may ask about the same tool call; the human is asked once (decision 22).
+            if same is not None:
+                return same
+        if request.dedup_key is None:
+            return None
+        place = request.session_id, request.dedup_key
+        if request.join_open and (known := next(iter(self._open.get(place, ())), None)) is not None:
+            return known
+        return next(filter(self._lasts, tuple(self._left.get(place, ()))), None) if request.rejoin else None
+
+    def _lasts(self, call_id: str) -> bool:
+        """True if a call that was left can still be rejoined; one that cannot is forgotten."""
+        record = self._store.call(call_id)
+        # An agent whose request timed out asks again within minutes; later it means to run the command once more
+        # (decision 23).
+        if isinstance(record.state, Ended) and self._clock() > record.state.at + REJOIN_S:
+            _drop(self._left, record.call)
+            return False
+        return True
+
+    def _notice(self, event: Event) -> None:
+        match event:
+            case Submitted(call=call):
+                _add(self._open, call)
+                self._ask(call)
+            case Claimed() | Started():
+                self._answer(self._store.call(event.call_id).call)
+            case AgentGaveUp():
+                _add(self._left, self._store.call(event.call_id).call)
+            case AgentReturned():
+                _drop(self._left, self._store.call(event.call_id).call)
+            case Finished():
+                call = self._store.call(event.call_id).call
+                _drop(self._open, call)
+                self._answer(call)
+                if isinstance(event.ending, Withdrawn):
+                    _drop(self._left, call)
+
+    def _ask(self, call: ToolCall) -> None:
+        if call.question is not None:
+            self._unstarted[call.session_id, call.question] = call.id
+
+    def _answer(self, call: ToolCall) -> None:
+        """Remove a call that started, or never will, from the calls that its question joins."""
+        place = call.session_id, call.question or ""
+        if self._unstarted.get(place) == call.id:
+            # Asked again after its start, it is a new call.
+            del self._unstarted[place]
+
+
+def _add(index: Index, call: ToolCall) -> None:
+    if call.dedup_key is not None:
+        index.setdefault((call.session_id, call.dedup_key), {})[call.id] = None
+
+
+def _drop(index: Index, call: ToolCall) -> None:
+    place = call.session_id, call.dedup_key or ""
+    if (ids := index.get(place)) is not None:
+        ids.pop(call.id, None)
+        if not ids:
+            del index[place]
+
+
+def _is_withdrawn(record: CallRecord) -> bool:
+    return isinstance(record.state, Ended) and isinstance(record.state.ending, Withdrawn)

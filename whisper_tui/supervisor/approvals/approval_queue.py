@@ -1,0 +1,392 @@
+"""The approval queue: admits, decides and withdraws calls before they start."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from whisper_tui.model.call import CallRequest, CommandSpec, Function, ToolCall
+from whisper_tui.model.decision import (
+    Approve,
+    Decider,
+    Decision,
+    Deny,
+    Grant,
+    RuleScope,
+    Scope,
+    SessionDenial,
+    beginnings,
+)
+from whisper_tui.model.ending import Denied, Withdrawn
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, JournalFailed, Refused
+from whisper_tui.model.event import (
+    AgentGaveUp,
+    AgentReturned,
+    Decided,
+    DenialAdded,
+    DenialLifted,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    GrantUsed,
+    Judged,
+    Started,
+    Submitted,
+)
+from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule
+from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.supervisor.approvals.admission import Capacity, Deduplicator
+from whisper_tui.supervisor.approvals.judge import Judge
+from whisper_tui.supervisor.approvals.session_grants import check_scope
+from whisper_tui.supervisor.journal.journal import check_storable
+from whisper_tui.supervisor.journal.store import Store
+
+
+class ApprovalQueue:
+    """Admits calls, has them judged, and records decisions. The first decision wins."""
+
+    def __init__(
+        self,
+        store: Store,
+        judge: Judge,
+        clock: Callable[[], float],
+        keep_rule: Callable[[Rule], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._judge = judge
+        self._clock = clock
+        self._record = partial(record_facts, store)
+        self._keep_rule = keep_rule
+        """Writes a rule to the user's rules. None: rules cannot be saved."""
+        self.denials = SessionDenials(store, clock)
+        self._deduplicator = Deduplicator(store, clock)
+        self._capacity = Capacity(store)
+
+    def submit(self, request: CallRequest, try_start_now: Callable[[ToolCall], Started | None]) -> str:
+        """Judge a call, queue it, decide it without a human where possible, and start it if it is its turn.
+
+        Returns the id of the call, or of the open one that the request joins. `try_start_now` returns the start of an
+        allowed call if a worker is free.
+        """
+        if (known := self._same_call(request)) is not None:
+            self._welcome_back(known)
+            return known
+        call = self._new_call(request)
+        size = self._capacity.check(call)
+        judged = self._judge.judge(call, call.spec)
+        decided = self._decision_without_human(call, judged)
+        started = try_start_now(call) if judged.verdict.kind == "allow" else None
+        # All of it in one transaction: an allowed call costs one wait for the disk, not four.
+        self._record(Submitted(at=call.submitted_at, call=call), judged, *decided, *filter(None, (started,)))
+        # Only after the write: a failed submission must not leave a gap in the numbers.
+        self._store.journal.last_call += 1
+        self._capacity.take(call, size)
+        return call.id
+
+    def _same_call(self, request: CallRequest) -> str | None:
+        if request.key is not None:
+            known = self._store.journal.call_with_key(request.session_id, request.key)
+            if known is not None:
+                return known
+        return self._deduplicator.of(request)
+
+    def _new_call(self, request: CallRequest) -> ToolCall:
+        call = ToolCall(
+            id=str(self._store.journal.last_call + 1),
+            submitted_at=self._clock(),
+            **{name: getattr(request, name) for name in CallRequest.model_fields},
+        )
+        check_storable(call)
+        return call
+
+    def leave(self, record: CallRecord, why: str, *, stopping: bool = False) -> None:
+        """Mark a call whose agent no longer waits for the answer; `stopping`: it also wants the run to be ended."""
+        if record.agent_gave_up is None or (stopping and not record.stopping):
+            self._record(AgentGaveUp(at=self._clock(), call_id=record.id, why=why, stopping=stopping))
+
+    def _welcome_back(self, call_id: str) -> None:
+        if self._store.call(call_id).agent_gave_up is not None:
+            self._record(AgentReturned(at=self._clock(), call_id=call_id))
+
+    def judge_waiting(self, record: CallRecord) -> None:
+        """Judge a call that was journaled without a verdict."""
+        if isinstance(record.state, Unjudged):
+            judged = self._judge.judge(record.call, record.spec)
+            self._record(judged, *self._decision_without_human(record.call, judged))
+
+    def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Record a human's decision about a waiting call."""
+        record = self._waiting(call_id)
+        # The human decided about another version of the call than the one that would run (decision 29).
+        if seen != record.seen_digest():
+            raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
+        check_storable(decision)
+        if isinstance(decision, Deny):
+            self._deny(record, decision, by)
+        else:
+            self._approve(record, decision, by)
+
+    def withdraw(self, record: CallRecord, why: str) -> None:
+        """End a call that has not started."""
+        self._record(Finished(at=self._clock(), call_id=record.id, ending=Withdrawn(why=why)))
+
+    def requeue_for_approval(self, record: CallRecord, again: Judged) -> None:
+        """Record a second judgement that keeps a queued call from starting."""
+        if again.verdict.kind == "refuse":
+            self._record(again, *self._refusal(record.call, again))
+        else:
+            self._record(again)
+
+    def doubt_approvals(self) -> None:
+        """After a kill of the supervisor: ask again about approved calls that have not started, and drop all grants."""
+        board = self._store.board
+        for call_id in (*board.held, *board.queued):
+            again = self._judge.judge_after_kill(board.calls[call_id])
+            if again is not None:
+                self._record(again)
+        by = Decider(surface="rule", who="the supervisor was killed")
+        for grant in tuple(board.grants.values()):
+            if not grant_is_over(grant, self._clock()):
+                self.revoke(grant.id, by)
+
+    def revoke(self, grant_id: str, by: Decider) -> None:
+        """Revoke a remembered approval."""
+        grant = self._store.board.grants.get(grant_id)
+        if grant is None or grant.revoked_at is not None:
+            raise Refused(f"there is no remembered approval {grant_id}", hint="whisper-tui approvals lists them")
+        self._record(GrantRevoked(at=self._clock(), grant_id=grant_id, session_id=grant.session_id, by=by))
+
+    def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:
+        now = self._clock()
+        if decision.edited == record.call.spec:
+            decision = decision.model_copy(update={"edited": None})
+        _check_same_tool(record.call.spec, decision.edited)
+        facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
+        resolved = record.resolved
+        if decision.edited is not None:
+            judged = self._judge.judge(record.call, decision.edited)
+            if judged.verdict.kind == "refuse":
+                raise Refused(
+                    f"the edited command is denied: {judged.verdict.reason}", hint="Edit it again, or deny it"
+                )
+            allowed = judged.verdict.model_copy(update={"kind": "allow"})
+            facts.append(judged.model_copy(update={"verdict": allowed}))
+            resolved = judged.resolved
+        scope, grant = decision.remember, None
+        if scope is not None:
+            check_scope(scope, decision.edited or record.call.spec)
+        if isinstance(scope, RuleScope):
+            # Before the decision is journaled: without the rule the approval would say more than it does.
+            self._save(scope, decision, record, now)
+        elif scope is not None:
+            grant = self._grant(record, decision, scope, by, now)
+            # Rules approve words, humans approve files: the scripts must be the same next time (decision 15).
+            if is_exact(grant):
+                grant = grant.model_copy(update={"files": self._scripts(record, resolved)})
+            facts.append(Granted(at=now, grant=grant))
+        self._record_with_rule(scope, *facts)
+        if grant is not None:
+            self._store.journal.last_grant += 1
+            self._judge.remember(grant)
+        if scope is not None:
+            self._let_through(grant)
+
+    def _save(self, scope: RuleScope, decision: Approve, record: CallRecord, now: float) -> None:
+        """Write the rule of an approval, before the approval is recorded. Raises an error if it cannot be written."""
+        if self._keep_rule is None:
+            raise Refused("this supervisor keeps no rules", hint="Approve it for the session")
+        session = self._store.board.sessions.get(record.call.session_id)
+        root = session.root if session and scope.where == "project" else None
+        spec = decision.edited or record.call.spec
+        self._keep_rule(saved_rule(scope, spec, call_id=record.id, root=root, now=now, sandbox=decision.sandbox))
+
+    def _record_with_rule(self, scope: Scope | None, *facts: Event) -> None:
+        try:
+            self._record(*facts)
+        except JournalFailed as error:
+            if not isinstance(scope, RuleScope):
+                raise
+            message = f"the rule was saved, and the approval was not: {error.message}"
+            raise JournalFailed(message, hint="Approve it again once that is mended, or remove the rule") from error
+
+    def _grant(self, record: CallRecord, decision: Approve, scope: Scope, by: Decider, now: float) -> Grant:
+        minutes = None if isinstance(scope, str) else scope.minutes
+        return Grant(
+            id=f"g{self._store.journal.last_grant + 1}",
+            session_id=record.call.session_id,
+            spec=decision.edited or record.call.spec,
+            from_call=record.id,
+            granted_at=now,
+            by=by,
+            scope=scope,
+            until=None if minutes is None else now + 60 * minutes,
+            sandbox=decision.sandbox,
+        )
+
+    def _scripts(self, record: CallRecord, resolved: Resolved | None) -> dict[str, str]:
+        """Return digests of the workspace's scripts that a command runs: agents can rewrite them later."""
+        session = self._store.board.sessions.get(record.call.session_id)
+        if session is None or resolved is None:
+            return {}
+        root = Path(session.root).resolve()
+        return {path: held for path, held in resolved.contents.items() if Path(path).resolve().is_relative_to(root)}
+
+    def _let_through(self, grant: Grant | None) -> None:
+        """Judge the waiting calls again after an approval was remembered. None: a rule was saved, for every session."""
+        board = self._store.board
+        exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
+
+        def judge(call_id: str) -> None:
+            record = board.calls.get(call_id)
+            if record is None or not isinstance(record.state, Waiting):
+                return
+            if exact is None or record.call.spec.identity() == exact:
+                judged = self._judge.judge(record.call, record.call.spec)
+                if judged.verdict.kind == "allow":
+                    self._record(judged, *self._decision_without_human(record.call, judged))
+
+        self._store.retry_each_until_journaled(
+            judge, board.waiting if grant is None else board.waiting_in(grant.session_id)
+        )
+
+    def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
+        now = self._clock()
+        facts = denial_facts(record.id, decision, by, now)
+        if decision.stop_session:
+            same = decision.model_copy(update={"stop_session": False})
+            # One transaction: no call of the session may be approved between two of its denials.
+            others = self._store.board.waiting_in(record.call.session_id)
+            facts += tuple(fact for each in others if each != record.id for fact in denial_facts(each, same, by, now))
+        self._record(*facts)
+
+    def _decision_without_human(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
+        """Return the decision that a verdict implies. None: a human is asked."""
+        match judged.verdict.kind:
+            case "refuse":
+                return self._refusal(call, judged)
+            case "allow":
+                return self._permission(call, judged)
+            case _:
+                return ()
+
+    def _refusal(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
+        denial = self._store.board.denials.get(judged.verdict.denial_id or "")
+        if denial is not None:
+            by = Decider(surface="memory", who=denial.id)
+            return denial_facts(call.id, Deny(reason=denial.reason), by, self._clock(), denial.words)
+        by = Decider(surface="rule", who=judged.verdict.rule or "")
+        return denial_facts(call.id, Deny(reason=judged.verdict.reason), by, self._clock())
+
+    def _permission(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
+        verdict, now = judged.verdict, self._clock()
+        if verdict.grant_id is None:
+            by = Decider(surface="rule", who=verdict.rule or "")
+            return (Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by),)
+        by = Decider(surface="memory", who=verdict.grant_id)
+        used = GrantUsed(at=now, grant_id=verdict.grant_id, session_id=call.session_id, call_id=call.id)
+        return (Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by), used)
+
+    def _waiting(self, call_id: str) -> CallRecord:
+        record = self._store.call(call_id)
+        if not isinstance(record.state, Waiting):
+            raise AlreadyDecided(
+                f"call {call_id} does not wait for a decision: it is {record.state.kind}",
+                hint=f"whisper-tui show {call_id} tells what became of it",
+            )
+        return record
+
+
+def record_facts(store: Store, *facts: Event) -> None:
+    """Record facts; a human's decision is flushed to the disk before anything follows from it (decision 01).
+
+    What a rule decides is flushed with the start that follows: lost before that, nothing has run, and nobody's word
+    is lost.
+    """
+    store.record(*facts, durable=any(map(_must_last, facts)))
+
+
+def denial_facts(
+    call_id: str, decision: Deny, by: Decider, now: float, for_session: tuple[str, ...] = ()
+) -> tuple[Event, ...]:
+    """Return the decision and the ending of a denied call; `for_session`: the words of the session denial."""
+    ending = Denied(by=by, reason=decision.reason, for_session=for_session)
+    return (
+        Decided(at=now, call_id=call_id, decision=decision, by=by),
+        Finished(at=now, call_id=call_id, ending=ending),
+    )
+
+
+def _must_last(fact: Event) -> bool:
+    """True for events that must survive a power cut before their effect: a human's decision, and a start."""
+    if isinstance(fact, Decided):
+        return fact.by.surface not in {"rule", "memory"}
+    return isinstance(fact, Granted | GrantRevoked | DenialAdded | DenialLifted | Started)
+
+
+def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
+    """Raise `Refused` for an edit that changes the tool, or turns a tool's call into a command or back."""
+    if edited is None:
+        return
+    tools = [spec.command.tool if isinstance(spec.command, Function) else None for spec in (asked, edited)]
+    if tools[0] != tools[1]:
+        raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
+
+
+class SessionDenials:
+    """Adds, applies and lifts the denials for a session (decision 30)."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._record = partial(record_facts, store)
+
+    def add(self, session_id: str, words: tuple[str, ...], reason: str, by: Decider) -> str:
+        """Deny the calls of a session that begin with these words, those that wait included. Returns the denial's id.
+
+        Calls that are approved and have not started meet it when they are judged again before their start.
+        """
+        board, now = self._store.board, self._clock()
+        if session_id not in board.sessions:
+            raise Refused(f"there is no session {session_id}", hint="whisper-tui list shows calls and their sessions")
+        denial = SessionDenial(
+            id=f"d{self._store.journal.last_denial + 1}",
+            session_id=session_id,
+            words=words,
+            reason=reason,
+            denied_at=now,
+            by=by,
+        )
+        check_storable(denial)
+        replaced = tuple(each.id for each in board.denials_of(session_id) if each.words == words)
+        lifted = (DenialLifted(at=now, session_id=session_id, denial_id=each, by=by) for each in replaced)
+        self._record(*lifted, DenialAdded(at=now, denial=denial))
+        self._store.journal.last_denial += 1
+        self._deny_waiting(denial)
+        return denial.id
+
+    def apply_all(self) -> None:
+        """After a restart: deny the waiting calls that an earlier supervisor did not come to."""
+        for denial in tuple(self._store.board.denials.values()):
+            self._deny_waiting(denial)
+
+    def lift(self, denial_id: str, by: Decider) -> None:
+        """Deny nothing by it any more; what it has denied stays denied."""
+        denial = self._store.board.denials.get(denial_id)
+        if denial is None:
+            raise Refused(f"there is no session denial {denial_id}", hint="whisper-tui approvals --denied lists them")
+        self._record(DenialLifted(at=self._clock(), session_id=denial.session_id, denial_id=denial_id, by=by))
+
+    def _deny_waiting(self, denial: SessionDenial) -> None:
+        """Deny the waiting calls of a session that a denial matches, in the name of the human who gave it."""
+        board, decision = self._store.board, Deny(reason=denial.reason)
+
+        def deny(call_id: str) -> None:
+            record = board.calls.get(call_id)
+            if record is None or not isinstance(record.state, Waiting) or denial.id not in board.denials:
+                return
+            if denial.matches(beginnings(record.call.spec.command, record.verdict, record.resolved)):
+                self._record(*denial_facts(call_id, decision, denial.by, self._clock(), denial.words))
+
+        self._store.retry_each_until_journaled(deny, board.waiting_in(denial.session_id))

@@ -1,0 +1,234 @@
+"""Judgement of calls: resolves a command on this machine, and asks the policy for a verdict."""
+
+import logging
+import shlex
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import CommandSpec, Function, Session, ToolCall
+from whisper_tui.model.decision import Grant, beginnings
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.event import Judged
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.policy.evaluate import evaluate, evaluate_function
+from whisper_tui.policy.rules.rule import Rules, stricter
+from whisper_tui.policy.view import Question
+from whisper_tui.supervisor.approvals.session_grants import GrantIndex
+from whisper_tui.supervisor.resolve.command_files import changed_files, what_changed
+from whisper_tui.supervisor.resolve.resolve import resolve
+from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
+from whisper_tui.supervisor.sessions import Environments
+
+_log = logging.getLogger(__name__)
+
+
+def refused_on_error(judge: Callable[[], tuple[Verdict, Resolved]]) -> tuple[Verdict, Resolved]:
+    """Return the verdict of `judge`, or after an internal error a refusal: fail closed (decision 02).
+
+    Without this the call would be lost: not in the journal, unseen by any human, and without a sentence for the agent.
+    """
+    try:
+        return judge()
+    except WhisperError:
+        raise
+    except Exception as error:  # noqa: BLE001 whatever it is, the call must not be lost
+        _log.exception("judging a command failed")
+        reason = (
+            f"whisper_tui itself failed while it judged this command ({type(error).__name__}), so it does not run. "
+            "Write it in a simpler way; the details are in the supervisor's log"
+        )
+        return Verdict(kind="refuse", reason=reason), Resolved(problem="it could not be judged")
+
+
+def judge_alone(
+    spec: CommandSpec,
+    rules: Rules,
+    environment: Mapping[str, str],
+    *,
+    root: str,
+    tool: str = "",
+    own: Sequence[str] = (),
+    now: float,
+) -> tuple[Verdict, Resolved]:
+    """Return the verdict about a command that was not submitted, and its resolution."""
+
+    def judge() -> tuple[Verdict, Resolved]:
+        resolved = resolve(spec, environment, own)
+        question = Question(
+            session_id="",
+            session_root=root,
+            spec=spec,
+            description="",
+            resolved=resolved,
+            tool=tool,
+            sandbox_problem=sandbox_problem(),
+            now=now,
+        )
+        return evaluate(question, rules, ()), resolved
+
+    return refused_on_error(judge)
+
+
+BLOCKED_KEPT = 1000
+"""Limit of commands that are remembered because their sandbox blocked something."""
+
+KILLED = "the supervisor was killed meanwhile, or its journal was changed, so a recorded approval no longer counts"
+"""The reason to ask again about an approved call that had not started when the supervisor was killed."""
+
+ClientsRules = Callable[[Session, Mapping[str, str]], Rules]
+"""Returns, for a session and its environment, the stricter rules of its agent client's own configuration."""
+
+
+class Judge:
+    """Evaluates calls against the rules of the user and the memory of the session."""
+
+    def __init__(
+        self,
+        board: Board,
+        environments: Environments,
+        rules: Callable[[str], Rules],
+        clock: Callable[[], float],
+        clients_rules: ClientsRules | None = None,
+        *,
+        own: Sequence[str] = (),
+    ) -> None:
+        """`own`: whisper_tui's directories, which no command may read without approval."""
+        self._board = board
+        self._environments = environments
+        self._rules = rules
+        self._clients_rules = clients_rules
+        self._clock = clock
+        self._own = tuple(own)
+        self._remembered = GrantIndex(board)
+        self._sandbox_problem = sandbox_problem()
+        self._blocked: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Sessions and commands whose sandbox blocked something, newest last."""
+        for call_id in board.settled:
+            self.note_ending(board.calls[call_id])
+
+    def remember(self, grant: Grant) -> None:
+        """Take a remembered approval into account from now on."""
+        self._remembered.add(grant, self._clock())
+
+    def note_ending(self, record: CallRecord) -> None:
+        """Remember a command whose sandbox blocked something, so that a human is asked the next time."""
+        if not record.failed_in_sandbox:
+            return
+        self._blocked[record.call.session_id, record.spec.identity()] = None
+        # At worst the sandbox stops the oldest of these commands once more.
+        if len(self._blocked) > BLOCKED_KEPT:
+            self._blocked.popitem(last=False)
+
+    def judge(self, call: ToolCall, spec: CommandSpec, *, used: str | None = None) -> Judged:
+        """The verdict about a command of a call, as a fact that is yet to be recorded.
+
+        `used` is the remembered approval that has let this very call through: its own use does not count against it.
+        """
+        verdict, resolved = refused_on_error(lambda: self._verdict(call, spec, used))
+        return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
+
+    def _verdict(self, call: ToolCall, spec: CommandSpec, used: str | None) -> tuple[Verdict, Resolved]:
+        session = self._board.sessions.get(call.session_id)
+        resolved = resolve(spec, self._environments.of(call.session_id), self._own)
+        question = Question(
+            session_id=call.session_id,
+            session_root=session.root if session else "",
+            spec=spec,
+            description=call.description,
+            resolved=resolved,
+            tool=call.tool,
+            own_shell=call.ticket is not None,
+            trust=session.trust if session else "untrusted_external",
+            sandbox_problem=self._sandbox_problem,
+            was_blocked=(call.session_id, spec.identity()) in self._blocked,
+            now=self._clock(),
+        )
+        memory = self._memory(call.session_id, spec, used)
+        rules = self._rules(question.session_root)
+        if session is not None and self._clients_rules is not None:
+            # A client's own rules can only restrict: its allow list was not written for this program (decision 16).
+            rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
+        if isinstance(spec.command, Function):
+            verdict = evaluate_function(question, spec.command, rules, memory)
+        else:
+            verdict = evaluate(question, rules, memory)
+        return self._unless_denied(call.session_id, spec, verdict, resolved), resolved
+
+    def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
+        """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 30)."""
+        denials = self._board.denials_of(session_id)
+        if verdict.kind == "refuse" or not denials:
+            return verdict
+        begins = tuple(beginnings(spec.command, verdict, resolved))
+        denial = next((each for each in denials if each.matches(begins)), None)
+        if denial is None:
+            return verdict
+        reason = f"the human denied {shlex.join(denial.words)!r} for this session"
+        refused = {"kind": "refuse", "reason": reason, "rule": None, "grant_id": None, "sandbox": None}
+        return verdict.model_copy(update={**refused, "denial_id": denial.id})
+
+    def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:
+        """Return the remembered approvals that may cover a command; `used` as it was before its use."""
+        known = {grant.id: grant for grant in self._remembered.about(session_id, spec, self._clock())}
+        # Its only use was spent on this very call, which must not revoke it.
+        own = self._board.grants.get(used) if used is not None else None
+        if own is not None:
+            known[own.id] = own.model_copy(update={"uses": own.uses - 1}) if own.uses else own
+        return list(known.values())
+
+    def judge_again(self, record: CallRecord) -> Judged | None:
+        """Look once more before the start. None: it may start as it was decided.
+
+        A command whose meaning has changed since is asked again, and so is one whose rule or remembered
+        approval no longer holds. A human's approval of the same command stands, unless a rule denies it by now, and
+        unless a program or script of it is another file: rules and memory are about words, a human may have read it.
+        """
+        used = record.decided_by.who if record.decided_by and record.decided_by.surface == "memory" else None
+        again = self.judge(record.call, record.spec, used=used)
+        # A rule that denies now outranks even a human's earlier approval.
+        if again.verdict.kind == "refuse":
+            return again
+        by_human = record.decided_by_human
+        before = record.resolved or Resolved()
+        if _means_another(before, again.resolved, by_human=by_human) or (
+            by_human and any(changed_files(before, again.resolved))
+        ):
+            changed = what_changed(before, again.resolved)
+            reason = f"what it would start has changed since it was approved: {changed}"
+            return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
+        if not by_human and again.verdict.kind == "allow" and again.verdict.sandbox != record.sandbox:
+            reason = "the rule that allowed it now says something else about its sandbox"
+            return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
+        if again.verdict.kind == "ask" and not by_human:
+            reason = f"what allowed it no longer holds: {again.verdict.reason}"
+            return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
+        return None
+
+    def judge_after_kill(self, record: CallRecord) -> Judged | None:
+        """Look at an approved call whose supervisor was killed before it started. None: a rule lets it start anyway.
+
+        The journal may have been written by anybody since. What a rule decided can be decided again; a human's word
+        cannot be told from a forged one.
+        """
+        if record.decided_by is not None and record.decided_by.surface == "rule":
+            again = self.judge_again(record)
+            if again is None or again.verdict.kind == "ask":
+                return again
+        else:
+            again = self.judge(record.call, record.spec)
+        return again.model_copy(update={"verdict": _asked(again.verdict, KILLED)})
+
+
+def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
+    """True if a command would start another program or file now than when it was approved (decision 15)."""
+    ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": ()}
+    if by_human:
+        ignored |= {"repository": None, "git_is_neutral": False}
+    return before.model_copy(update=ignored) != now.model_copy(update=ignored)
+
+
+def _asked(verdict: Verdict, reason: str) -> Verdict:
+    decided = {"rule": None, "grant_id": None, "denial_id": None}
+    return verdict.model_copy(update={"kind": "ask", "reason": reason, **decided})

@@ -1,0 +1,138 @@
+"""Remembered approvals: an index by the commands that they cover, and a preview on past calls."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import CommandSpec, Function
+from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, scope_problem
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.policy.view import Question
+
+FIRST_LOOK = 64
+"""Size of the index at its first sweep. The next sweep comes at twice the remaining size."""
+
+
+@dataclass
+class _SessionGrants:
+    """Ids of the approvals of one session."""
+
+    exact: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Ids of approvals of one exact command, by the command."""
+    wide: dict[str, None] = field(default_factory=dict)
+    """Ids of approvals of a prefix."""
+
+    def add(self, grant: Grant) -> None:
+        ids = self.exact.setdefault(grant.spec.identity(), {}) if is_exact(grant) else self.wide
+        ids[grant.id] = None
+
+
+class GrantIndex:
+    """Index of the remembered approvals, built lazily by session; expired ones are swept out."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._sessions: dict[str, _SessionGrants] = {}
+        self._size = 0
+        """Sessions and approvals together, with those that came since it was looked which are over."""
+        self._look_at = FIRST_LOOK
+
+    def add(self, grant: Grant, now: float) -> None:
+        """Add an approval."""
+        # A session that was not asked about yet is read from the board as a whole later.
+        if grant.session_id in self._sessions:
+            self._put(grant)
+            self._look(now)
+
+    def about(self, session_id: str, spec: CommandSpec, now: float) -> Iterator[Grant]:
+        """Return the approvals of a session that may cover a command."""
+        if session_id not in self._sessions:
+            self._take_up(session_id)
+        known = self._sessions[session_id]
+        for grant_id in (*known.exact.get(spec.identity(), ()), *known.wide):
+            if grant_id in self._board.grants:
+                yield self._board.grants[grant_id]
+        self._look(now)
+
+    def __len__(self) -> int:
+        """Number of sessions and approvals in the index."""
+        return self._size
+
+    def _take_up(self, session_id: str) -> None:
+        self._sessions[session_id] = _SessionGrants()
+        self._size += 1
+        for grant in self._board.grants.values():
+            if grant.session_id == session_id:
+                self._put(grant)
+
+    def _put(self, grant: Grant) -> None:
+        self._sessions[grant.session_id].add(grant)
+        self._size += 1
+
+    def _look(self, now: float) -> None:
+        """Remove expired approvals, once they can be half of the index."""
+        if self._size < self._look_at:
+            return
+        still = [session_id for session_id in self._sessions if self._is_open(session_id)]
+        self._sessions = {session_id: _SessionGrants() for session_id in still}
+        self._size = len(still)
+        for grant in self._board.grants.values():
+            if grant.session_id in self._sessions and not grant_is_over(grant, now):
+                self._put(grant)
+        self._look_at = max(FIRST_LOOK, 2 * self._size)
+
+    def _is_open(self, session_id: str) -> bool:
+        session = self._board.sessions.get(session_id)
+        return session is not None and session.closed_at is None
+
+
+LOOKED_AT = 500
+"""Limit of past calls that an approval is tried on."""
+
+
+def check_scope(scope: Scope, spec: CommandSpec) -> None:
+    """Raise `Refused` for a scope that a command cannot be approved for."""
+    problem = scope_problem(scope, spec)
+    if problem is not None:
+        raise Refused(f"this cannot be remembered like that: {problem}", hint="Choose a longer beginning, or once")
+
+
+def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallRecord]) -> Coverage:
+    """Try a scope for `spec` in the workspace `root` on past calls, newest first, as if there were no other rule."""
+    memory, rules = _given(scope, spec, root)
+    looked_at, covered = 0, []
+    for record in records:
+        if isinstance(record.call.spec.command, Function):
+            continue
+        looked_at += 1
+        if evaluate(_question(record, root), rules, memory).kind == "allow":
+            covered.append(record.id)
+    return Coverage(looked_at=looked_at, calls=tuple(covered))
+
+
+def _given(scope: Scope, spec: CommandSpec, root: str) -> tuple[tuple[Grant, ...], Rules]:
+    if isinstance(scope, RuleScope):
+        rule = saved_rule(scope, spec, call_id="", root=root if scope.where == "project" else None, now=0.0)
+        return (), Rules(allow=(rule,))
+    # The limits are for the future; the preview asks which calls the words would have matched.
+    unlimited = scope if isinstance(scope, str) else scope.model_copy(update={"uses": None, "minutes": None})
+    by = Decider(surface="memory")
+    grant = Grant(id="g0", session_id="", spec=spec, from_call="", granted_at=0.0, by=by, scope=unlimited)
+    return (grant,), NO_RULES
+
+
+def _question(record: CallRecord, root: str) -> Question:
+    return Question(
+        session_id="",
+        session_root=root,
+        spec=record.call.spec,
+        description=record.call.description,
+        resolved=record.resolved or Resolved(),
+        tool=record.call.tool,
+        own_shell=record.call.ticket is not None,
+    )

@@ -1,0 +1,1 @@
+"""The journal: events are written before their effect, searched, and checked for changes."""

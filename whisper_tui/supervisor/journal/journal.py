@@ -1,0 +1,336 @@
+"""The journal: every fact in SQLite, checked and written before its effect; what is on disk is what happened."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.board import ENDED_KEPT
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.event import (
+    EVENT,
+    AttemptRefused,
+    CallEvent,
+    DenialAdded,
+    DenialLifted,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    GrantUsed,
+    Paused,
+    Resumed,
+    RulesChanged,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    SessionSaid,
+    Settled,
+    Submitted,
+)
+from whisper_tui.model.value import Value
+from whisper_tui.supervisor.journal.hash_chain import START, Head, link
+from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
+from whisper_tui.supervisor.journal.sqlite_file import Checkpoints, not_read, not_written, open_file
+from whisper_tui.supervisor.keeper import run_files
+
+LARGEST_BATCH = 2 * 1024 * 1024
+"""Characters of the events that are read at once: as objects they may take twenty times that."""
+
+_CHUNK = 400
+"""Ids in one query, below the smallest limit of SQLite's variables (999)."""
+
+
+class Journal:
+    """An append-only list of events, and the few columns needed to find them again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db = open_file(path)
+        self.checkpoints = Checkpoints(path)
+        self._index = WordIndex(path)
+        self._durable = False
+        self.sizes: tuple[int, ...] = ()
+        """Characters of each fact that was written last."""
+        self._read_numbers()
+        self.ended_cleanly = self._take_end()
+        """True if the last supervisor stopped by itself and nothing was added since."""
+
+    def _take_end(self) -> bool:
+        """Compare the note of a clean end with the journal, and remove it until this supervisor ends cleanly itself."""
+        note, end = self._path.with_suffix(".end"), Head(self.last_seq, self._link).text()
+        try:
+            noted = note.read_text(errors="replace")
+            # The note must be gone before the first write: a crash from now on is no clean end.
+            note.unlink()
+        except OSError:
+            noted = ""
+        return noted == end or not self.last_seq
+
+    def _read_numbers(self) -> None:
+        self.last_seq = self._number("SELECT max(seq) FROM events")
+        self._link = next((row[0] for row in self._rows("SELECT link FROM events WHERE seq = ?", self.last_seq)), START)
+        self.last_call = self._number("SELECT max(id) FROM calls")
+        self.last_session = self._number("SELECT value FROM counters WHERE name = 'session'")
+        self.last_grant = self._number("SELECT value FROM counters WHERE name = 'grant'")
+        self.last_denial = self._number("SELECT value FROM counters WHERE name = 'denial'")
+        self._index.reached(self.last_call)
+
+    def append(self, events: Sequence[Event], *, durable: bool = False) -> tuple[Event, ...]:
+        """Write facts, all or none, and return them numbered. `durable`: they survive a power cut from here on.
+
+        Raises `JournalFailed`, or `InvalidRequest` for text that no file can hold; nothing may be done about the
+        facts then.
+        """
+        numbered = tuple(
+            event.model_copy(update={"seq": self.last_seq + offset}) for offset, event in enumerate(events, start=1)
+        )
+        bodies = [as_stored(event) for event in numbered]
+        end = self._link
+        try:
+            # Flushing costs milliseconds, writing a tenth of one: only a human's decision and a start are flushed
+            # (decision 01).
+            self._set_durable(durable)
+            with self._db:
+                # A deferred transaction could fail in its middle because another program writes.
+                self._db.execute("BEGIN IMMEDIATE")
+                for event, body in zip(numbered, bodies, strict=True):
+                    end = link(end, event.seq, body)
+                    self._insert(event, body, end)
+        except sqlite3.Error as error:
+            raise not_written(self._path, error) from error
+        # Only after the commit: a failed append must leave the chain where it was.
+        self._link = end
+        self.last_seq += len(numbered)
+        self.checkpoints.written()
+        self._index.reached(self.last_call)
+        self.sizes = tuple(map(len, bodies))
+        return numbered
+
+    def call_with_key(self, session_id: str, key: str) -> str | None:
+        """The call that was submitted with this key in this session."""
+        query = "SELECT id FROM calls WHERE session_id = ? AND key = ?"
+        return next((str(row[0]) for row in self._rows(query, session_id, key)), None)
+
+    def events_after(self, seq: int, limit: int) -> tuple[Event, ...]:
+        """At most `limit` events that follow the one with that number, and fewer where they are large."""
+        query = "SELECT body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        found, size = list[Event](), 0
+        for (body,) in self._rows(query, seq, limit):
+            found.append(EVENT.validate_json(body))
+            size += len(body)
+            # A watcher that is far behind must not make the supervisor hold all of it in memory (decision 21).
+            if size > LARGEST_BATCH:
+                break
+        return tuple(found)
+
+    def events_of_call(self, call_id: str) -> tuple[Event, ...]:
+        """Events of one call; empty if there is no such call."""
+        # Ids come from the command line; SQLite's integers have 63 bits.
+        if not call_id.isascii() or not call_id.isdecimal() or len(call_id) > 18:
+            return ()
+        return tuple(self._events("call_id", (int(call_id),)))
+
+    def events_of_calls(self, call_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
+        """Events of these calls, in batches."""
+        ids = sorted(map(int, call_ids))
+        for start in range(0, len(ids), _CHUNK):
+            yield from self._batches("call_id", ids[start : start + _CHUNK])
+
+    def events_of_sessions(self, session_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
+        """Events of these sessions, of their remembered approvals and of their denials, in batches."""
+        ids = sorted(session_ids)
+        for start in range(0, len(ids), _CHUNK):
+            yield tuple(self._events("session_id", ids[start : start + _CHUNK]))
+
+    def pause(self) -> tuple[Event, ...]:
+        """The event of the pause in force; empty if there is none."""
+        query = "SELECT body FROM events WHERE seq = (SELECT value FROM counters WHERE name = 'paused')"
+        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query))
+
+    def refused(self, newest: int) -> tuple[Event, ...]:
+        """The newest refused attempts to decide, oldest first."""
+        query = "SELECT body FROM events WHERE seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?) ORDER BY seq"
+        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query, newest))
+
+    def rules(self) -> tuple[Event, ...]:
+        """The newest fact about each file of rules."""
+        query = (
+            "SELECT body FROM events WHERE seq IN (SELECT value FROM counters WHERE name LIKE 'rules %') ORDER BY seq"
+        )
+        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query))
+
+    def call_ids_for_board(self) -> tuple[list[str], set[str]]:
+        """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
+        query = (
+            "SELECT id, session_id FROM calls WHERE open = 1 UNION "
+            "SELECT id, session_id FROM (SELECT id, session_id FROM calls ORDER BY id DESC LIMIT ?)"
+        )
+        rows = list(self._rows(query, ENDED_KEPT))
+        return [str(row[0]) for row in rows], {row[1] for row in rows}
+
+    def session_ids(self, newest: int) -> set[str]:
+        """Ids of the newest sessions."""
+        first = max(1, self.last_session - newest + 1)
+        return {f"s{number}" for number in range(first, self.last_session + 1)}
+
+    def find(self, query: HistoryQuery) -> list[str]:
+        """Ids of the calls that match, newest first. With words or a name it may take long: see `find_beside`."""
+        sql, values = statement(query)
+        return [str(row[0]) for row in self._rows(sql, *values)]
+
+    async def find_beside(self, query: HistoryQuery) -> list[str]:
+        """The same in a thread, so that the event loop goes on."""
+        return await find_beside(self._path, query)
+
+    def close(self) -> None:
+        """Finish checkpoints, note the clean end, and close the file."""
+        self.checkpoints.close()
+        self._index.close()
+        self._db.close()
+        with suppress(OSError):  # Without the note, approved calls are asked about again.
+            run_files.write_whole(str(self._path.with_suffix(".end")), Head(self.last_seq, self._link).text().encode())
+
+    def _insert(self, event: Event, body: str, end: bytes) -> None:
+        if isinstance(event, Submitted):
+            call = event.call
+            columns = (int(call.id), call.session_id, call.key, search_text(call))
+            self._db.execute("INSERT INTO calls (id, session_id, key, words) VALUES (?, ?, ?, ?)", columns)
+        elif isinstance(event, Settled) or (isinstance(event, Finished) and self._never_started(event)):
+            self._db.execute("UPDATE calls SET open = 0 WHERE id = ?", (int(event.call_id),))
+        elif isinstance(event, SessionOpened):
+            self._count("session", event.session.id)
+            names = (event.session.id, event.session.name)
+            self._db.execute("INSERT OR REPLACE INTO sessions (id, name) VALUES (?, ?)", names)
+        elif isinstance(event, Paused | Resumed):
+            held_since = event.seq if isinstance(event, Paused) else 0
+            self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('paused', ?)", (held_since,))
+        elif isinstance(event, Granted):
+            self._count("grant", event.grant.id)
+        elif isinstance(event, DenialAdded):
+            self._count("denial", event.denial.id)
+        elif isinstance(event, AttemptRefused):
+            self._db.execute("INSERT INTO refused (seq) VALUES (?)", (event.seq,))
+        elif isinstance(event, RulesChanged):
+            named = (f"rules {event.path}", event.seq)
+            self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", named)
+        row = (event.seq, _call_of(event), _session_of(event), body, end)
+        self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
+
+    def _never_started(self, event: Finished) -> bool:
+        return event.ending.kind in {"denied", "withdrawn"}
+
+    def _events(self, column: str, ids: Sequence[object]) -> Iterator[Event]:
+        marks = ",".join("?" * len(ids))
+        query = f"SELECT body FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
+        for (body,) in list(self._rows(query, *ids)):
+            yield EVENT.validate_json(body)
+
+    def _batches(self, column: str, ids: Sequence[object]) -> Iterator[tuple[Event, ...]]:
+        """The same in batches, of which one at a time is in memory."""
+        marks = ",".join("?" * len(ids))
+        query = f"SELECT seq, length(body) FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
+        for numbers in _in_batches(list(self._rows(query, *ids))):
+            yield tuple(self._events("seq", numbers))
+
+    def _number(self, query: str) -> int:
+        return next((int(row[0] or 0) for row in self._rows(query)), 0)
+
+    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Rows of a query. Raises `Unavailable`."""
+        try:
+            yield from self._db.execute(query, values)
+        except sqlite3.Error as error:
+            raise not_read(self._path, error) from error
+
+    def _count(self, name: str, named: str) -> None:
+        """Remember the highest number given out; ids are a letter and a number."""
+        self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", (name, int(named[1:])))
+
+    def _set_durable(self, durable: bool) -> None:
+        if durable is not self._durable:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+
+def _in_batches(rows: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+    """Numbers of events, as many at once as are not too long together and can be named in one query."""
+    numbers, size = list[int](), 0
+    for seq, length in rows:
+        if numbers and (size + length > LARGEST_BATCH or len(numbers) == _CHUNK):
+            yield numbers
+            numbers, size = [], 0
+        numbers.append(seq)
+        size += length
+    if numbers:
+        yield numbers
+
+
+def as_stored(value: Value) -> str:
+    """A value as the journal holds it. Raises `InvalidRequest` for text that no file can hold."""
+    try:
+        return value.model_dump_json()
+    except ValueError as error:
+        if "surrogates" not in str(error):
+            raise InvalidRequest("the request cannot be kept: it has too many levels of lists and objects") from error
+        raise InvalidRequest(
+            "the request holds text that is not valid Unicode", hint="Send UTF-8 without lone surrogates"
+        ) from error
+
+
+def _call_of(event: Event) -> int | None:
+    if isinstance(event, Submitted):
+        return int(event.call.id)
+    return int(event.call_id) if isinstance(event, CallEvent) else None
+
+
+def _session_of(event: Event) -> str | None:
+    """The session of an event about a session, a grant or a denial; a call's events are found by their call."""
+    match event:
+        case SessionOpened(session=session):
+            return session.id
+        case Granted(grant=grant):
+            return grant.session_id
+        case DenialAdded(denial=denial):
+            return denial.session_id
+        case GrantUsed() | GrantRevoked() | DenialLifted():
+            return event.session_id
+        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed():
+            return event.session_id
+        case _:
+            return None
+
+
+LARGEST = 2 * 1024 * 1024
+"""Characters of one call, decision or session as JSON: no human reads more, and no system starts a longer command."""
+
+DEEPER = 20
+"""Levels around a value in an event, or in an answer on the wire; a reader of JSON goes down 200 in all."""
+
+
+def check_storable(value: Value) -> str:
+    """The value as the journal will hold it. Raises `InvalidRequest`."""
+    text = as_stored(value)
+    if len(text) > LARGEST:
+        raise InvalidRequest(
+            f"the request is {len(text):,} characters long, and one call or decision may have {LARGEST:,}",
+            hint="Write what is long to a file, and name that",
+        )
+    try:
+        # The value will stand deeper in an event, and the reader of JSON limits the depth.
+        from_json("[" * DEEPER + text + "]" * DEEPER)
+        same = type(value).model_validate_json(text) == value
+    except (ValueError, ValidationError):
+        same = False
+    if not same:
+        raise InvalidRequest(
+            "the request holds something that JSON cannot give back as it is",
+            hint="Send no numbers that are not finite, and fewer levels of lists and objects",
+        )
+    return text

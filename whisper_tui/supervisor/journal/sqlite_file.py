@@ -1,0 +1,219 @@
+"""The SQLite file of the journal: opening, migration and checkpoints, and its errors in words."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.errors import BadStateDirectory, JournalFailed, Unavailable
+from whisper_tui.supervisor.journal.hash_chain import START, ChainCheck, Head, check, link
+
+EVERY = 200
+"""Writes between two checkpoints: with about five pages each, as often as SQLite would by itself."""
+
+LATEST_PAGES = 20_000
+"""Pages of the log at which SQLite makes a checkpoint itself, if those in the thread have failed."""
+
+LONGEST_S = 10.0
+"""Seconds that `close` waits for a running checkpoint."""
+
+
+class Checkpoints:
+    """Makes WAL checkpoints, one at a time, in a thread with its own connection. Nothing depends on their success."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writes = 0
+        self._thread: threading.Thread | None = None
+
+    def written(self) -> None:
+        """Count a write, and start a checkpoint if one is due."""
+        self._writes += 1
+        if self._writes >= EVERY and (self._thread is None or not self._thread.is_alive()):
+            self._writes = 0
+            self._thread = threading.Thread(target=self._make, name="checkpoint of the journal", daemon=True)
+            with suppress(RuntimeError):  # No more threads: SQLite does it by itself in the end.
+                self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the running checkpoint."""
+        if self._thread is not None and self._thread.is_alive():
+            self._thread.join(LONGEST_S)
+
+    def _make(self) -> None:
+        with suppress(sqlite3.Error), closing(sqlite3.connect(self._path, timeout=0.0)) as db:
+            # PASSIVE waits for nobody and is no obstacle to writers.
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+FORMAT = 2
+"""Version of the tables and of the events in them."""
+
+OPENING_S = 5.0
+"""Seconds to wait at the start for another process that has locked the file."""
+REPORT_S = 10.0
+"""The same for a report that is read without a supervisor."""
+BUSY_S = 0.25
+"""The same for each write: short, because the event loop waits meanwhile; the caller tries again."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS events (
+    seq INTEGER PRIMARY KEY,
+    call_id INTEGER,
+    session_id TEXT,
+    body TEXT NOT NULL,
+    link BLOB
+);
+CREATE INDEX IF NOT EXISTS events_by_call ON events (call_id, seq) WHERE call_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_by_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
+CREATE TABLE IF NOT EXISTS calls (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    key TEXT,
+    open INTEGER NOT NULL DEFAULT 1,
+    words TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS refused (seq INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS sessions_by_name ON sessions (name);
+CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
+CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
+"""
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "Make room on the disk",
+    sqlite3.SQLITE_BUSY: "Let the program that has it locked, such as a backup or an sqlite3 shell, come to its end",
+    sqlite3.SQLITE_LOCKED: "Let the program that has it locked, such as a backup or an sqlite3 shell, come to its end",
+    sqlite3.SQLITE_READONLY: "Make the file and its file system writable",
+    sqlite3.SQLITE_IOERR: "Look for errors of the disk in the log of the system, and make room on it",
+    sqlite3.SQLITE_CANTOPEN: "Check its permissions, the free disk space and the limit of open files",
+    sqlite3.SQLITE_CORRUPT: "Move it away: a new one is begun. whisper-tui history verify tells what can still be read",
+}
+"""Hints by SQLite's primary result code."""
+_PRIMARY = 0xFF
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open a journal; create or migrate it if needed. Raises `BadStateDirectory`."""
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+        db = sqlite3.connect(path, isolation_level=None, timeout=OPENING_S)
+        # WAL: searches read in other threads and processes while facts are written.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA temp_store = MEMORY")
+        # SQLite's own checkpoints run inside a commit, on the event loop.
+        db.execute(f"PRAGMA wal_autocheckpoint = {LATEST_PAGES}")
+        _check_format(db, path)
+        columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
+        if columns and "link" not in columns:
+            _add_links(db)
+        db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+        _add_names(db)
+        # Opening may wait long; a write blocks the event loop, so it soon fails and is repeated.
+        db.execute(f"PRAGMA busy_timeout = {1000 * BUSY_S:.0f}")
+    except (sqlite3.Error, OSError) as error:
+        raise _not_opened(path, error) from error
+    return db
+
+
+def open_read_only(path: Path, *, timeout_s: float = OPENING_S) -> sqlite3.Connection:
+    """Open a journal to read it. Raises `sqlite3.Error`."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=timeout_s, isolation_level=None)
+
+
+def read_rows(path: Path, query: str, *values: object) -> Iterator[Any]:
+    """Yield the rows of a query, from a journal that nothing is written to. Raises `Unavailable`."""
+    if not path.exists():
+        raise Unavailable(f"there is no journal {path}", hint="Choose another --home")
+    try:
+        with closing(open_read_only(path, timeout_s=REPORT_S)) as db:
+            yield from db.execute(query, values)
+    except sqlite3.Error as error:
+        raise not_read(path, error) from error
+
+
+def check_file(path: Path, noted: Head | None = None) -> ChainCheck:
+    """Check the hash chain of the journal in a file. Raises `Unavailable`."""
+    # Read-only: a check must not change what it checks, nor migrate an old format.
+    return check(read_rows(path, "SELECT seq, body, link FROM events ORDER BY seq"), noted)
+
+
+def check_format(path: Path) -> None:
+    """Raise `BadStateDirectory` for a journal in a format that this program cannot use. Changes nothing."""
+    # `restart` asks this before it stops the running supervisor, which a new version could not replace (decision 07).
+    if not path.exists():
+        return
+    try:
+        with closing(open_read_only(path)) as db:
+            _check_format(db, path)
+    except sqlite3.Error as error:
+        raise _not_opened(path, error) from error
+
+
+def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
+    """Return the error of a failed write."""
+    # The supervisor numbers the rows itself, so only another writer can have taken a number.
+    if _primary(error) == sqlite3.SQLITE_CONSTRAINT:
+        return JournalFailed(
+            f"the journal {path} was changed by another program, which must not write there ({error})",
+            hint="Nothing was done. See what whisper-tui history verify says, then whisper-tui restart: what runs goes "
+            "on, and what was approved and has not started is asked about again",
+        )
+    message = f"the journal {path} cannot be written: {error}"
+    return JournalFailed(message, hint=f"Nothing was done. {_advice(error)}, then try again")
+
+
+def not_read(path: Path, error: sqlite3.Error) -> Unavailable:
+    """Return the error of a failed read."""
+    return Unavailable(f"the journal {path} cannot be read: {error}", hint=f"{_advice(error)}, then try again")
+
+
+def _check_format(db: sqlite3.Connection, path: Path) -> None:
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise BadStateDirectory(
+            f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
+            hint="Install the newer version again, or give this one another directory with --home",
+        )
+
+
+def _not_opened(path: Path, error: Exception) -> BadStateDirectory:
+    message = f"the journal {path} cannot be opened: {error}"
+    return BadStateDirectory(message, hint=f"{_advice(error)}, or give another directory with --home")
+
+
+def _advice(error: Exception) -> str:
+    return _ADVICE.get(_primary(error), "Check its permissions and the free disk space")
+
+
+def _primary(error: Exception) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & _PRIMARY
+
+
+def _add_names(db: sqlite3.Connection) -> None:
+    """Add missing names of sessions, from the event that opened each session."""
+    # Earlier programs did not fill this table, and may have opened sessions since it was made.
+    (noted,) = db.execute("SELECT count(*) FROM sessions").fetchone()
+    (opened,) = db.execute("SELECT ifnull(max(value), 0) FROM counters WHERE name = 'session'").fetchone()
+    if noted < opened:
+        db.execute(
+            "INSERT OR IGNORE INTO sessions SELECT session_id, json_extract(body, '$.session.name') FROM events"
+            " WHERE seq IN (SELECT min(seq) FROM events WHERE session_id IS NOT NULL GROUP BY session_id)"
+            " AND json_extract(body, '$.session.name') IS NOT NULL"
+        )
+
+
+def _add_links(db: sqlite3.Connection) -> None:
+    """Add the hash chain, which the first format did not have, over the existing events."""
+    end = START
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ALTER TABLE events ADD COLUMN link BLOB")
+        for seq, body in db.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
+            end = link(end, seq, body)
+            db.execute("UPDATE events SET link = ? WHERE seq = ?", (end, seq))

@@ -1,0 +1,351 @@
+"""The keeper of one run: it starts the command, watches it and its background processes, and records what happens."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from whisper_tui.supervisor.keeper import channels, run_files, sandbox, spawn
+from whisper_tui.supervisor.keeper.capture import Capture
+from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, OrderFifo
+from whisper_tui.supervisor.keeper.jobs import Job, WakeupSender
+from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
+from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer, Timers
+from whisper_tui.supervisor.keeper.run_records import BackgroundProcesses, RunRecords
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
+from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
+from whisper_tui.supervisor.keeper.spawn import LastDirectory
+from whisper_tui.system.processes import Descendants
+
+INTRODUCED_AFTER_S = 0.01
+"""Seconds before a command is announced and gets a group; a shorter one is announced together with its end."""
+DRAIN_S = 0.1
+"""Limit of seconds for reading the remaining output after the leader's end, before the end is reported."""
+FIRST_LOOK_S = 0.05
+SOON_S = 0.01
+"""Seconds until the next look at the background after one of its processes has ended."""
+LAST_LOOK_S = 2.0
+"""The longest pause between two looks at the background; the pause doubles while nothing changes."""
+QUIET_LOOK_S = 5.0
+"""The same while the leader is alive and there is no background."""
+FOREIGN_HOLDER_S = 1.0
+"""Seconds for which a process outside of an ended run may keep its output open."""
+TERMINAL_RETRY_S = 0.1
+DISK_RETRY_S = 1.0
+
+
+class KeeperSetup(NamedTuple):
+    """The preparations of a process before it takes a job."""
+
+    boot: str
+    """The id of this boot of the machine."""
+    wake: int
+    """Descriptor that gets one byte for each signal: its number."""
+    adopts: bool
+    """True if orphaned processes become our children."""
+    sandboxes: Sandboxes
+    """Makes sandboxes, if the system has any."""
+
+
+class Keeper:
+    """The keeper of one run."""
+
+    def __init__(self, job: Job, setup: KeeperSetup) -> None:
+        self._job = job
+        self._spec = job.spec
+        self._wake = setup.wake
+        self._sandboxes = setup.sandboxes
+        self._notifications: SeccompNotifications | None = None
+        self._wakeups = WakeupSender(job.directory)
+        self._poll = select.poll()
+        self._timers = Timers()
+        self._capture = Capture(job.directory, job.spec, self._poll)
+        self._group = RunCgroup()
+        self._records = RunRecords(job.directory, setup.boot, self._group)
+        self._descendants = Descendants(os.getpid(), adopts=setup.adopts)
+        self._mover = CgroupMover(self._descendants, self._group)
+        self._leader = Leader(self._descendants)
+        self._background = BackgroundProcesses(job.directory, setup.boot, self._descendants)
+        self._ender = RunEnder(self._descendants, self._timers, self._leader.reap, self._group)
+        self._quota = Quota(job.spec, self._timers, self._leader, self._ender, self._group)
+        self._freezer = RunFreezer(self._descendants, self._timers, self._ender, self._group)
+        self._orders: OrderFifo | None = None
+        self._foreign_orders = ForeignOrders(job.directory, self._timers, self._wakeups)
+        self._input: InputPump | None = None
+        self._terminal = -1
+        self._last_directory: LastDirectory | None = None
+        self._answered = False
+        self._timed_out = False
+        self._look_pause = FIRST_LOOK_S
+        self._over = False
+
+    def run(self) -> None:
+        """Run until no process of the command is left."""
+        try:
+            self._start()
+        except spawn.StartFailed as failure:
+            self._give_up(failure)
+        while not self._over:
+            self._turn()
+
+    def do_after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Call `action` once, if the run lasts that long."""
+        self._timers.set_timer(seconds, "after", action)
+
+    def close(self) -> None:
+        """Close everything."""
+        self._capture.close()
+        if self._last_directory is not None:
+            self._last_directory.close()
+        if self._input is not None:
+            self._input.close()
+        if self._orders is not None:
+            os.close(self._orders.fd)
+        self._records.close()
+        self._wakeups.close()
+        # The lock is last: releasing it tells the supervisor that this keeper is gone.
+        os.close(self._job.lock)
+
+    def _start(self) -> None:
+        ours = self._open_channels()
+        self._group.prepare(self._spec)
+        environment, actions = self._job.environment, ours.actions
+        if self._spec.get("sandbox") is not None:
+            terminal = (os.ttyname(ours.theirs[0]), "/dev/tty") if self._spec["tty"] else ()
+            self._spec, environment = spawn.with_private_directory(
+                self._spec, environment, self._path(sandbox.TMP), terminal
+            )
+        spawn.enter(self._spec["cwd"])
+        try:
+            spawn.check_unchanged(self._spec)
+            if self._spec.get("tells_directory"):
+                asked = self._last_directory = spawn.last_directory(environment)
+                environment, actions = asked.environment, [*actions, *asked.actions]
+            pid, listener = spawn.spawn(self._spec, environment, actions, self._group, self._sandboxes)
+        finally:
+            # posix_spawn has no working directory of its own, so it was ours for the moment of the start.
+            os.chdir("/")
+        self._leader.has_started(pid)
+        if listener >= 0:
+            self._notifications = SeccompNotifications(
+                listener, (*self._spec["sandbox"]["write"], os.devnull, "/dev/tty")
+            )
+            self._poll.register(listener, select.POLLIN)
+        if self._last_directory is not None:
+            self._last_directory.has_started()
+        for fd in ours.theirs:
+            os.close(fd)
+        for number, fd in enumerate(ours.sources):
+            self._capture.add(fd, number, is_terminal=self._spec["tty"])
+        self._poll.register(self._wake, select.POLLIN)
+        if self._input is not None:
+            self._input.watch(self._poll)
+        if self._spec["timeout"] is not None:
+            self._timers.set_timer(self._spec["timeout"], "timeout", self._time_is_over)
+        self._timers.set_timer(INTRODUCED_AFTER_S, "introduce", self._introduce)
+        self._timers.set_timer(self._look_pause, "look", self._look)
+
+    def _open_channels(self) -> channels.Channels:
+        ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
+        if self._spec["tty"]:
+            self._terminal = ours.sources[0]
+            self._records.terminal = os.ttyname(ours.theirs[0])
+        if ours.target >= 0:
+            try:
+                self._input = InputPump(self._path(run_files.INPUT), ours.target, ours.end_of_input)
+            except OSError as error:
+                raise spawn.no_channel("a way for input", error) from None
+        return ours
+
+    def _give_up(self, failure: spawn.StartFailed) -> None:
+        """Record why the command was not started; on a full disk, once there is room again."""
+        sandboxed = self._spec.get("sandbox") is not None
+        while not self._records.written(lambda: self._records.failed(failure, sandboxed=sandboxed)):
+            time.sleep(DISK_RETRY_S)
+        self._finish()
+
+    def _introduce(self) -> None:
+        """Announce the command, move it into a group, and accept orders."""
+        # Entering a group costs up to 10 ms on an idle machine, so that short commands never pay it (decision 19).
+        self._group.make(self._spec)
+        self._mover.begin()
+        self._quota.watch()
+        try:
+            if self._orders is None:
+                self._orders = OrderFifo(self._path(run_files.CONTROL), self._spec.get("order_key"))
+                self._poll.register(self._orders.fd, select.POLLIN)
+            self._records.spawned(self._leader)
+        except OSError:
+            self._timers.set_timer(DISK_RETRY_S, "introduce", self._introduce)
+            return
+        self._wakeups.send(run_files.PID)
+
+    def _turn(self) -> None:
+        timeline = self._capture.timeline
+        # The index is flushed when nothing else is to do: a row per burst, not per chunk.
+        ready: list[tuple[int, int]] = self._poll.poll(0) if timeline.dirty else []
+        if not ready:
+            if timeline.dirty:
+                timeline.flush()
+            ready = self._poll.poll(self._timers.milliseconds_left())
+        for fd, event in ready:
+            self._attend(fd, event)
+        self._timers.run_due()
+        if self._input is not None:
+            self._input.watch(self._poll)
+        if self._capture.paused:
+            self._timers.set_timer_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
+        if self._leader.death is not None:
+            if not self._answered:
+                self._answer(self._leader.death)
+            self._finish_if_over()
+
+    def _attend(self, fd: int, event: int) -> None:
+        if self._capture.has(fd):
+            self._capture.pump(fd)
+        elif fd == self._wake:
+            self._hear_signals()
+        elif self._notifications is not None and fd == self._notifications.listener:
+            if not (event & select.POLLIN and self._notifications.answer()):
+                self._poll.unregister(fd)
+                self._notifications.close()
+        else:
+            # Orders come before input that arrives with them: a terminal must have its size first.
+            if self._orders is not None:
+                for order in self._orders.read():
+                    self._obey(order)
+                self._foreign_orders.note(self._orders)
+            if self._input is not None:
+                self._input.move()
+
+    def _hear_signals(self) -> None:
+        numbers = os.read(self._wake, 4096)
+        if signal.SIGTERM in numbers:
+            self._ender.end(self._spec["grace"])
+        if signal.SIGCHLD in numbers:
+            self._leader.reap()
+            if self._answered:
+                self._timers.set_timer(SOON_S, "look", self._look)
+
+    def _answer(self, death: Death) -> None:
+        """Report the end of the leader, whatever lives on in the background."""
+        self._timers.cancel("timeout")
+        self._capture.drain(DRAIN_S)
+        self._capture.timeline.flush()
+        nobody_left = self._leader.reap()
+        if nobody_left:
+            self._background.all_gone()
+        elif self._background.look(None):
+            self._background.save()
+        facts = self._facts()
+        if not self._records.written(lambda: self._records.ended(self._leader, death, facts)):
+            time.sleep(DISK_RETRY_S)
+            return
+        self._answered = True
+        if self._finish_if_over():
+            return
+        if self._timers.cancel("introduce"):
+            self._introduce()
+        self._wakeups.send(run_files.EXIT)
+        self._look_pause = FIRST_LOOK_S
+        self._timers.set_timer(self._look_pause, "look", self._look)
+
+    def _facts(self) -> dict[str, Any]:
+        totals, dropped = self._capture.totals, self._capture.dropped
+        return {
+            "out": totals[0],
+            "err": totals[1],
+            "dropped_out": dropped[0],
+            "dropped_err": dropped[1],
+            "timed_out": self._spec["timeout"] if self._timed_out else None,
+            "by_us": self._leader.ended_by_us,
+            "limit": self._quota.broken(),
+            "background": self._background.picture(),
+            "blocked": self._notifications.report(self._error_output()) if self._notifications is not None else None,
+            "directory": self._last_directory.read() if self._last_directory is not None else None,
+        }
+
+    def _error_output(self) -> bytes:
+        """Return the end of a failed command's error output."""
+        # A command that succeeded was refused nothing that it needed.
+        death = self._leader.death
+        if death is None or death.status == 0:
+            return b""
+        return self._capture.latest(0 if self._spec["tty"] else 1)
+
+    def _finish_if_over(self) -> bool:
+        if self._over or not self._answered or not self._leader.reap():
+            return self._over
+        if self._terminal >= 0 and not self._capture.at_end:
+            self._capture.drain(DRAIN_S)
+            self._capture.close_sources()
+        # A process outside of the run may have got the pipe and never close it.
+        if not self._capture.at_end and self._ender.asked:
+            self._timers.set_timer_once(FOREIGN_HOLDER_S, "foreign", self._capture.close_sources)
+        self._timers.cancel("look")
+        if self._background.all_gone():
+            self._background.save()
+            self._wakeups.send(run_files.BACKGROUND)
+        if self._capture.at_end:
+            self._finish()
+        return self._over
+
+    def _finish(self) -> None:
+        self._over = True
+        self._capture.finish()
+        if self._input is not None:
+            self._input.close()
+        if self._mover.moves:
+            self._wakeups.send(run_files.EXIT)
+            self._mover.wait()
+        self._group.remove()
+        if self._orders is not None:
+            self._foreign_orders.tell(self._orders)
+        if self._notifications is not None:
+            self._notifications.close()
+        if self._spec.get("sandbox") is not None:
+            run_files.remove_tree(self._path(sandbox.TMP))
+        # DONE is written last: readers take all other files for complete once it is there.
+        self._records.done(self._capture.totals if self._capture.uncounted else None)
+        self._wakeups.send(run_files.DONE)
+
+    def _look(self) -> None:
+        changed = self._background.look(self._leader.if_alive)
+        if changed:
+            self._background.save()
+            self._wakeups.send(run_files.BACKGROUND)
+        quiet = self._leader.if_alive is not None and not self._background.someone_alive
+        longest = QUIET_LOOK_S if quiet else LAST_LOOK_S
+        self._look_pause = FIRST_LOOK_S if changed else min(2 * self._look_pause, longest)
+        self._capture.retry()
+        self._timers.set_timer(self._look_pause, "look", self._look)
+
+    def _time_is_over(self) -> None:
+        if self._leader.if_alive is not None:
+            self._timed_out = True
+            self._end(self._spec["grace"])
+
+    def _end(self, grace_s: float) -> None:
+        self._leader.note_sent(signal.SIGTERM, signal.SIGKILL)
+        self._ender.end(grace_s)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        match order:
+            case {"do": "signal", "number": signal.SIGKILL, "target": "tree"}:
+                self._leader.note_sent(signal.SIGKILL)
+                self._ender.kill()
+            case {"do": "signal", "number": int(number), "target": str(target)} if number in signal.valid_signals():
+                self._leader.signal(number, target)
+            case {"do": "end", "grace": int() | float() as grace}:
+                self._end(grace)
+            case {"do": "freeze" | "thaw" as what}:
+                self._freezer.obey(what)
+            case {"do": "eof"} if self._input is not None:
+                self._input.finish()
+            case {"do": "resize", "rows": int(rows), "columns": int(columns)} if self._terminal >= 0:
+                self._capture.resize(self._terminal, rows, columns)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._job.directory, name)

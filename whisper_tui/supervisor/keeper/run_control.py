@@ -1,0 +1,344 @@
+"""Control of a run's processes: signals for the leader, and freezing, limiting and ending of the whole tree."""
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
+from whisper_tui.supervisor.keeper.spawn import LAST_CPU_S
+from whisper_tui.system.processes import (
+    Descendants,
+    ProcessEntry,
+    find_process,
+    is_stopped,
+    kill_burst,
+    send_to,
+    send_to_all,
+    send_to_group,
+)
+
+LONGEST_WAIT_S = 86_400.0
+"""The longest wait in seconds: poll() takes milliseconds as a C int, which overflows after 24 days."""
+
+
+class Timers:
+    """Named timers on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._set: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._suspended: dict[str, tuple[float, Callable[[], None]]] = {}
+
+    def set_timer(self, seconds: float, name: str, action: Callable[[], None]) -> None:
+        """Call `action` once after so many seconds; an earlier timer of that name is replaced."""
+        self._set[name] = (time.monotonic() + seconds, action)
+
+    def set_timer_once(self, seconds: float, name: str, action: Callable[[], None]) -> None:
+        """Set a timer, unless there is one of that name already."""
+        if name not in self._set:
+            self.set_timer(seconds, name, action)
+
+    def cancel(self, name: str) -> bool:
+        """Remove a timer. Returns whether it was set."""
+        self._suspended.pop(name, None)
+        return self._set.pop(name, None) is not None
+
+    def suspend(self, name: str) -> None:
+        """Stop the clock of a timer."""
+        if name in self._set:
+            when, action = self._set.pop(name)
+            self._suspended[name] = (max(0.0, when - time.monotonic()), action)
+
+    def resume(self, name: str) -> None:
+        """Let a suspended timer go on with its remaining time."""
+        if name in self._suspended:
+            seconds, action = self._suspended.pop(name)
+            self.set_timer(seconds, name, action)
+
+    def milliseconds_left(self) -> int | None:
+        """Milliseconds until the first timer is due, rounded up. None: no timer is set."""
+        if not self._set:
+            return None
+        left = min(when for when, _ in self._set.values()) - time.monotonic()
+        return max(0, int(min(left, LONGEST_WAIT_S) * 1000) + 1)
+
+    def run_due(self) -> None:
+        """Call the actions that are due."""
+        now = time.monotonic()
+        # An action may cancel or replace other timers.
+        for name, (when, action) in list(self._set.items()):
+            if when <= now and self._set.get(name) == (when, action):
+                del self._set[name]
+                action()
+
+
+class Death(NamedTuple):
+    """The end of the leader, as the system reported it."""
+
+    status: int
+    """As `os.wait` returns it."""
+    usage: Any
+    """`resource.struct_rusage`."""
+    at: float
+    """Monotonic seconds."""
+
+
+class Leader:
+    """The leader of a run and, through it, the ways to signal the run's processes."""
+
+    def __init__(self, descendants: Descendants) -> None:
+        self._descendants = descendants
+        self._sent: set[int] = set()
+        self.pid = 0
+        """Its pid, which is its process group as well: it was started in a session of its own."""
+        self.born = 0.0
+        """Monotonic seconds."""
+        self.born_at = 0.0
+        """Seconds since the epoch."""
+        self._start_time: int | None = None
+        self.death: Death | None = None
+        """None: it is not reaped, so that its pid cannot belong to another process."""
+
+    def has_started(self, pid: int) -> None:
+        """Note the process of the leader."""
+        self.pid = pid
+        self.born = time.monotonic()
+        self.born_at = time.time()
+        self._descendants.expect_group(pid)
+
+    @property
+    def if_alive(self) -> int | None:
+        """Its pid while it is alive, else None."""
+        return self.pid if self.death is None else None
+
+    @property
+    def ended_by_us(self) -> bool:
+        """True if it died of a signal that was sent through this keeper."""
+        return self._died_of() in self._sent
+
+    @property
+    def was_killed(self) -> bool:
+        """True if it was killed, and not through this keeper."""
+        return self._died_of() == signal.SIGKILL and not self.ended_by_us
+
+    def used_up(self, cpu_s: int) -> bool:
+        """True if the kernel ended it because of its processor time."""
+        if self.death is None or self.ended_by_us:
+            return False
+        used = self.death.usage.ru_utime + self.death.usage.ru_stime
+        return self._died_of() == signal.SIGXCPU or (self.was_killed and used >= cpu_s)
+
+    def start_time(self) -> int:
+        """Its start time in the kernel's ticks. 0: unknown."""
+        # Read late, and once: in the middle of its exec a process keeps readers of /proc waiting.
+        if self._start_time is None:
+            seen = find_process(self.pid, dead_too=True) if self.death is None else None
+            self._start_time = seen.start if seen else 0
+        return self._start_time
+
+    def reap(self) -> bool:
+        """Reap all dead children. Returns whether no process of the run is left."""
+        # Once it is reaped, /proc no longer tells its start time.
+        if self.pid and self.death is None:
+            self.start_time()
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return not self._descendants.can_hide or not self._descendants.now()
+            if not pid:
+                return False
+            if pid == self.pid and self.death is None:
+                self.death = Death(status, usage, time.monotonic())
+
+    def note_sent(self, *numbers: int) -> None:
+        """Note signals that are about to be sent and can reach the leader."""
+        if self.death is None:
+            self._sent.update(numbers)
+
+    def signal(self, number: int, target: str) -> None:
+        """Send a signal to `leader`, `group` or `tree`."""
+        self.note_sent(number)
+        match target:
+            case "leader" if self.death is None:
+                os.kill(self.pid, number)
+            case "group" if self.death is None or self._group_is_ours():
+                send_to_group(self.pid, number)
+            case "tree":
+                send_to_all(self._descendants.now(), number)
+
+    def _died_of(self) -> int | None:
+        """Return the signal that ended it, or None."""
+        if self.death is None or not os.WIFSIGNALED(self.death.status):
+            return None
+        return os.WTERMSIG(self.death.status)
+
+    def _group_is_ours(self) -> bool:
+        """True if a process of the run is in the leader's group."""
+        # The leader is dead: without a member of ours its number may name another group by now.
+        return any(seen.pgid == self.pid for seen in self._descendants.now())
+
+
+SOONEST_S = 0.002
+LATEST_S = 0.2
+"""Shortest and longest pause between two rounds of killing: some processes take long to die."""
+
+
+class RunEnder:
+    """Ends the process tree of a run."""
+
+    def __init__(
+        self, descendants: Descendants, timers: Timers, nothing_left: Callable[[], bool], group: RunCgroup
+    ) -> None:
+        self.descendants = descendants
+        self._timers = timers
+        self._nothing_left = nothing_left
+        self._group = group
+        self._pause = SOONEST_S
+        self._kill_at = math.inf
+        self.asked = False
+        """True once the run is being ended."""
+        self.killing = False
+        """True once it is being killed."""
+
+    def end(self, grace_s: float) -> None:
+        """Send SIGTERM, wait for the grace period, and kill.
+
+        Each further call sends SIGTERM again; the shortest grace period is valid.
+        """
+        self.asked = True
+        if self.killing:
+            return
+        # Frozen or stopped processes would not handle SIGTERM before they go on.
+        self._group.thaw()
+        send_to_all(self.descendants.now(), signal.SIGTERM, signal.SIGCONT)
+        kill_at = time.monotonic() + grace_s
+        if kill_at < self._kill_at:
+            self._kill_at = kill_at
+            self._timers.set_timer(grace_s, "kill", self.kill)
+
+    def kill(self) -> None:
+        """Send SIGKILL again and again, until no process is left."""
+        self.asked = self.killing = True
+        self._group.kill()
+        if not kill_burst(self.descendants, self._nothing_left):
+            self._timers.set_timer(self._pause, "kill", self.kill)
+            self._pause = min(2 * self._pause, LATEST_S)
+
+
+ROUNDS = 20
+"""Limit of rounds over the tree: a stopped process forks no more, so few are needed."""
+AGAIN_S = 0.05
+"""Seconds until the second look, for a fork that was under way during the first; later ones come less often."""
+LATER_S = 1.0
+
+
+class RunFreezer:
+    """Freezes and thaws a run; its timeout is suspended meanwhile.
+
+    A control group is frozen in one step. Processes outside of it are stopped by signals.
+    """
+
+    def __init__(self, descendants: Descendants, timers: Timers, ender: RunEnder, group: RunCgroup) -> None:
+        self._descendants = descendants
+        self._timers = timers
+        self._ender = ender
+        self._group = group
+        self._frozen = False
+        self._whole = False
+        """True while the control group is frozen."""
+        self._known: set[tuple[int, int]] = set()
+        self._stopped: list[ProcessEntry] = []
+        """Stopped processes, parents before their children."""
+
+    def obey(self, order: str) -> None:
+        """Carry out `freeze` or `thaw`, both idempotent. A run that is being ended is not frozen."""
+        if order == "thaw":
+            self._thaw()
+        elif not self._frozen and not self._ender.asked:
+            self._frozen = True
+            self._timers.suspend("timeout")
+            self._whole = self._group.freeze()
+            self._look(AGAIN_S)
+
+    def _look(self, pause_s: float) -> None:
+        if self._ender.asked:
+            self._forget()
+            return
+        for _ in range(ROUNDS):
+            if self._whole:
+                self._known |= {(seen.pid, seen.start) for seen in self._group.members()}
+            new = [seen for seen in self._descendants.now() if (seen.pid, seen.start) not in self._known]
+            if not new:
+                break
+            for seen in new:
+                self._known.add((seen.pid, seen.start))
+                if not is_stopped(seen.pid) and send_to(seen, signal.SIGSTOP):
+                    self._stopped.append(seen)
+        self._timers.set_timer(pause_s, "freeze", lambda: self._look(LATER_S))
+
+    def _thaw(self) -> None:
+        """Continue all processes."""
+        # Children first: a shell that wakes must not find its jobs stopped.
+        for seen in reversed(self._stopped):
+            send_to(seen, signal.SIGCONT)
+        self._group.thaw()
+        self._timers.resume("timeout")
+        self._forget()
+
+    def _forget(self) -> None:
+        self._timers.cancel("freeze")
+        self._frozen = False
+        self._known.clear()
+        self._stopped.clear()
+
+
+LOOK_S = 0.1
+"""Seconds between two looks."""
+
+
+class Quota:
+    """Ends a run that uses too much, and knows which limit ended the leader."""
+
+    def __init__(self, spec: dict[str, Any], timers: Timers, leader: Leader, ender: RunEnder, group: RunCgroup) -> None:
+        self._cpu_s: int | None = spec["cpu"]
+        self._most: int | None = spec["processes"]
+        self._timers = timers
+        self._leader = leader
+        self._ender = ender
+        self._group = group
+        self._exceeded: str | None = None
+
+    def watch(self) -> None:
+        """Begin to look, if there is a limit."""
+        if self._most is not None or "cpu_s" in self._group.group_limits:
+            self._timers.set_timer(LOOK_S, "quota", self._look)
+
+    def broken(self) -> str | None:
+        """Return the limit that the leader was ended for, or None."""
+        if self._leader.ended_by_us:
+            return self._exceeded
+        if self._cpu_s is not None and self._leader.used_up(self._cpu_s):
+            return "cpu"
+        return "memory" if self._leader.was_killed and self._group.ran_out_of_memory() else None
+
+    def _look(self) -> None:
+        if self._most is not None and len(self._ender.descendants.now()) > self._most:
+            self._end("processes")
+        elif self._has_used_up():
+            self._end("cpu")
+        self.watch()
+
+    def _has_used_up(self) -> bool:
+        """True if all processes together have used up their processor time."""
+        # The group gets as long as a single process: the limit, and the time in which SIGXCPU can be handled.
+        if self._cpu_s is None or "cpu_s" not in self._group.group_limits:
+            return False
+        return self._group.cpu_s() >= self._cpu_s + LAST_CPU_S
+
+    def _end(self, limit: str) -> None:
+        self._exceeded = limit
+        self._leader.note_sent(signal.SIGKILL)
+        self._ender.kill()

@@ -1,0 +1,199 @@
+"""The files of one attempt: names, formats, and how they are written so that no reader sees half of one.
+
+A directory `<call>.<attempt>` below the runs directory holds one attempt. The files are authoritative; a line in the
+`notify` FIFO beside the directories only wakes the supervisor to read them again.
+"""
+
+import json
+import os
+import struct
+from typing import Any
+
+SPEC = "spec"
+"""The order to start, as JSON."""
+ENVIRONMENT = "env"
+"""The environment, as JSON, if it is too long for a message; removed as soon as the keeper has read it."""
+LOCK = "lock"
+"""Locked for the keeper's whole life: the kernel releases it on any death."""
+CLAIM = "claim"
+"""A symbolic link to `run` or `revoked`; its creator decides whether the attempt ever runs."""
+PID = "pid"
+"""The leader and the keeper, as JSON."""
+OUT, ERR = "out", "err"
+"""The bytes of the two streams."""
+INDEX = "idx"
+"""The time index of the output: rows of `INDEX_ROW`."""
+SIZES = "size"
+"""The sizes of the terminal: rows of `SIZE_ROW`. Missing: it kept its first size."""
+EXIT = "exit"
+"""The ending of the leader, as JSON."""
+BACKGROUND = "bg"
+"""The background processes of the command, as JSON."""
+DONE = "done"
+"""Exists once no process is alive and the output is complete. Holds the sizes of the streams if bytes were lost."""
+CONTROL = "ctl"
+"""A FIFO for orders to the keeper: one JSON object a line with the key from the spec, at most `LONGEST_ORDER` bytes."""
+FOREIGN_ORDERS = "strange"
+"""Lines in the control FIFO that no supervisor wrote, as JSON: how many, the newest, and when it came."""
+INPUT = "in"
+"""A FIFO for the command's input. Missing: it takes no input."""
+NOTIFY = "notify"
+"""The FIFO for wakeups, beside the attempts: `<call>.<attempt> <file>` a line."""
+REHEARSALS = "rehearsal"
+"""Directory beside the attempts, in which keepers rehearse a run."""
+NOBODY = "-"
+"""In place of an attempt in a wakeup: a waiting keeper has died, perhaps with a job that it had just received."""
+TAIL_SUFFIX = ".tail"
+"""Added to a stream's name: the ring of its last bytes."""
+RING_SUFFIX = ".ring"
+"""Added to a stream's name: a `RING` that says which bytes the ring holds."""
+
+RUN, REVOKED = "run", "revoked"
+
+CHUNK = 65_536
+"""Bytes moved at once: the capacity of a pipe by default."""
+LONGEST_ORDER = 512
+"""Bytes that every system writes to a FIFO atomically (POSIX: PIPE_BUF is at least 512)."""
+RESERVED = 4096
+"""Bytes reserved for the record of the ending when a run starts, so that it can be written on a full disk."""
+
+INDEX_ROW = struct.Struct("<dII")
+"""Seconds since the epoch, stream (0: out, 1: err), bytes."""
+SIZE_ROW = struct.Struct("<dQHH")
+"""Seconds since the epoch, bytes of `out` before, rows, columns."""
+RING = struct.Struct("<QQQQ")
+"""Offsets and sizes in bytes: end of the head, start of the ring's bytes, size of the ring, end of the stream."""
+
+
+def ring_step(ring: int) -> int:
+    """The most bytes written at once to a ring of that size: so many of its oldest bytes are unreliable."""
+    return max(1, min(CHUNK, ring // 4))
+
+
+def claim(directory: str, decision: str) -> str:
+    """Claim or revoke an attempt, unless that is decided. Returns the decision that is valid."""
+    # A symlink appears together with its content in one atomic step; a file would be empty for a moment.
+    path = os.path.join(directory, CLAIM)
+    try:
+        os.symlink(decision, path)
+    except FileExistsError:
+        return os.readlink(path)
+    return decision
+
+
+def claimed(directory: str) -> str | None:
+    """Return the decision about an attempt. None: it is neither claimed nor revoked."""
+    try:
+        return os.readlink(os.path.join(directory, CLAIM))
+    except FileNotFoundError:
+        return None
+
+
+def make_directory(directory: str) -> None:
+    """Make the directory of an attempt, for its owner only. Raises `FileExistsError`."""
+    os.mkdir(directory, 0o700)
+
+
+def remove_tree(top: str) -> None:
+    """Remove a directory and everything below it, as far as it can be removed. Links are removed, not followed."""
+    for directory, names, files in os.walk(top, topdown=False):
+        for name in (*files, *names):
+            path = os.path.join(directory, name)
+            try:
+                os.unlink(path)
+            except OSError:
+                _remove_empty(path)
+    _remove_empty(top)
+
+
+def _remove_empty(directory: str) -> None:
+    try:
+        os.rmdir(directory)
+    except OSError:
+        return
+
+
+def status(path: str, *, follow_links: bool = True) -> os.stat_result | None:
+    """The status of the file behind a path. None: there is none."""
+    try:
+        return os.stat(path, follow_symlinks=follow_links)
+    except (OSError, ValueError):
+        return None
+
+
+def write_whole(path: str, data: bytes, *, durable: bool = False) -> None:
+    """Write a file atomically, for its owner only; `durable`: a power cut cannot undo it."""
+    temporary = path + ".tmp"
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(temporary, path)
+        if durable:
+            # The name is in the directory, which has to be flushed as well.
+            _sync_directory(os.path.dirname(path))
+    except OSError:
+        remove(temporary)
+        raise
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write a new file that has no readers yet, for its owner only. Raises `FileExistsError`."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of the data, in as many writes as it takes."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write a JSON file atomically."""
+    write_whole(path, json.dumps(value, separators=(",", ":")).encode())
+
+
+def read_json(path: str) -> Any:
+    """Return the value in a JSON file. Raises `FileNotFoundError`, or `ValueError` for a broken one."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = []
+        while piece := os.read(fd, 1 << 20):
+            pieces.append(piece)
+    finally:
+        os.close(fd)
+    return json.loads(b"".join(pieces))
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it exists."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def stamp(path: str, *, follow_links: bool = True) -> str | None:
+    """Identify the file behind a path and its version: device, inode, size and times. None: there is no file."""
+    found = status(path, follow_links=follow_links)
+    if found is None:
+        return None
+    # With ctime: a command can set mtime back to hide a change, but not ctime.
+    return f"{found.st_dev:x}.{found.st_ino:x}.{found.st_size:x}.{found.st_mtime_ns:x}.{found.st_ctime_ns:x}"

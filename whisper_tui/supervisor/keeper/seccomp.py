@@ -1,0 +1,455 @@
+"""The seccomp filter of a sandbox, and the keeper's answers to it.
+
+The filter refuses what Landlock has no right for, and asks the keeper about each other system call that changes files,
+through a descriptor (seccomp_unotify(2)). There are two kinds of answers:
+
+* *Calls that Landlock checks* (opening, creating, removing, renaming) continue, and Landlock decides. We only note
+  those that it will refuse: a race between our check and the kernel's can only cost a line in a report.
+* *Calls that Landlock has no right for* (modes, owners, times, extended attributes) never continue. Where the command
+  may write, the keeper makes the change itself, on a descriptor that it has opened and checked, so that the file
+  cannot be swapped meanwhile.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from whisper_tui.supervisor.keeper import syscalls
+from whisper_tui.supervisor.keeper.syscalls import Instruction
+
+_LOAD = 0x20
+"""BPF_LD | BPF_W | BPF_ABS: load a word of `struct seccomp_data`."""
+_EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_REFUSED = syscalls.RET_ERRNO | errno.EPERM
+_MISSING = syscalls.RET_ERRNO | errno.ENOSYS
+_CLOSED = syscalls.RET_ERRNO | errno.EACCES
+
+_NEVER = (
+    "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot "
+    "move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr unshare setns swapon swapoff reboot sethostname "
+    "setdomainname init_module finit_module delete_module kexec_load kexec_file_load bpf perf_event_open userfaultfd "
+    "add_key request_key keyctl open_by_handle_at fanotify_init quotactl quotactl_fd acct settimeofday clock_settime "
+    "adjtimex clock_adjtime iopl ioperm modify_ldt vhangup lookup_dcookie migrate_pages move_pages shmget shmat shmctl "
+    "semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink setxattrat removexattrat "
+    "file_setattr".split()
+)
+"""Calls that neither reading nor building needs, and those that reach beyond files: refused."""
+_ABSENT = "io_uring_setup io_uring_enter io_uring_register memfd_create memfd_secret clone3".split()
+"""Calls that seem to be missing: programs fall back to others. A filter cannot see what io_uring and clone3 do."""
+_SIGNALS = "kill tkill tgkill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo".split()
+"""Calls that send signals: refused if Landlock cannot confine them to the sandbox."""
+_OWN_ONLY = {
+    "prlimit64": 0,
+    "sched_setaffinity": 0,
+    "sched_setscheduler": 0,
+    "sched_setparam": 0,
+    "sched_setattr": 0,
+    "setpriority": 1,
+    "ioprio_set": 1,
+}
+"""Calls about a process, with the argument that names it; 0 is the caller."""
+TOLD = (
+    "creat openat2 mkdir mkdirat mknod mknodat unlink unlinkat rmdir rename renameat renameat2 link linkat symlink "
+    "symlinkat truncate chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat "
+    "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
+)
+"""Calls that change files: the keeper is asked about each."""
+_OPENING = {"open": 1, "openat": 2}
+"""Calls that change files with certain flags, with the argument that holds the flags."""
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_NAMESPACES = 0x7E020000
+"""The CLONE_NEW* flags of clone()."""
+_TERMINAL_TRICKS = (0x5412, 0x541C, 0x5423, 0x4B4C)
+"""TIOCSTI, TIOCLINUX, TIOCSETD and KDSETKEYCODE: they type into a terminal, or change it for others."""
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
+
+
+def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
+    """Return the filter. Calls that it does not name are allowed: Landlock restricts files."""
+    # Numbers mean other calls in another ABI: 32-bit calls and x32 (numbers from 0x40000000 on) are refused.
+    found = [
+        Instruction(_LOAD, 0, 0, _ARCH),
+        Instruction(_EQUAL, 1, 0, syscalls.ARCHITECTURE),
+        Instruction(_RETURN, 0, 0, _MISSING),
+        Instruction(_LOAD, 0, 0, _NUMBER),
+    ]
+    if syscalls.MACHINE == "x86_64":
+        found += [Instruction(_AT_LEAST, 0, 1, 0x40000000), Instruction(_RETURN, 0, 0, _MISSING)]
+    for name, place in _OPENING.items():
+        found += _if_call(name, _if_bits(place, _WRITING, syscalls.RET_USER_NOTIF))
+    found += _if_call("clone", _if_bits(0, _NAMESPACES, _REFUSED))
+    found += _if_call("ioctl", [each for trick in _TERMINAL_TRICKS for each in _if_equal(1, trick, _REFUSED)])
+    for name, place in _OWN_ONLY.items():
+        found += _if_call(name, _unless_equal(place, 0, _REFUSED))
+    found += _if_call("socket", _sockets(network=network))
+    answers = dict.fromkeys(TOLD, syscalls.RET_USER_NOTIF) | dict.fromkeys(_NEVER, _REFUSED)
+    answers |= dict.fromkeys(_ABSENT, _MISSING)
+    if version < syscalls.SIGNALS_ABI:
+        answers |= dict.fromkeys(_SIGNALS, _REFUSED)
+    for name, answer in answers.items():
+        found += _if_call(name, [Instruction(_RETURN, 0, 0, answer)])
+    return [*found, Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW)]
+
+
+def _sockets(*, network: bool) -> list[Instruction]:
+    """Return the rules for sockets: internet families are allowed, or reported and refused by the keeper."""
+    # Local sockets are always refused: by path they reach docker, D-Bus, key agents and our own supervisor.
+    open_families = (AF_INET, AF_INET6, AF_NETLINK) if network else ()
+    found = [each for family in open_families for each in _if_equal(0, family, syscalls.RET_ALLOW)]
+    # Without capabilities these two kinds of netlink only list addresses and sockets, as `ip` and `ss` do.
+    told = [each for kind in (NETLINK_ROUTE, NETLINK_SOCK_DIAG) for each in _if_equal(2, kind, syscalls.RET_ALLOW)]
+    found += [_argument(0), Instruction(_EQUAL, 0, len(told), AF_NETLINK), *told]
+    for family in () if network else (AF_INET, AF_INET6):
+        found += _if_equal(0, family, syscalls.RET_USER_NOTIF)
+    return [*found, Instruction(_RETURN, 0, 0, _CLOSED)]
+
+
+def _if_call(name: str, then: list[Instruction]) -> list[Instruction]:
+    """Apply instructions to one system call; if they do not decide, it is allowed."""
+    number = syscalls.NUMBERS.get(name)
+    if number is None:
+        return []
+    if then[-1].code != _RETURN or len(then) > 1:
+        then = [*then, Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW)]
+    return [Instruction(_EQUAL, 0, len(then), number), *then]
+
+
+def _argument(place: int) -> Instruction:
+    """Load the low word of an argument."""
+    # Flags, families and pids have 32 bits, and both supported processors are little-endian.
+    return Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * place)
+
+
+def _if_bits(place: int, bits: int, answer: int) -> list[Instruction]:
+    return [_argument(place), Instruction(_HAS_BIT, 0, 1, bits), Instruction(_RETURN, 0, 0, answer)]
+
+
+def _if_equal(place: int, value: int, answer: int) -> list[Instruction]:
+    return [_argument(place), Instruction(_EQUAL, 0, 1, value), Instruction(_RETURN, 0, 0, answer)]
+
+
+def _unless_equal(place: int, value: int, answer: int) -> list[Instruction]:
+    return [_argument(place), Instruction(_EQUAL, 1, 0, value), Instruction(_RETURN, 0, 0, answer)]
+
+
+MOST_NOTED = 20
+"""Limit of different attempts that are reported; further ones are counted."""
+LONGEST = 300
+"""Characters of a path in a report."""
+LONGEST_LINE = 300
+MOST_LINES = 3
+"""Limit of lines of its error output about a refusal that are reported beside the attempts."""
+TAIL = 4096
+_REFUSALS = (b"permission denied", b"operation not permitted", b"eacces", b"eperm", b"read-only file system")
+
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+_VALID = 0x40082102
+_NOTICE = struct.Struct("=QIIiIQ6Q")
+"""`struct seccomp_notif`: id, pid, flags; number, architecture, instruction, arguments."""
+_ANSWER = struct.Struct("=QqiI")
+_CONTINUE = 1
+_EACCES, _EPERM = 13, 1
+_HERE = -100
+"""AT_FDCWD: relative to the working directory."""
+_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
+_LONGEST_PATH, _LONGEST_VALUE = 4096, 65_536
+_NOW, _OMIT = 0x3FFFFFFF, 0x3FFFFFFE
+"""UTIME_NOW and UTIME_OMIT, in place of nanoseconds."""
+
+
+class _Call(NamedTuple):
+    """One system call that waits for an answer."""
+
+    id: int
+    pid: int
+    name: str
+    arguments: tuple[int, ...]
+
+
+class _Place(NamedTuple):
+    """The arguments that name a file: a directory's descriptor, a path beneath it, and flags."""
+
+    directory: int | None
+    path: int | None
+    flags: int | None = None
+    follows: bool = True
+
+
+_NAMED = {
+    "open": (_Place(None, 0),),
+    "openat": (_Place(0, 1),),
+    "openat2": (_Place(0, 1),),
+    "creat": (_Place(None, 0),),
+    "mkdir": (_Place(None, 0, follows=False),),
+    "mkdirat": (_Place(0, 1, follows=False),),
+    "mknod": (_Place(None, 0, follows=False),),
+    "mknodat": (_Place(0, 1, follows=False),),
+    "unlink": (_Place(None, 0, follows=False),),
+    "unlinkat": (_Place(0, 1, follows=False),),
+    "rmdir": (_Place(None, 0, follows=False),),
+    "rename": (_Place(None, 0, follows=False), _Place(None, 1, follows=False)),
+    "renameat": (_Place(0, 1, follows=False), _Place(2, 3, follows=False)),
+    "renameat2": (_Place(0, 1, follows=False), _Place(2, 3, follows=False)),
+    "link": (_Place(None, 1, follows=False),),
+    "linkat": (_Place(2, 3, follows=False),),
+    "symlink": (_Place(None, 1, follows=False),),
+    "symlinkat": (_Place(1, 2, follows=False),),
+}
+"""Calls that Landlock checks, and the names that they change."""
+
+_CHANGED = {
+    "truncate": _Place(None, 0),
+    "chmod": _Place(None, 0),
+    "fchmod": _Place(0, None),
+    "fchmodat": _Place(0, 1),
+    "fchmodat2": _Place(0, 1, 3),
+    "chown": _Place(None, 0),
+    "lchown": _Place(None, 0, follows=False),
+    "fchown": _Place(0, None),
+    "fchownat": _Place(0, 1, 4),
+    "utime": _Place(None, 0),
+    "utimes": _Place(None, 0),
+    "futimesat": _Place(0, 1),
+    "utimensat": _Place(0, 1, 3),
+    "setxattr": _Place(None, 0),
+    "lsetxattr": _Place(None, 0, follows=False),
+    "fsetxattr": _Place(0, None),
+    "removexattr": _Place(None, 0),
+    "lremovexattr": _Place(None, 0, follows=False),
+    "fremovexattr": _Place(0, None),
+}
+"""Calls that the keeper carries out itself, or refuses."""
+
+
+class SeccompNotifications:
+    """Answers the filter of one sandbox, and notes what was refused."""
+
+    def __init__(self, listener: int, writable: tuple[str, ...]) -> None:
+        self.listener = listener
+        """Its descriptor. -1: no process is left to ask."""
+        self._writable = tuple(os.path.realpath(path) for path in writable)
+        self._noted: dict[tuple[str, str], None] = {}
+        self._more = 0
+
+    def answer(self) -> bool:
+        """Answer one call. Returns whether there may be another one."""
+        notice = bytearray(_NOTICE.size)
+        try:
+            fcntl.ioctl(self.listener, _RECEIVE, notice)
+        except FileNotFoundError:
+            return True  # Its caller was killed while it waited.
+        except OSError:
+            self.close()
+            return False
+        call_id, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
+        call = _Call(call_id, pid, syscalls.NAMES.get(number, ""), tuple(arguments))
+        try:
+            error, flags = self._judge(call)
+        except (OSError, ValueError, OverflowError):
+            error, flags = _EACCES, 0  # The caller has ended, or its arguments cannot be read.
+        try:
+            fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(call.id, 0, -error, flags))
+        except OSError:
+            return True
+        return True
+
+    def report(self, error_output: bytes) -> dict[str, Any] | None:
+        """Return the refusals so far. `error_output`: the end of the command's output. None: there were none."""
+        lines = [line.strip() for line in error_output[-TAIL:].splitlines()]
+        lines = [line for line in lines if any(word in line.lower() for word in _REFUSALS)]
+        if not self._noted and not lines:
+            return None
+        said = [line[:LONGEST_LINE].decode(errors="backslashreplace") for line in lines[-MOST_LINES:]]
+        attempts = [{"what": what, "subject": subject} for what, subject in self._noted]
+        return {"attempts": attempts, "more": self._more, "messages": said}
+
+    def close(self) -> None:
+        """Answer no more; the kernel refuses the calls of remaining processes."""
+        if self.listener >= 0:
+            os.close(self.listener)
+            self.listener = -1
+
+    def _judge(self, call: _Call) -> tuple[int, int]:
+        """Return the error number to answer with, or 0, and the flags of the answer."""
+        if call.name == "socket":
+            self._note("network", "")
+            return _EACCES, 0
+        if call.name in _NAMED:
+            for place in _NAMED[call.name]:
+                path = _path(call, place)
+                if not self._may_write(path):
+                    self._note("write", path)
+            return 0, _CONTINUE
+        if call.name in _CHANGED:
+            return self._change(call, _CHANGED[call.name]), 0
+        return _EACCES, 0
+
+    def _change(self, call: _Call, place: _Place) -> int:
+        """Carry out a change of a file's attributes, on the very file that was checked."""
+        fd = _opened(call, place)
+        try:
+            own = f"/proc/self/fd/{fd}"
+            path = os.readlink(own)
+            if not self._may_write(path):
+                self._note("change", path)
+                return _EACCES
+            found = os.fstat(fd)
+            if found.st_uid != os.geteuid():
+                return _EPERM  # As for any process without capabilities; the keeper may have some.
+            # Checked after the arguments were read: the pid may have been reused meanwhile.
+            if not _is_valid(self, call):
+                return _EACCES
+            if stat.S_ISLNK(found.st_mode):
+                return 0 if call.name in {"utimensat", "lchown", "fchownat"} else _EPERM
+            return _CARRY_OUT[call.name](call, own)
+        except OSError as problem:
+            return problem.errno or _EACCES
+        finally:
+            os.close(fd)
+
+    def _may_write(self, path: str) -> bool:
+        return any(path == own or path.startswith(own.rstrip("/") + "/") for own in self._writable)
+
+    def _note(self, what: str, path: str) -> None:
+        key = (what, os.fsencode(path)[:LONGEST].decode(errors="backslashreplace"))
+        if key in self._noted:
+            return
+        if len(self._noted) < MOST_NOTED:
+            self._noted[key] = None
+        else:
+            self._more += 1
+
+
+def _is_valid(notifications: SeccompNotifications, call: _Call) -> bool:
+    """True if the caller still waits, so that its pid was not reused while its memory was read."""
+    try:
+        fcntl.ioctl(notifications.listener, _VALID, struct.pack("=Q", call.id))
+    except OSError:
+        return False
+    return True
+
+
+def _memory(call: _Call, address: int, longest: int) -> bytes:
+    """Read at most so many bytes of the caller's memory."""
+    fd = os.open(f"/proc/{call.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            return os.pread(fd, longest, address)
+        except OSError:
+            first = 4096 - address % 4096  # The text ends before the next page, which is not mapped.
+            return os.pread(fd, min(first, longest), address)
+    finally:
+        os.close(fd)
+
+
+def _text(call: _Call, address: int) -> str:
+    """Read a C string from the caller's memory. Raises `ValueError` if it is not terminated."""
+    raw, end, _ = _memory(call, address, _LONGEST_PATH).partition(b"\0")
+    if not end:
+        raise ValueError("a path without an end")
+    return os.fsdecode(raw)
+
+
+def _base(call: _Call, place: _Place) -> str:
+    """Return the start of a relative path: the caller's own directory, by its name in /proc."""
+    if place.directory is None:
+        return f"/proc/{call.pid}/cwd"
+    number = struct.unpack("=i", struct.pack("=I", call.arguments[place.directory] & 0xFFFFFFFF))[0]
+    return f"/proc/{call.pid}/cwd" if number == _HERE else f"/proc/{call.pid}/fd/{number}"
+
+
+def _path(call: _Call, place: _Place) -> str:
+    """Return the path that a call names, with links resolved as the call resolves them."""
+    named = _text(call, call.arguments[place.path]) if place.path is not None else ""
+    whole = os.path.join(_base(call, place), named)
+    if place.follows:
+        return os.path.realpath(whole)
+    parent, _, name = whole.rstrip("/").rpartition("/")
+    return os.path.join(os.path.realpath(parent or "/"), name)
+
+
+def _opened(call: _Call, place: _Place) -> int:
+    """Open the file that a call changes."""
+    # O_PATH: the command may own a file that it cannot read.
+    address = call.arguments[place.path] if place.path is not None else 0
+    named = _text(call, address) if address else ""
+    flags = call.arguments[place.flags] if place.flags is not None else 0
+    follows = place.follows and not flags & _NOFOLLOW
+    path = os.path.join(_base(call, place), named) if named else _base(call, place)
+    return os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follows or not named else os.O_NOFOLLOW))
+
+
+def _mode(call: _Call, own: str) -> int:
+    mode = call.arguments[1 if call.name in {"chmod", "fchmod"} else 2] & 0o7777
+    if mode & (stat.S_ISUID | stat.S_ISGID):
+        return _EPERM  # A setuid file would give the rights of this user to others, which nobody has approved.
+    os.chmod(own, mode)
+    return 0
+
+
+def _owner(call: _Call, own: str) -> int:
+    """Change the group, or nothing: a process without capabilities cannot change the owner of a file."""
+    first = 2 if call.name == "fchownat" else 1
+    wanted = [value & 0xFFFFFFFF for value in call.arguments[first : first + 2]]
+    kept = ({0xFFFFFFFF, os.geteuid()}, {0xFFFFFFFF, os.getegid(), *os.getgroups()})
+    if not all(value in allowed for value, allowed in zip(wanted, kept, strict=True)):
+        return _EPERM
+    if wanted[1] != 0xFFFFFFFF:
+        os.chown(own, -1, wanted[1])
+    return 0
+
+
+def _times(call: _Call, own: str) -> int:
+    address = call.arguments[2 if call.name in {"futimesat", "utimensat"} else 1]
+    if not address:
+        os.utime(own)
+        return 0
+    before = os.stat(own)
+    if call.name == "utime":
+        seconds = struct.unpack("=qq", _memory(call, address, 16))
+        os.utime(own, ns=(seconds[0] * 10**9, seconds[1] * 10**9))
+        return 0
+    a_s, a_rest, m_s, m_rest = struct.unpack("=qqqq", _memory(call, address, 32))
+    scale = 1 if call.name == "utimensat" else 1000
+    now = time.time_ns()
+    times = []
+    for seconds, rest, known in ((a_s, a_rest, before.st_atime_ns), (m_s, m_rest, before.st_mtime_ns)):
+        special = {_NOW: now, _OMIT: known} if scale == 1 else {}
+        times.append(special.get(rest, seconds * 10**9 + rest * scale))
+    os.utime(own, ns=(times[0], times[1]))
+    return 0
+
+
+def _attribute(call: _Call, own: str) -> int:
+    name = _text(call, call.arguments[1])
+    if not name.startswith("user."):
+        return _EPERM  # Capabilities, ACLs and labels of files belong to the system.
+    if "remove" in call.name:
+        os.removexattr(own, name)
+        return 0
+    size = call.arguments[3]
+    if size > _LONGEST_VALUE:
+        return _EPERM
+    os.setxattr(own, name, _memory(call, call.arguments[2], size) if size else b"", call.arguments[4] & 3)
+    return 0
+
+
+def _length(call: _Call, own: str) -> int:
+    os.truncate(own, call.arguments[1])
+    return 0
+
+
+_CARRY_OUT: dict[str, Callable[[_Call, str], int]] = {
+    "truncate": _length,
+    **dict.fromkeys(("chmod", "fchmod", "fchmodat", "fchmodat2"), _mode),
+    **dict.fromkeys(("chown", "lchown", "fchown", "fchownat"), _owner),
+    **dict.fromkeys(("utime", "utimes", "futimesat", "utimensat"), _times),
+    **dict.fromkeys((name for name in _CHANGED if name.endswith("xattr")), _attribute),
+}

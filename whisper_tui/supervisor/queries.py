@@ -1,0 +1,246 @@
+"""The read-only half of the API: answers from the journal, the board and the files of the runs."""
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from whisper_tui import __version__
+from whisper_tui.effects import effects_of
+from whisper_tui.model.api import HistoryQuery, SupervisorStatus
+from whisper_tui.model.call import CommandSpec, Session
+from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
+from whisper_tui.model.effects import Effects
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import RulesChanged
+from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage
+from whisper_tui.supervisor.health import UnguardedAgents
+from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.runs.executor import Executor, run_key
+from whisper_tui.supervisor.runs.pool import Pool
+from whisper_tui.supervisor.runs.retention import Retention
+from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem, sandbox_words
+from whisper_tui.supervisor.runs.stalls import StallMonitor, echo_of, is_alive
+from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system.processes import find_process
+
+if TYPE_CHECKING:
+    from whisper_tui.supervisor.runs.usage import UsageSampler
+
+READ_AT_ONCE = 25
+"""Records of the history that are read before the event loop gets a turn."""
+
+COMPUTED_AT_ONCE = 2
+"""Calls whose effects are computed at the same time: each takes a thread and looks at the disk."""
+
+EFFECTS_KEPT, EFFECTS_KEPT_S = 16, 1.0
+"""Computed effects that are kept, and for how many seconds: the disk may change at any moment."""
+
+
+class Queries:
+    """The read-only half of the API: answers from the journal, the board and the files of the runs."""
+
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        stalls: StallMonitor,
+        environment_of: Callable[[str], Mapping[str, str]],
+        clock: Callable[[], float],
+    ) -> None:
+        """`environment_of`: the environment of a session by its id."""
+        self._store = store
+        self._executor = executor
+        self._stalls = stalls
+        self._sampler: asyncio.Task[UsageSampler] | None = None
+        self._environment_of = environment_of
+        self._clock = clock
+        self._effects: OrderedDict[str, tuple[float, Effects]] = OrderedDict()
+        """The newest effects of a few calls, and when they were computed."""
+        self._computing = asyncio.Semaphore(COMPUTED_AT_ONCE)
+
+    async def session(self, session_id: str) -> Session:
+        """Return any session of the journal. Raises `Refused`."""
+        session = self._store.session(session_id)
+        if session is None:
+            raise Refused(f"there is no session {session_id}", hint="Open one first")
+        return session
+
+    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """Return a part of the recorded output; nothing before the first start."""
+        record = self._store.call(call_id)
+        if record.attempt is None:
+            return OutputChunk(data=b"", start=0, size=0, ended=isinstance(record.state, Ended))
+        chunk = self._executor.read_output(run_key(record), stream, offset, limit)
+        return chunk.model_copy(update={"ended": False}) if isinstance(record.state, Starting) else chunk
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """Path of the file that holds all of a stream. None: no file does."""
+        record = self._store.call(call_id)
+        return None if record.attempt is None else self._executor.output_file(run_key(record), stream)
+
+    def input_file(self, call_id: str) -> str | None:
+        """Path of the FIFO for the input of a command. None: it does not run, or takes no input."""
+        record = self._store.call(call_id)
+        return self._executor.input_file(run_key(record)) if isinstance(record.state, Running) else None
+
+    def last_directory(self, call_id: str) -> str | None:
+        """The last working directory of the shell of a call. None: it was not recorded, or is not known."""
+        record = self._store.call(call_id)
+        return self._executor.last_directory(run_key(record)) if isinstance(record.state, Ended) else None
+
+    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """Rows of the time index of the output."""
+        record = self._store.call(call_id)
+        return () if record.attempt is None else self._executor.read_timeline(run_key(record), after, limit)
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes that the terminal of a command had, oldest first."""
+        record = self._store.call(call_id)
+        return (TerminalSize(),) if record.attempt is None else self._executor.terminal_sizes(run_key(record))
+
+    async def usage(self, call_ids: tuple[str, ...]) -> dict[str, UsageSample]:
+        """Measure the living processes of calls."""
+        if self._sampler is None:
+            # Loaded for the first who asks: psutil takes longer to load than a supervisor may take to start.
+            self._sampler = asyncio.create_task(asyncio.to_thread(_sampler, self._store))
+        return await (await asyncio.shield(self._sampler)).usage(call_ids)
+
+    async def stalls(self) -> dict[str, Stall]:
+        """The runs that are stopped or need input."""
+        return self._stalls.now()
+
+    async def echo(self, call_id: str) -> Echo | None:
+        """Return the echo of the terminal of a running command."""
+        state = self._store.call(call_id).state
+        return echo_of(state.process) if isinstance(state, Running) and is_alive(state.process.leader) else None
+
+    async def record(self, call_id: str) -> CallRecord:
+        """Return any call of the journal. Raises `UnknownCall`."""
+        return self._store.call(call_id)
+
+    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
+        """Calls that match a query, newest first."""
+        journal = self._store.journal
+        # Only these queries read much of the table; the others use an index and answer within the loop's patience.
+        takes_long = query.text or query.session is not None
+        found = await journal.find_beside(query) if takes_long else journal.find(query)
+        records: list[CallRecord] = []
+        for number, call_id in enumerate(found, start=1):
+            records.append(self._store.call(call_id))
+            # Records that the board has forgotten are read from the journal and replayed.
+            if number % READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return tuple(records)
+
+    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
+        """The remembered approvals that are in force."""
+        shown = self._lasting_sessions(session_id)
+        grants = self._store.board.grants.values()
+        return tuple(grant for grant in grants if grant.revoked_at is None and grant.session_id in shown)
+
+    async def denials(self, session_id: str | None = None) -> tuple[SessionDenial, ...]:
+        """The session denials that are in force."""
+        shown = self._lasting_sessions(session_id)
+        return tuple(denial for denial in self._store.board.denials.values() if denial.session_id in shown)
+
+    def _lasting_sessions(self, session_id: str | None) -> set[str]:
+        """The sessions that are open or may be again, or of them the one with this id."""
+        # A session that closed because its connection was lost has its approvals again if the same process comes back.
+        sessions = self._store.board.sessions.values()
+        return {session.id for session in sessions if session_id in {None, session.id} and _may_go_on(session)}
+
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """Try a scope on the newest calls."""
+        record = self._store.call(call_id)
+        spec = edited or record.call.spec
+        check_scope(scope, spec)
+        session = self._store.session(record.call.session_id)
+        records = await self.history(HistoryQuery(limit=LOOKED_AT))
+        # Evaluating the policy for 500 calls takes a fraction of a second, in which the event loop must serve others.
+        return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records)
+
+    async def effects(self, call_id: str) -> Effects:
+        """State what a call that has not started would change. Raises `Refused` for any other."""
+        record = self._store.call(call_id)
+        if not isinstance(record.state, Unjudged | Waiting | Held | Queued):
+            message = f"the effects of call {call_id} cannot be stated any more: it has started, or is over"
+            raise Refused(message, hint=f"whisper-tui show {call_id} prints its outcome")
+        async with self._computing:
+            known = self._effects.get(call_id)
+            # The cockpit and others may ask at every redraw.
+            if known is not None and 0 <= self._clock() - known[0] < EFFECTS_KEPT_S:
+                return known[1]
+            session = self._store.session(record.call.session_id)
+            environment = {**self._environment_of(record.call.session_id), **record.spec.environment}
+            roots = (session.root,) if session is not None and session.root else (record.spec.cwd,)
+            found = await asyncio.to_thread(effects_of, record.spec.command, record.spec.cwd, roots, environment)
+        self._effects[call_id] = (self._clock(), found)
+        self._effects.move_to_end(call_id)
+        if len(self._effects) > EFFECTS_KEPT:
+            self._effects.popitem(last=False)
+        return found
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """Return the newest event about each rule file."""
+        return tuple(self._store.board.rules.values())
+
+
+def _sampler(store: Store) -> "UsageSampler":
+    from whisper_tui.supervisor.runs.usage import UsageSampler
+
+    return UsageSampler(store.board.calls.get)
+
+
+def _may_go_on(session: Session) -> bool:
+    return session.closed_at is None or (session.pid is not None and find_process(session.pid) is not None)
+
+
+NAMED_AGENTS = 20
+"""Connected agents that `status` names."""
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """States the counts, settings and problems of a supervisor."""
+
+    home: str
+    """Its state directory."""
+    started_at: float
+    settings: SupervisorSettings
+    store: Store
+    executor: Executor
+    pool: Pool
+    retention: Retention
+    unguarded: UnguardedAgents
+
+    def now(self, notify_problem: str) -> SupervisorStatus:
+        """Return the status as it is now; `notify_problem`: why the last notification failed, if it did."""
+        board = self.store.board
+        connected = [session.name for session in board.sessions.values() if session.closed_at is None]
+        return SupervisorStatus(
+            version=__version__,
+            pid=os.getpid(),
+            started_at=self.started_at,
+            workers=self.settings.workers,
+            waiting=len(board.waiting),
+            queued=len(board.queued),
+            running=len(board.running),
+            home=self.home,
+            paused_since=board.paused.at if board.paused else None,
+            paused_by=board.paused.by if board.paused else None,
+            problem=self.store.health.problem or self.executor.problem,
+            busy=self.pool.workers.sentence,
+            agents=len(connected),
+            agent_names=tuple(connected[:NAMED_AGENTS]),
+            keeps=self.retention.words,
+            counts=self.executor.counts,
+            sandbox=sandbox_words(),
+            sandbox_problem=sandbox_problem() or None,
+            notify_problem=notify_problem,
+            unguarded=self.unguarded.sentences(),
+        )

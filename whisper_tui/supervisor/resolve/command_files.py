@@ -1,0 +1,222 @@
+"""The files of a command: scripts that it would run, and files that it writes and that decide what runs later."""
+
+import itertools
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.verdict import Meaning, Resolved
+from whisper_tui.policy.commands.argv import Argv
+from whisper_tui.policy.commands.wrappers import SHELLS
+from whisper_tui.policy.risks.code_execution import is_interpreter
+from whisper_tui.policy.risks.sensitive_paths import (
+    holds_sensitive,
+    innermost,
+    read_paths,
+    sensitive_kind,
+    written_paths,
+)
+from whisper_tui.policy.view import view
+from whisper_tui.supervisor.keeper.run_files import stamp
+from whisper_tui.supervisor.resolve.expand import Expander
+
+_SHELLS = frozenset({*SHELLS, "source", "."})
+_CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "-p", "--eval", "--print"})
+"""Options of interpreters that code or a module's name follows, so that no operand is a script."""
+_DATA_FOLLOWS = frozenset({"-c", "-m"})
+"""Options of Python and of shells: after their value, every word is data."""
+_LANGUAGES = frozenset({"awk", "gawk", "mawk", "nawk", "sed", "gsed", "make", "gmake", "just"})
+"""Other programs that execute a file."""
+
+MOST_SCRIPTS = 1000
+"""Limit of files that are watched for one call. A command with more names is longer than any that is judged."""
+
+LARGEST_DIGESTED = 1 << 20
+"""Size in bytes up to which the content of a file is hashed."""
+
+
+def file_stamps(program: str, meanings: Iterable[Meaning], scripts: Iterable[str]) -> dict[str, str]:
+    """Return the present identity of the file behind each path."""
+    paths = dict.fromkeys([program, *scripts])
+    for meaning in meanings:
+        paths |= dict.fromkeys(filter(None, (meaning.program,)))
+    stamps = {path: stamp(path) for path in paths}
+    return {path: found for path, found in stamps.items() if found is not None}
+
+
+def what_changed(before: Resolved, now: Resolved) -> str:
+    """Describe the first difference, as a clause."""
+    if before.cwd != now.cwd:
+        return f"its working directory was {before.cwd} and is {now.cwd or 'gone'}"
+    if before.program != now.program:
+        return f"its program was {before.program} and is {now.program or 'gone'}"
+    pairs = zip(before.commands, now.commands, strict=False)
+    for old, new in pairs:
+        if old.program != new.program:
+            name = (old.words[0] if old.words else None) or "one of its programs"
+            return f"{name} was {old.program or 'not found'} and is {new.program or 'not found'}"
+    for path in changed_files(before, now):
+        return f"{path} {'was replaced or changed' if path in now.files else 'is gone'}"
+    return "what its words stand for is different"
+
+
+def changed_files(before: Resolved, now: Resolved) -> Iterator[str]:
+    """Yield the paths whose file has changed. Files that were not recorded before do not count as changed."""
+    if before.files:
+        yield from (path for path in {**before.files, **now.files} if before.files.get(path) != now.files.get(path))
+    if before.contents:
+        yield from (path for path, content in before.contents.items() if now.contents.get(path) != content)
+
+
+def find_scripts(spec: CommandSpec, cwd: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files that interpreters may run: scripts, files that they load first, and their input."""
+    # Which operand is the script depends on the interpreter's options, and a file with the name of an option's value
+    # can be a decoy. So every operand that is a file counts.
+    seen = view(spec.command)
+    explainer = Expander(cwd, {**environment, **spec.environment}, {})
+    commands = [innermost(words) for words, _ in explainer.every_word(seen) if words]
+    runners = [words for words in commands if _runs_code(words)]
+    found = [path for words in runners for word in _given_code(words) for path in _files(word, cwd)]
+    if any(_reads_code(words, cwd) for words in runners):
+        found += [path for words in commands for word in words[1:] for path in _files(word, cwd)]
+        found += [path for word in explainer.read_files(seen) for path in _files(word, cwd)]
+    found += [path for words in commands if "/" in (words[0] or "") for path in _files(words[0], cwd)]
+    return tuple(dict.fromkeys(found))[:MOST_SCRIPTS]
+
+
+def content_of(path: str) -> str | None:
+    """Return the digest of a file, or the stamp of a large one. None: it cannot be read."""
+    # A digest, because a write through a shared mapping need not change the times of the file.
+    try:
+        # Hashing happens on the event loop, before each start.
+        if os.stat(path).st_size > LARGEST_DIGESTED:  # noqa: PTH116
+            return stamp(path)
+        with open(path, "rb") as file:  # noqa: PTH123
+            return blake2b(file.read(LARGEST_DIGESTED), digest_size=16).hexdigest()
+    except (OSError, ValueError):
+        return stamp(path)
+
+
+def _runs_code(words: Argv) -> bool:
+    name = os.path.basename(words[0] or "") if words else ""  # noqa: PTH119
+    return name in _SHELLS or name in _LANGUAGES or is_interpreter(name)
+
+
+def _given_code(words: Argv) -> list[str | None]:
+    """Return the words that may be scripts. Operands of awk, sed and make are data, so only `-f FILE` counts there."""
+    if os.path.basename(words[0] or "") not in _LANGUAGES:  # noqa: PTH119
+        # `python -c CODE a b`: what follows is in sys.argv and is not executed.
+        ends = next((at for at, word in enumerate(words) if word in _DATA_FOLLOWS), len(words))
+        return list(words[1:ends]) if _is_python_or_shell(words) else list(words[1:])
+    named: list[str | None] = []
+    for before, word in itertools.pairwise(words):
+        if before in {"-f", "--file"} or (word or "").startswith(("-f", "--file=")):
+            named.append(word)
+    return named
+
+
+def _is_python_or_shell(words: Argv) -> bool:
+    name = os.path.basename(words[0] or "")  # noqa: PTH119
+    return name in _SHELLS or name.startswith(("python", "pypy"))
+
+
+def _reads_code(words: Argv, cwd: str) -> bool:
+    """True if an interpreter may read its code from its input: no word is code or a file."""
+    if os.path.basename(words[0] or "") in _LANGUAGES:  # noqa: PTH119
+        return False
+    rest = words[1:]
+    if "-" in rest or "-s" in rest or "/dev/stdin" in rest:
+        return True
+    return not any(word in _CODE_FOLLOWS for word in rest) and not any(_files(word, cwd) for word in rest)
+
+
+def _files(word: str | None, cwd: str) -> list[str]:
+    """Return the files that a word names, itself or as the value attached to an option."""
+    if not word or "\0" in word:
+        return []
+    names = [word] if not word.startswith("-") else [word.partition("=")[2], word[2:] if word[1:2] != "-" else ""]
+    paths = [os.path.join(cwd, name) for name in names if name]  # noqa: PTH118
+    return [path for path in paths if _is_file(path)]
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+
+
+MOST = 5
+"""Limit of files that are named for one call."""
+
+
+def sensitive_files(spec: CommandSpec, cwd: str, environment: Mapping[str, str], own: Sequence[str]) -> dict[str, str]:
+    """Return the files that a command may write and that decide what runs later (decision 14), with their kinds."""
+    # Each path counts both as written and as resolved: it may be a link, or may be replaced by one.
+    found: dict[str, str] = {}
+    looked = _PathLookup(cwd, environment.get("HOME") or os.path.expanduser("~"), tuple(map(os.path.realpath, own)))  # noqa: PTH111
+    for words, targets in _commands(spec, cwd, environment):
+        looked.follow_cd(words)
+        written = [*written_paths(words), *((target, False) for target in targets)]
+        for path, kind in looked.kinds(written, read_paths(words)):
+            found.setdefault(path, kind)
+            # One file is enough to ask a human; the others only help to decide.
+            if len(found) >= MOST:
+                return found
+    return found
+
+
+def _commands(spec: CommandSpec, cwd: str, environment: Mapping[str, str]) -> Iterator[tuple[Argv, tuple[str, ...]]]:
+    seen = view(spec.command)
+    return Expander(cwd, {**environment, **spec.environment}, {}).every_word(seen)
+
+
+class _PathLookup:
+    """Classifies the paths of one call, from each directory in which its commands may run."""
+
+    def __init__(self, cwd: str, home: str, own: tuple[str, ...]) -> None:
+        self._bases = [cwd]
+        self._home = home
+        self._own = own
+        self._runs = tuple(each + "/runs" for each in own)
+
+    def follow_cd(self, words: Argv) -> None:
+        """Add the target of a `cd` to the directories that later paths may be relative to."""
+        if words[:1] in {("cd",), ("pushd",)}:
+            to = next((word for word in words[1:] if word is None or not word.startswith("-")), self._home)
+            if to is not None:
+                # Each `cd` doubles the possible directories, so only the first ones are followed.
+                self._bases += [os.path.join(base, to) for base in self._bases[:4]]  # noqa: PTH118
+
+    def kinds(self, written: Iterable[tuple[str, bool]], read: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield each sensitive file with its kind."""
+        for path, fills in written:
+            for place in self._places(path):
+                kind = sensitive_kind(place, self._home, self._own)
+                if kind is None and fills and holds_sensitive(place, self._home, self._own):
+                    kind = "a directory that holds start-up files or settings"
+                if kind is not None:
+                    yield place, kind
+        for path in read:
+            for place in self._places(path):
+                # The recorded output of commands lies there, and agents are told its path to read it.
+                if not place.startswith(self._runs) and sensitive_kind(place, "", self._own) and self._is_own(place):
+                    yield place, "the configuration or the state of whisper_tui"
+
+    def _is_own(self, path: str) -> bool:
+        return any(path == each or path.startswith(each + "/") for each in self._own)
+
+    def _places(self, path: str) -> Iterator[str]:
+        if "\0" in path or len(path) > 4096:
+            return
+        if path.startswith("~/"):
+            # In code, or in an argv without a shell, the program itself expands it.
+            path = self._home + path[1:]
+        for base in self._bases:
+            place = os.path.normpath(os.path.join(base, path))  # noqa: PTH118
+            yield place
+            real = os.path.realpath(place)
+            if real != place:
+                yield real

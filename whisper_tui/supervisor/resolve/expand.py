@@ -1,0 +1,372 @@
+"""Expansion of commands: looks programs up and expands words, without running anything."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.secrets import is_secret_name
+from whisper_tui.model.verdict import Meaning, Redirect
+from whisper_tui.policy.commands.argv import Argv, program_name
+from whisper_tui.policy.commands.inner_commands import InnerCommand
+from whisper_tui.policy.commands.shells import BUILTINS
+from whisper_tui.policy.risks.code_execution import is_interpreter
+from whisper_tui.policy.risks.command_dangers import ELSEWHERE
+from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece
+from whisper_tui.policy.view import CommandView, view
+
+
+def find_program(word: str, cwd: str, path: str) -> str | None:
+    """Return the file that a command word names: a path if it has a slash, else the first match in PATH."""
+    if not word or "\0" in word:
+        return None
+    if "/" in word:
+        named = os.path.join(cwd, word)  # noqa: PTH118
+        return _tidy(named) if _exists(named) else None
+    for directory in path.split(os.pathsep):
+        # An empty entry of PATH means the working directory.
+        candidate = os.path.join(cwd, directory or ".", word)  # noqa: PTH118
+        if os.access(candidate, os.X_OK) and not is_directory(candidate):
+            return _tidy(candidate)
+    return None
+
+
+def _tidy(path: str) -> str:
+    """Return a path without `.` parts."""
+    # `..` behind a symbolic link leads elsewhere than the text says, so such a path stays as it is.
+    return path if ".." in path.split("/") else os.path.normpath(path)
+
+
+def is_directory(path: str) -> bool:
+    """True if there is a directory of that name."""
+    try:
+        return os.path.isdir(path)  # noqa: PTH112
+    except ValueError:
+        return False
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.exists(path)  # noqa: PTH110
+    except ValueError:
+        return False
+
+
+MOST_COMMANDS = 30
+"""Limit of harmless commands that are explained for one call; commands with a risk are never left out."""
+
+MOST_FILES = 100
+"""Limit of file names that a pattern is expanded to. A pattern that matches more stays, with a count."""
+
+MOST_ENTRIES = 5000
+"""Limit of directory entries that are read for one call."""
+
+_ASSIGNING = frozenset({"read", "export", "declare", "typeset", "local", "readonly", "unset", "let", "mapfile"}) | {
+    "readarray", "getopts", "coproc", "for", "select", "eval", "source", ".", "trap"
+}  # fmt: skip
+"""Commands that can set any variable: beside them, no variable of the text has a known value."""
+
+_ASSIGNS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(|\[\[")
+"""Expansions, arithmetic and matches that set a variable."""
+
+
+_NUMBER = re.compile(r"(?:^|[\s;&|()])(\d+)$")
+
+
+class _Text(NamedTuple):
+    """Facts about the whole text while one of its commands is expanded."""
+
+    text: str
+    assigned: frozenset[str]
+    """Variables that the text sets."""
+    moves: bool
+    """True if the text changes its working directory."""
+    defined: frozenset[str]
+    """Functions that the text defines."""
+    is_shell: bool
+
+
+class Expander:
+    """Expands the words of one call with its environment and the files on the disk."""
+
+    def __init__(self, cwd: str, environment: Mapping[str, str], programs: Mapping[str, str | None]) -> None:
+        """`programs`: paths of programs that were looked up already, by their word in the command."""
+        self._cwd = cwd
+        self._environment = environment
+        self._programs = dict(programs)
+        self._entries = 0
+
+    def variables(self, seen: CommandView) -> dict[str, str]:
+        """Return the values of the variables that the text uses, without secrets. An unset variable is empty."""
+        named = seen.scripts[0].variables if seen.scripts and not seen.is_argv else set()
+        assigned = _assigned(seen)
+        return {
+            name: self._environment.get(name, "")
+            for name in sorted(named)
+            if name.isidentifier() and name not in assigned and not is_secret_name(name)
+        }
+
+    def meanings(self, seen: CommandView) -> tuple[tuple[Meaning, ...], int]:
+        """Return the meaning of each command, wrappers first, and the number of harmless commands left out."""
+        simples = {} if seen.is_argv or not seen.scripts else _simples_by_span(seen)
+        moves = any(command.name in {"cd", "pushd", "popd"} for command in seen.commands)
+        text = _Text(seen.text, _assigned(seen), moves, _defined(seen), is_shell=not seen.is_argv)
+        risks = _risks(seen)
+        kept = _kept(seen.commands, risks)
+        found = [
+            self._meaning(command, simples.get(command.span), text, risks.get(id(command), ())) for command in kept
+        ]
+        return (*found, *self._of_groups(seen, text)), len(seen.commands) - len(kept)
+
+    def _meaning(
+        self, command: InnerCommand, source: SimpleCommand | None, text: "_Text", risks: tuple[str, ...]
+    ) -> Meaning:
+        words, notes = list(command.argv), list[str]()
+        outermost = source is not None and not command.via
+        if source is not None and outermost and None in words:
+            words = self._expanded(source.words, text, notes)
+        first = words[0] if words else None
+        program, missing = self._started(first, command, text)
+        return Meaning(
+            words=tuple(words),
+            assignments=self._assignments(command, source if outermost else None, text, notes),
+            redirects=self._redirects(command.redirections, text, notes, written_in=text.text if outermost else ""),
+            risks=risks,
+            program=program,
+            missing=missing,
+            wraps=command.runs_others,
+            through=command.via,
+            expanded=tuple(notes),
+            background=command.background,
+            unknown=command.opaque,
+        )
+
+    def _started(self, first: str | None, command: InnerCommand, text: "_Text") -> tuple[str | None, bool]:
+        """Return the program of a command, and True if no program has that name."""
+        # In a container or on another host, a path of this machine would be wrong.
+        if not first or not ELSEWHERE.isdisjoint(command.via):
+            return None, False
+        if text.is_shell and first in BUILTINS and not command.via:
+            return None, False
+        program = self._program(first)
+        elsewhere = "PATH" in text.assigned or (text.moves and "/" in first and not first.startswith("/"))
+        return program, program is None and not elsewhere and first not in BUILTINS | text.defined
+
+    def _assignments(
+        self, command: InnerCommand, source: SimpleCommand | None, text: "_Text", notes: list[str]
+    ) -> dict[str, str | None]:
+        if source is None:
+            pairs = (assignment.partition("=") for assignment in command.assignments)
+            return {name: value or None for name, _, value in pairs}
+        found: dict[str, str | None] = {}
+        for word in source.assignments:
+            values = [self._piece(piece, text.assigned, notes) for piece in word.pieces]
+            name, _, rest = (values[0] or "").partition("=")
+            found[name] = None if None in values else rest + "".join(value or "" for value in values[1:])
+        return found
+
+    def _redirects(
+        self, redirections: Sequence[Redirection], text: "_Text", notes: list[str], *, written_in: str
+    ) -> tuple[Redirect, ...]:
+        found = []
+        for each in redirections:
+            target, operator = each.target.value, each.operator
+            if written_in:
+                words = [target] if target is not None else self._word(each.target, text, notes)
+                target = words[0] if len(words) == 1 else None
+                operator = _descriptor(written_in, each) + operator
+            found.append(Redirect(operator=operator, target=target, access=each.access))
+        return tuple(found)
+
+    def _of_groups(self, seen: CommandView, text: "_Text") -> Iterator[Meaning]:
+        """Yield the redirections of loops, branches and groups, which no single command has."""
+        own = {id(each) for script in seen.scripts for simple in script.commands for each in simple.redirections}
+        for number, script in enumerate(seen.scripts):
+            written_in = text.text if number == 0 and text.is_shell else ""
+            for each in script.redirections:
+                if id(each) not in own:
+                    notes: list[str] = []
+                    redirects = self._redirects((each,), text, notes, written_in=written_in)
+                    yield Meaning(words=(), redirects=redirects, expanded=tuple(notes))
+
+    def every_word(self, seen: CommandView) -> Iterator[tuple[Argv, tuple[str, ...]]]:
+        """Yield the words of each command, and the files that it writes by redirection, as far as known."""
+        if seen.is_argv:
+            yield from ((command.argv, ()) for command in seen.commands if not command.via)
+        text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
+        for script in seen.scripts:
+            for simple in script.commands:
+                words = tuple(self._expanded(simple.words, text, []))
+                yield words, (*self._code(words, simple.redirections),)
+            targets = [self._word(each.target, text, []) for each in script.redirections if each.access == "write"]
+            yield (), tuple(word for words in targets for word in words if word is not None)
+
+    def read_files(self, seen: CommandView) -> list[str]:
+        """Return the files that are redirected to the input of commands, as far as known."""
+        text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
+        found = [each for script in seen.scripts for each in script.redirections if each.access == "read"]
+        return [word for each in found for word in self._word(each.target, text, []) if word is not None]
+
+    @staticmethod
+    def _code(words: Argv, redirections: Sequence[Redirection]) -> Iterator[str]:
+        """Yield the words of code that a here-document passes to an interpreter."""
+        if words and words[0] is not None and is_interpreter(program_name(words[0])):
+            for each in redirections:
+                yield from re.split(r"[\s'\"`;|&<>()=,]+", each.body or "")
+
+    def _program(self, word: str) -> str | None:
+        if word not in self._programs:
+            self._programs[word] = find_program(word, self._cwd, self._environment.get("PATH", os.defpath))
+        return self._programs[word]
+
+    def _expanded(self, source: Sequence[Word], text: "_Text", notes: list[str]) -> list[str | None]:
+        words: list[str | None] = []
+        for word in source:
+            words += self._word(word, text, notes)
+        return words
+
+    def _word(self, word: Word, text: "_Text", notes: list[str]) -> list[str | None]:
+        parts: list[tuple[str, bool]] = []
+        for piece in word.pieces:
+            value = self._piece(piece, text.assigned, notes)
+            if value is None:
+                return [None]
+            parts.append((value, piece.kind == "glob"))
+        if not any(is_pattern for _, is_pattern in parts):
+            value = "".join(part for part, _ in parts)
+            # An unquoted empty variable disappears from the command; a quoted one stays as an empty word.
+            bare = all(piece.kind == "variable" and not piece.quoted for piece in word.pieces)
+            return [] if bare and not value else [value]
+        # After a `cd` the pattern would match in another directory.
+        if text.moves:
+            return [None]
+        return self._files("".join(part if is_pattern else _literal(part) for part, is_pattern in parts), notes)
+
+    def _piece(self, piece: WordPiece, assigned: frozenset[str], notes: list[str]) -> str | None:
+        """Return the value of a part of a word. None: it is known only at run time."""
+        match piece.kind:
+            case "text" | "glob":
+                return piece.text
+            case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
+                home = self._environment.get("HOME")
+                return None if not home else home + piece.text[1:]
+            case "variable" if piece.text.isidentifier() and piece.text not in assigned:
+                value = self._environment.get(piece.text, "")
+                # Unquoted, bash would split such a value into words and expand patterns in it.
+                if is_secret_name(piece.text) or (not piece.quoted and any(each in value for each in " \t\n*?[\\")):
+                    return None
+                notes.append(f"${piece.text}: {value or 'empty'}")
+                return value
+            case _:
+                return None
+
+    def _files(self, pattern: str, notes: list[str]) -> list[str | None]:
+        found = sorted(self._matching(pattern))
+        if self._entries > MOST_ENTRIES:
+            notes.append(f"{pattern}: too many files to count")
+            return [None]
+        notes.append(f"{pattern}: {len(found)} {'file' if len(found) == 1 else 'files'}")
+        # bash without nullglob passes an unmatched pattern on as it is.
+        if not found:
+            return [pattern]
+        return list(found) if len(found) <= MOST_FILES else [None]
+
+    def _matching(self, pattern: str) -> Iterator[str]:
+        absolute = pattern.startswith("/")
+        parts = [part for part in pattern.split("/") if part]
+        yield from self._below("/" if absolute else "", parts)
+
+    def _below(self, prefix: str, parts: list[str]) -> Iterator[str]:
+        if not parts:
+            yield prefix.rstrip("/")
+            return
+        part, rest = parts[0], parts[1:]
+        if not any(character in part for character in "*?["):
+            path = prefix + part
+            if os.path.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
+                yield from self._below(path + "/" if rest else path, rest)
+            return
+        try:
+            entries = os.scandir(os.path.join(self._cwd, prefix or "."))  # noqa: PTH118
+        except OSError:
+            return
+        with entries:
+            for entry in entries:
+                self._entries += 1
+                if self._entries > MOST_ENTRIES:
+                    return
+                # bash without dotglob: `*` matches no hidden file.
+                hidden = entry.name.startswith(".") and not part.startswith(".")
+                if not hidden and fnmatch.fnmatchcase(entry.name, part):
+                    yield from self._below(prefix + entry.name + ("/" if rest else ""), rest)
+
+
+def _literal(text: str) -> str:
+    """Return a text with its pattern characters escaped."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in text)
+
+
+def _assigned(seen: CommandView) -> frozenset[str]:
+    """Return the variables that the text may set, so that the environment does not tell their value."""
+    names = {assignment.partition("=")[0] for command in seen.commands for assignment in command.assignments}
+    sets = any(_may_set(command) for command in seen.commands) or _ASSIGNS_INSIDE.search(seen.text) is not None
+    sets = sets or any(script.evaluations for script in seen.scripts[:1])
+    loops = {name for script in seen.scripts[:1] for name in script.loop_variables}
+    return frozenset(names | loops | (seen.scripts[0].variables if sets and seen.scripts else set()))
+
+
+def _may_set(command: InnerCommand) -> bool:
+    if command.name in {"printf", "wait"}:
+        return any(word is None or word.startswith(("-v", "-p")) for word in command.argv[1:])
+    return command.name in _ASSIGNING
+
+
+def _defined(seen: CommandView) -> frozenset[str]:
+    return frozenset(name for script in seen.scripts for name in script.functions)
+
+
+def _simples_by_span(seen: CommandView) -> dict[tuple[int, int], SimpleCommand]:
+    return {simple.span: simple for simple in seen.scripts[0].commands}
+
+
+def _risks(seen: CommandView) -> dict[int, tuple[str, ...]]:
+    """Return the ids of the risks of each command."""
+    # By identity: two commands may consist of the same words and have different risks.
+    found: dict[int, dict[str, None]] = {}
+    for command, danger in seen.dangers:
+        if danger.sentence:
+            found.setdefault(id(command), {})[danger.id] = None
+    return {key: tuple(ids) for key, ids in found.items()}
+
+
+def _kept(commands: tuple[InnerCommand, ...], risks: Mapping[int, tuple[str, ...]]) -> list[InnerCommand]:
+    """Return all commands with a risk, and the first harmless ones up to the limit."""
+    room = MOST_COMMANDS - sum(1 for command in commands if id(command) in risks)
+    kept = []
+    for command in commands:
+        risky = id(command) in risks
+        if risky or room > 0:
+            kept.append(command)
+            room -= 0 if risky else 1
+    return kept
+
+
+def _descriptor(text: str, redirection: Redirection) -> str:
+    """Return the file descriptor in front of the operator of a redirection, or an empty text."""
+    before = text[: redirection.target.start].rstrip(" \t\\\n").removesuffix(redirection.operator)
+    number = _NUMBER.search(before) if len(before) < redirection.target.start else None
+    return number.group(1) if number else ""
+
+
+def expand_command(
+    spec: CommandSpec, cwd: str, environment: Mapping[str, str], programs: Mapping[str, str | None]
+) -> tuple[dict[str, str], tuple[Meaning, ...], int]:
+    """Return the variables of a command, the meanings of its commands, and the number of harmless ones left out.
+
+    `programs`: paths of programs that were looked up already, by their word in the command.
+    """
+    seen = view(spec.command)
+    explainer = Expander(cwd, {**environment, **spec.environment}, programs)
+    return explainer.variables(seen), *explainer.meanings(seen)

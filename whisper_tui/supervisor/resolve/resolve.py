@@ -1,0 +1,160 @@
+"""Resolution of a command on this machine: the programs that would start, and the real paths of its words."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from whisper_tui.effects.git_repository import find_repository
+from whisper_tui.model.call import CommandSpec, Function, Shell
+from whisper_tui.model.verdict import Place, PlaceKind, Resolved
+from whisper_tui.policy.read_only.private_paths import possible_paths, searches_trees
+from whisper_tui.policy.read_only.read_only_list import helpers_of
+from whisper_tui.policy.view import CommandView, view
+from whisper_tui.supervisor.resolve.command_files import content_of, file_stamps, find_scripts, sensitive_files
+from whisper_tui.supervisor.resolve.expand import expand_command, find_program, is_directory
+
+MOST_LINKS = 40
+"""Limit of symbolic links in one path, the same as the kernel's."""
+
+MOST_DIRECTORIES = 8
+"""Limit of working directories that a command may have: each `cd` before it may or may not have succeeded."""
+
+_OF_PROCESSES = ("/proc/self", "/proc/thread-self", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
+_NETWORK = {"/proc/net": "/proc/net", "/proc/mounts": "/proc/mounts"}
+"""Links into the own process that show nothing private of it."""
+
+
+def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place, ...]:
+    """Return the paths in plain commands that lead elsewhere than they say (decision 12).
+
+    `own`: the directories of whisper_tui.
+    """
+    if seen.plain is None:
+        return ()
+    private = tuple(os.path.realpath(directory) for directory in own)
+    found: list[Place] = []
+    directories = [cwd]
+    for at, command in enumerate(seen.commands):
+        words = [word for word in command.argv[1:] if word is not None]
+        # `grep -r` and its like search the working directory if no path is given.
+        if searches_trees(command.argv):
+            words.append(".")
+        for path in _paths(words, directories):
+            place = _place(at, path, private)
+            if place is not None and place not in found:
+                found.append(place)
+        # `cd x && cat y` reads x/y, and `cd x; cat y` may read either.
+        if command.name == "cd" and words and len(directories) < MOST_DIRECTORIES:
+            directories += [real for path in _paths(words[-1:], directories) if os.path.isdir(real := _real(path)[0])]  # noqa: PTH112
+    return tuple(found)
+
+
+def _paths(words: Iterable[str], directories: Iterable[str]) -> Iterator[str]:
+    parts = dict.fromkeys(part for word in words for part in possible_paths(word))
+    for part in parts:
+        if part and "\0" not in part:
+            for directory in directories:
+                yield os.path.join(directory, part)  # noqa: PTH118
+
+
+def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
+    """Return the real target of a path. None: it is the plain file or directory that the path names."""
+    real, of_process = _real(path)
+    kind = "process" if of_process else _kind(real, own)
+    if kind is None or (kind in {"file", "directory"} and real == os.path.normpath(path)):
+        return None
+    return Place(command=at, path=real, kind=kind)
+
+
+def _kind(real: str, own: Sequence[str]) -> PlaceKind | None:
+    try:
+        mode = os.stat(real).st_mode  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    if any(real == directory or real.startswith(directory + "/") for directory in own):
+        return "own"
+    if stat.S_ISDIR(mode):
+        above = real.rstrip("/") + "/"
+        return "above-own" if any(directory.startswith(above) for directory in own) else "directory"
+    return "file" if stat.S_ISREG(mode) else "other"
+
+
+def _real(path: str) -> tuple[str, bool]:
+    """Return the path with its links followed, and True if it leads into the directory of a process in /proc."""
+    at, rest, links = "/", path.split("/")[::-1], 0
+    while rest:
+        part = rest.pop()
+        if part in {"", "."}:
+            continue
+        # `at` is resolved already, so its parent is the real one, as the kernel sees it.
+        if part == "..":
+            at = os.path.dirname(at)  # noqa: PTH120
+            continue
+        at = at.rstrip("/") + "/" + part
+        if _is_of_process(at):
+            # /proc/self is another process for the command than for us.
+            return "/".join((at, *reversed(rest))), True
+        if at in _NETWORK:
+            continue
+        try:
+            target = os.readlink(at)  # noqa: PTH115
+        except (OSError, ValueError):
+            continue
+        links += 1
+        # The kernel gives up with ELOOP at the same number.
+        if links > MOST_LINKS:
+            break
+        rest += target.split("/")[::-1]
+        at = "/" if target.startswith("/") else os.path.dirname(at)  # noqa: PTH120
+    return at, False
+
+
+def _is_of_process(path: str) -> bool:
+    return path in _OF_PROCESSES or (path.startswith("/proc/") and path[len("/proc/") :].isdecimal())
+
+
+def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str] = ()) -> Resolved:
+    """Look up the programs in the command's own PATH, and expand its words as far as that runs nothing.
+
+    `own`: the directories of whisper_tui, which read-only commands must not read without approval.
+    """
+    cwd = os.path.realpath(spec.cwd) if is_directory(spec.cwd) else None
+    if isinstance(spec.command, Function):
+        return Resolved(cwd=cwd, problem=None if cwd else f"the working directory {spec.cwd} does not exist")
+    word = spec.command.words()[0]
+    # The command's own PATH: ours may find another program of the same name.
+    path = spec.environment.get("PATH", environment.get("PATH", os.defpath))
+    program = find_program(word, cwd or spec.cwd, path)
+    problem = _problem(spec, word, program, cwd)
+    if problem is not None or cwd is None or program is None:
+        return Resolved(program=program, cwd=cwd, problem=problem)
+    seen = view(spec.command)
+    repository, neutral = find_repository(cwd) if "git" in seen.names else (None, False)
+    scripts = find_scripts(spec, cwd, environment)
+    variables, commands, more = expand_command(spec, cwd, environment, {word: program})
+    return Resolved(
+        program=program,
+        cwd=cwd,
+        git_is_neutral=neutral,
+        repository=repository,
+        places=find_places(seen, cwd, own),
+        helpers=tuple(filter(None, (find_program(name, cwd, path) for name in helpers_of(seen.names)))),
+        shell=os.path.basename(os.path.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
+        variables=variables,
+        commands=commands,
+        more=more,
+        unread=seen.problem,
+        files=file_stamps(program, commands, scripts),
+        contents={path: found for path in scripts if (found := content_of(path)) is not None},
+        sensitive=sensitive_files(spec, cwd, environment, own),
+    )
+
+
+def _problem(spec: CommandSpec, word: str, program: str | None, cwd: str | None) -> str | None:
+    if cwd is None:
+        return f"the working directory {spec.cwd} does not exist"
+    if program is None:
+        return f"the program {word} was not found"
+    if is_directory(program) or not os.access(program, os.X_OK):
+        return f"the program {word} may not be executed"
+    return None

@@ -1,0 +1,251 @@
+"""The interface between the pool and an executor: start, attach, signal and read a run, by call and attempt."""
+
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.ending import Ending
+from whisper_tui.model.errors import InvalidRequest, NotRunning
+from whisper_tui.model.event import SignalSent
+from whisper_tui.model.run import (
+    NO_LIMITS,
+    BackgroundProcess,
+    Blocked,
+    Limits,
+    OutputChunk,
+    OutputDigest,
+    OutputSizes,
+    OutputSpan,
+    RunProcess,
+    SignalTarget,
+    Stream,
+    TerminalSize,
+    Usage,
+)
+from whisper_tui.model.state import CallRecord, Running
+from whisper_tui.supervisor.journal.store import Store
+
+
+class RunKey(NamedTuple):
+    """The name of one attempt to run one call. An executor starts each key at most once, ever."""
+
+    call_id: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class SandboxProfile:
+    """The rights of a confined command beyond reading the system, as absolute paths of this machine."""
+
+    read: tuple[str, ...] = ()
+    execute: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    """Paths for writing. A path that is in `execute` as well is writable and executable."""
+    network: bool = False
+    processes: bool = False
+    """True if it may read what the system shows of other processes."""
+
+
+@dataclass(frozen=True)
+class StartOrder:
+    """Everything that an executor needs to start a command."""
+
+    key: RunKey
+    spec: CommandSpec
+    program: str | None
+    """Absolute path of the approved program. None: it was not found, and the start reports so."""
+    environment: dict[str, str]
+    """The complete environment of the process, additions included."""
+    max_output_bytes: int | None = None
+    """Bytes kept of each stream, half from its head and half from its tail. None: all."""
+    min_free_bytes: int = 0
+    """Free disk space below which only the tail of further output is kept."""
+    limits: Limits = NO_LIMITS
+    real_cwd: str | None = None
+    """The working directory with links resolved, as it was approved. None: it is not checked."""
+    sandbox: SandboxProfile | None = None
+    """The sandbox of the command. None: it is not confined."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The version of each file that was approved, by path. Empty: none is checked."""
+    tells_directory: bool = False
+    """True if its bash is asked for the directory in which it ends."""
+
+
+@dataclass(frozen=True)
+class HasSpawned:
+    """The process exists."""
+
+    key: RunKey
+    process: RunProcess
+
+
+@dataclass(frozen=True)
+class HasEnded:
+    """The leader ended, or could not be started."""
+
+    key: RunKey
+    ending: Ending
+    output: OutputSizes = field(default_factory=OutputSizes)
+    usage: Usage | None = None
+    blocked: Blocked | None = None
+    """The attempts that its sandbox refused."""
+
+
+@dataclass(frozen=True)
+class HasBackground:
+    """The processes that the command has left behind so far, ended ones included."""
+
+    key: RunKey
+    processes: tuple[BackgroundProcess, ...]
+
+
+@dataclass(frozen=True)
+class HasForeignOrders:
+    """Another program has written into the keeper's FIFO for orders; the keeper did not obey."""
+
+    key: RunKey
+    count: int
+    """Lines so far."""
+    line: str
+    """The beginning of the newest."""
+    at: float
+    """Time of the report, in seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class HasSettled:
+    """No process of the run is alive and its output is complete. Always the last report."""
+
+    key: RunKey
+    digest: OutputDigest | None = field(default=None, compare=False)
+    """The digest of its output. None: there is no output, or it could not be read."""
+
+
+@dataclass(frozen=True)
+class NeverRan:
+    """This attempt provably never started and never will. The last report of its key."""
+
+    key: RunKey
+
+
+Report = HasSpawned | HasEnded | HasBackground | HasForeignOrders | HasSettled | NeverRan
+
+
+class Executor(Protocol):
+    """Runs commands somewhere. Reports of one key come in the order in which they are listed in `Report`."""
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why runs cannot be started or followed now, and what to do. None: they can."""
+
+    @property
+    def counts(self) -> tuple[str, ...] | None:
+        """The resources that control groups count for each run as a whole. None: runs have no control groups."""
+
+    async def open(self) -> None:
+        """Get ready to start and to report."""
+        ...
+
+    async def close(self) -> None:
+        """Stop reporting. What runs goes on."""
+        ...
+
+    async def start(self, order: StartOrder) -> None:
+        """Order a start; its result is reported. Raises `Unavailable` if nothing was ordered."""
+        ...
+
+    async def attach(self, key: RunKey) -> None:
+        """Follow a start that an earlier supervisor ordered: everything about it is reported (again)."""
+        ...
+
+    def reports(self) -> AsyncIterator[tuple[Report, ...]]:
+        """Yield batches of new reports about the runs that were started or attached; endless, for one reader."""
+        ...
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        """Send a signal. Raises `NotRunning` if no process of the run is alive."""
+        ...
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        """End the whole tree: SIGTERM, the grace period, then SIGKILL until no process is left."""
+        ...
+
+    async def hold(self, key: RunKey, *, still: bool) -> None:
+        """Freeze or thaw all processes of a run. Raises `NotRunning` if none is alive."""
+        ...
+
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
+        """Write to its input, and wait while it is full. Raises `NotRunning` if it takes no input."""
+        ...
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
+        """Set the size of its terminal. Nothing happens where it has none."""
+        ...
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        ...
+
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        ...
+
+    def input_file(self, key: RunKey) -> str | None:
+        """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        ...
+
+    def last_directory(self, key: RunKey) -> str | None:
+        """The directory in which its shell ended. None: it was not asked for, or is not known."""
+        ...
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        ...
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """The sizes that its terminal has had, the one that it began with first."""
+        ...
+
+
+def run_key(record: CallRecord) -> RunKey:
+    """Key of the files of a run; of a call that never started, of its first attempt."""
+    return RunKey(record.id, record.attempt or 1)
+
+
+def check_signal(record: CallRecord, number: int) -> None:
+    """Raise `NotRunning` if no process of a run is left, `InvalidRequest` for a signal that the system lacks."""
+    if record.process is None or not record.is_open:
+        raise NotRunning(f"no process of call {record.id} is alive", hint="whisper-tui ps lists the running calls")
+    if number not in signal.valid_signals():
+        raise InvalidRequest(f"there is no signal {number} on this system", hint="kill -l lists the signals")
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """Sends signals and input to running commands."""
+
+    store: Store
+    executor: Executor
+    clock: Callable[[], float]
+
+    async def signal(self, record: CallRecord, number: int, target: SignalTarget, by: Decider) -> None:
+        """Send a signal to a run, or to the processes that it left behind."""
+        check_signal(record, number)
+        # Journaled before it is sent (decision 01): the ending tells apart signals of humans and of others.
+        self.store.record(SignalSent(at=self.clock(), call_id=record.id, number=number, target=target, by=by))
+        await self.executor.signal(run_key(record), number, target)
+
+    async def write_stdin(self, record: CallRecord, data: bytes, *, eof: bool) -> None:
+        """Write to the standard input or terminal. Raises `NotRunning` if the command takes no input now."""
+        if not isinstance(record.state, Running) or not record.takes_input:
+            raise NotRunning(f"call {record.id} takes no input", hint="Only a running command that accepts input does")
+        await self.executor.write_stdin(run_key(record), data, eof=eof)
+
+    async def resize(self, record: CallRecord, rows: int, columns: int) -> None:
+        """Set the size of the terminal, if there still is one."""
+        # A size that arrives too late harms nobody, so no error.
+        if isinstance(record.state, Running) and record.spec.tty:
+            await self.executor.resize(run_key(record), rows, columns)

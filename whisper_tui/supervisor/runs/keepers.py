@@ -1,0 +1,224 @@
+"""The supervisor's side of the keepers: it starts them, hands them jobs and orders, and listens for their wakeups."""
+
+import asyncio
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import whisper_tui
+from whisper_tui.model.errors import NotRunning, Unavailable, WhisperError
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.jobs import pack
+from whisper_tui.supervisor.runs.monitor import RunMonitor
+from whisper_tui.system.processes import is_stopped
+
+_NOBODY = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
+
+
+async def write_fifo(path: str, data: bytes, nobody: str) -> None:
+    """Write all of the data, and wait while the FIFO is full. Raises `NotRunning(nobody)` if it has no reader."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _translated(error, nobody) from None
+    try:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(fd, rest[: 1 << 16]) :]
+            except BlockingIOError:
+                await _writable(fd)
+            except OSError as error:
+                raise _translated(error, nobody) from None
+    finally:
+        os.close(fd)
+
+
+async def _writable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_writer(fd, _resolve, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_writer(fd)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _translated(error: OSError, nobody: str) -> WhisperError:
+    if error.errno in _NOBODY:
+        return NotRunning(nobody)
+    return Unavailable(f"the run cannot be reached: {error.strerror}", hint="Close other programs, then try again")
+
+
+async def send_order(monitor: RunMonitor, order: dict[str, Any], look: Callable[[], None]) -> None:
+    """Send an order; `look` checks whether the keeper is gone. Raises `NotRunning` and `Unavailable`."""
+    attempt = monitor.attempt
+    nobody = f"nothing of call {attempt.key.call_id} is alive"
+    try:
+        line = json.dumps({**order, "key": attempt.order_key()}).encode()
+        # The leading line feed ends a line that another program may have begun to write into the FIFO.
+        await write_fifo(attempt.path(run_files.CONTROL), b"\n" + line + b"\n", nobody)
+    except NotRunning:
+        look()
+        if monitor.orphan is None or monitor.over:
+            raise
+        monitor.orphan.obey(order)
+        return
+    process = monitor.process
+    if process is not None and is_stopped(process.keeper_pid):
+        message = f"the keeper of call {attempt.key.call_id} was stopped by a signal, and obeys once it goes on"
+        raise Unavailable(message, hint=f"Let it go on: kill -CONT {process.keeper_pid}")
+
+
+class WakeupListener:
+    """Listens for the names of runs with news. Wakeups can be lost: they only save time until the next sweep."""
+
+    def __init__(self, listener: Callable[[str], None]) -> None:
+        self._listener = listener
+        self._fd = -1
+        self._rest = b""
+
+    def open(self, directory: Path) -> None:
+        """Start to listen. Raises `OSError`."""
+        path = str(directory / run_files.NOTIFY)
+        with suppress(FileExistsError):
+            os.mkfifo(path, 0o600)
+        # Open for writing as well, so that the FIFO does not report its end when the last keeper closes it.
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        asyncio.get_running_loop().add_reader(self._fd, self._hear)
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._fd >= 0:
+            asyncio.get_running_loop().remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _hear(self) -> None:
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except BlockingIOError:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for name in dict.fromkeys(line.partition(b" ")[0].decode() for line in lines):
+            self._listener(name)
+
+
+LOG = "keepers.log"
+"""File beside the attempts: the error messages of keepers."""
+SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
+_PROGRAM = """
+import sys
+sys.path.append(sys.argv[1])
+from whisper_tui.supervisor.keeper.zygote import main
+main(int(sys.argv[2]), sys.argv[3])
+"""
+
+
+class Keepers:
+    """Hands jobs to waiting keepers. Busy keepers outlive this object and its process."""
+
+    def __init__(self, runs_directory: Path) -> None:
+        self._runs = runs_directory
+        self._zygote: subprocess.Popen[bytes] | None = None
+        self._jobs: socket.socket | None = None
+        self._sending = asyncio.Lock()
+
+    def open(self) -> None:
+        """Start the parent of the keepers. Raises `Unavailable`."""
+        shutil.rmtree(self._runs / run_files.REHEARSALS, ignore_errors=True)
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
+            with theirs, os.fdopen(_open_log(self._runs / LOG), "ab") as log:
+                self._zygote = subprocess.Popen(
+                    # Isolated and without site-packages: the keepers need the standard library only, and neither the
+                    # environment nor a file of the user's may add code to them.
+                    [
+                        sys.executable,
+                        "-I",
+                        "-S",
+                        "-X",
+                        "utf8",
+                        "-c",
+                        _PROGRAM,
+                        _parent_of_package(),
+                        str(theirs.fileno()),
+                        str(self._runs.resolve()),
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except OSError as error:
+            message = f"the process that starts commands cannot be started: {error.strerror}"
+            raise Unavailable(message, hint="Check free memory, free disk and the limit of open files.") from None
+        ours.setblocking(False)
+        self._jobs = ours
+
+    @property
+    def alive(self) -> bool:
+        """True if new keepers can be forked."""
+        return self._zygote is not None and self._zygote.poll() is None
+
+    def replace(self) -> None:
+        """Start a new parent of keepers in place of one that is gone."""
+        self._let_go()
+        self.open()
+
+    async def send(self, directory: str, environment: dict[str, str]) -> None:
+        """Have a keeper run the attempt in a directory. Raises `Unavailable` or `OSError` if no keeper was asked."""
+        message = pack(directory, environment)
+        async with self._sending:
+            try:
+                await self._send(message)
+            except OSError as error:
+                if error.errno not in {errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF}:
+                    told = f"the keepers cannot be asked: {error.strerror}"
+                    raise Unavailable(told, hint="Try again.") from None
+                self.replace()
+                await self._send(message)
+
+    async def close(self) -> None:
+        """End the waiting keepers and their parent. Busy keepers go on."""
+        # The parent has nothing to finish, and may be slow to notice that its lifeline is closed: it is killed.
+        zygote = self._zygote
+        self._let_go()
+        if zygote is not None:
+            zygote.kill()
+            await asyncio.to_thread(zygote.wait)
+
+    async def _send(self, message: bytes) -> None:
+        if self._jobs is None:
+            raise Unavailable("the executor is closed")
+        await asyncio.get_running_loop().sock_sendall(self._jobs, message)
+
+    def _let_go(self) -> None:
+        if self._jobs is not None:
+            self._jobs.close()
+            self._jobs = None
+        if self._zygote is not None and self._zygote.stdin is not None:
+            self._zygote.stdin.close()
+        self._zygote = None
+
+
+def _parent_of_package() -> str:
+    return str(Path(whisper_tui.__file__).resolve().parent.parent)
+
+
+def _open_log(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

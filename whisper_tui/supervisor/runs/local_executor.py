@@ -1,0 +1,337 @@
+"""The executor of this machine: each run has a keeper, which outlives the supervisor and is recovered by the next."""
+
+import asyncio
+import os
+import signal
+import stat
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
+from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
+from whisper_tui.supervisor.health import Health
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
+from whisper_tui.supervisor.runs.cgroups import Cgroups
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned, Report, RunKey, StartOrder
+from whisper_tui.supervisor.runs.keepers import LOG, Keepers, WakeupListener, send_order, write_fifo
+from whisper_tui.supervisor.runs.monitor import RunMonitor
+from whisper_tui.supervisor.runs.output_digest import RecordedOutput
+from whisper_tui.supervisor.runs.output_files import OutputFiles
+
+SWEEP_S = 1.0
+"""Seconds between two sweeps over all runs: wakeups can be lost, and keepers can be killed."""
+SWEPT_AT_ONCE = 25
+REPORTED_AT_ONCE = 100
+UNCLAIMED_S = 30.0
+"""Seconds after which an attempt that no keeper has claimed is revoked."""
+UNCLAIMED_AFTER_LOSS_S = 3.0
+"""The same after the parent of the keepers was lost, and jobs perhaps with it."""
+BOOT = "boot"
+"""File beside the attempts: the boot in which the last command was started."""
+READ_HINT = "It is tried again; check the limit of open files, and the disk"
+
+
+class _MonitoredRun:
+    """One monitored run."""
+
+    def __init__(self, monitor: RunMonitor, deadline: float, *, asked: bool) -> None:
+        self.monitor = monitor
+        self.asked = asked
+        """True if this process ordered the start, so that its files certainly existed."""
+        self.deadline = deadline
+        """Monotonic seconds at which it is revoked if no keeper has claimed it."""
+        self.reachable = asyncio.Event()
+        """Set once it has a process, or will never have one."""
+        self.writing = asyncio.Lock()
+
+
+class LocalExecutor:
+    """The `Executor` of this machine. All files are below one directory of local disk."""
+
+    def __init__(self, runs_directory: Path, groups: Cgroups | None = None) -> None:
+        self._directory = Path(runs_directory)
+        self._runs_path = str(runs_directory)
+        self._files = OutputFiles(self._directory)
+        self._groups = groups
+        self._keepers = Keepers(self._directory)
+        self._runs: dict[RunKey, _MonitoredRun] = {}
+        self._reports: asyncio.Queue[Report] = asyncio.Queue()
+        self._settling = set[asyncio.Task[None]]()
+        """Runs that are over, while a thread still reads their output."""
+        self._wakeups = WakeupListener(self._on_wakeup)
+        self._health = Health()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._boot = BootMark(self._directory / BOOT)
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why runs cannot be started or followed now, and what to do. None: they can."""
+        return self._health.problem
+
+    @property
+    def counts(self) -> tuple[str, ...] | None:
+        """The resources that control groups count for each run as a whole. None: runs have no control groups."""
+        return self._groups.counts if self._groups else None
+
+    async def open(self) -> None:
+        """Get ready to start and to report. Raises `Unavailable`."""
+        try:
+            self._prepare_directory()
+        except OSError as error:
+            message = f"the directory of runs {self._directory} cannot be used: {error.strerror}"
+            raise BadStateDirectory(message, hint="Check its owner, its permissions and the free disk.") from None
+        self._boot.read()
+        if self._groups is not None:
+            self._groups.sweep(self._runs_path)
+        self._keepers.open()
+        self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweep of runs")
+
+    async def close(self) -> None:
+        """Stop reporting. What runs goes on."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+        for task in self._settling:
+            task.cancel()  # The next supervisor reads again from the files that these are over.
+        self._wakeups.close()
+        for run in self._runs.values():
+            run.reachable.set()
+        self._runs.clear()
+        await self._keepers.close()
+
+    async def start(self, order: StartOrder) -> None:
+        """Order a start; its result is reported. Raises `Unavailable` if nothing was ordered."""
+        attempt = Attempt(self._runs_path, order.key)
+        try:
+            self._boot.note()
+            group = self._groups.place(self._runs_path, order.key) if self._groups else None
+            attempt.create(order, self._boot.now, group)
+        except FileExistsError:
+            message = f"attempt {order.key.attempt} of call {order.key.call_id} was asked for before"
+            raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
+        except OSError as error:
+            raise self._unprepared(order.key, error) from None
+        run = self._follow(attempt, asked=True)
+        # A cancelled request must not leave an attempt that a keeper could still claim.
+        with ExitStack() as undone:
+            undone.callback(self._discard, run)
+            try:
+                await self._keepers.send(attempt.directory, order.environment)
+            except OSError as error:
+                raise self._unprepared(order.key, error) from None
+            undone.pop_all()
+
+    async def attach(self, key: RunKey) -> None:
+        """Follow a start that an earlier supervisor ordered: everything about it is reported (again)."""
+        attempt = Attempt(self._runs_path, key)
+        run = self._follow(attempt, asked=False)
+        if not Path(attempt.directory).is_dir():
+            self._tell(run, run.monitor.on_unclaimed(self._boot, asked=run.asked))
+            return
+        # Nobody will claim it any more: its job was in the socket of the last supervisor's keepers.
+        self._check(run, revoke_now=True)
+
+    async def reports(self) -> AsyncIterator[tuple[Report, ...]]:
+        """Yield batches of new reports about the runs that were started or attached; endless, for one reader."""
+        while True:
+            news = [await self._reports.get()]
+            while len(news) < REPORTED_AT_ONCE and not self._reports.empty():
+                news.append(self._reports.get_nowait())
+            yield tuple(news)
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        """Send a signal. Raises `NotRunning` if no process of the run is alive."""
+        if number not in signal.valid_signals():
+            raise InvalidRequest(f"there is no signal {number} on this system")
+        run = await self._reachable(key)
+        if target == "leader" and run.monitor.end_reported:
+            hint = "Send the signal to the whole tree to reach what it left behind."
+            raise NotRunning(f"the command of call {key.call_id} has ended", hint=hint)
+        await self._order(run, {"do": "signal", "number": number, "target": target})
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        """End the whole tree: SIGTERM, the grace period, then SIGKILL until none is left. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
+
+    async def hold(self, key: RunKey, *, still: bool) -> None:
+        """Freeze or thaw all processes of a run. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "freeze" if still else "thaw"})
+
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
+        """Write to its input, and wait while it is full. Raises `NotRunning` if it takes no input."""
+        run = await self._reachable(key)
+        async with run.writing:
+            path = run.monitor.attempt.path(run_files.INPUT)
+            await write_fifo(path, data, f"the command of call {key.call_id} takes no input")
+            if eof:
+                await self._order(run, {"do": "eof"})
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
+        """Set the size of its terminal, in character cells. Nothing happens where it has none."""
+        with suppress(NotRunning):
+            await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        return self._files.read_output(key, stream, offset, limit)
+
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        return self._files.whole_file(key, stream)
+
+    def input_file(self, key: RunKey) -> str | None:
+        """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        path = Attempt(self._runs_path, key).path(run_files.INPUT)
+        return path if os.path.lexists(path) else None
+
+    def last_directory(self, key: RunKey) -> str | None:
+        """The directory in which its shell ended. None: it was not asked for, or is not known."""
+        try:
+            told = Attempt(self._runs_path, key).read(run_files.EXIT)
+        except OSError:
+            return None
+        found = told.get("directory") if isinstance(told, dict) else None
+        return found if isinstance(found, str) else None
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        return self._files.read_timeline(key, after, limit)
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """The sizes that its terminal has had, the one that it began with first."""
+        return self._files.terminal_sizes(key)
+
+    def _discard(self, run: _MonitoredRun) -> None:
+        del self._runs[run.monitor.attempt.key]
+        run.reachable.set()
+        run.monitor.attempt.discard()
+
+    def _unprepared(self, key: RunKey, error: OSError) -> Unavailable:
+        message = f"the run of call {key.call_id} cannot be prepared in {self._directory}: {error.strerror}"
+        return Unavailable(message, hint="Nothing was started. Make room on the disk and try again.")
+
+    def _prepare_directory(self) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = self._directory.stat()
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            message = f"the directory of runs {self._directory} is not private to this user"
+            raise BadStateDirectory(message, hint=f"Make it yours alone: chmod 700 {self._directory}")
+        self._wakeups.open(self._directory)
+
+    def _follow(self, attempt: Attempt, *, asked: bool) -> _MonitoredRun:
+        run = _MonitoredRun(RunMonitor(attempt, self._files), time.monotonic() + UNCLAIMED_S, asked=asked)
+        self._runs[attempt.key] = run
+        return run
+
+    async def _reachable(self, key: RunKey) -> _MonitoredRun:
+        """Wait until orders can reach a run, and return it. Raises `NotRunning`."""
+        run = self._runs.get(key)
+        if run is not None:
+            await run.reachable.wait()
+        if run is None or run.monitor.over:
+            raise NotRunning(f"nothing of call {key.call_id} is alive")
+        return run
+
+    async def _order(self, run: _MonitoredRun, order: dict[str, Any]) -> None:
+        await send_order(run.monitor, order, lambda: self._check(run))
+
+    def _on_wakeup(self, name: str) -> None:
+        call_id, _, attempt = name.rpartition(".")
+        if name == run_files.NOBODY:
+            self._expect_losses()
+        run = self._runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
+        if run is not None:
+            with self._tried_again():
+                self._tell(run, run.monitor.new_reports())
+
+    def _tell(self, run: _MonitoredRun, news: Iterable[Report]) -> None:
+        for report in news:
+            if isinstance(report, HasSettled):
+                self._settle(report.key)
+            else:
+                self._reports.put_nowait(report)
+            if isinstance(report, HasSpawned | HasEnded):
+                run.reachable.set()
+        if run.monitor.over:
+            run.reachable.set()
+            self._runs.pop(run.monitor.attempt.key, None)
+
+    def _settle(self, key: RunKey) -> None:
+        """Report that a run is over, with a digest of its output. A thread reads long output (decision 3)."""
+        try:
+            recorded = RecordedOutput(self._runs_path, key)
+            if not recorded.is_small:
+                task = asyncio.create_task(self._settle_later(key, recorded))
+                self._settling.add(task)
+                task.add_done_callback(self._settling.discard)
+                return
+            made = recorded.digest()
+        except OSError:
+            made = None
+        self._reports.put_nowait(HasSettled(key, made))
+
+    async def _settle_later(self, key: RunKey, recorded: RecordedOutput) -> None:
+        try:
+            made = await asyncio.to_thread(recorded.digest)
+        except OSError:
+            made = None
+        self._reports.put_nowait(HasSettled(key, made))
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            # A problem lasts until a whole sweep meets it no more.
+            self._health.over_unless_noted()
+            if not self._keepers.alive:
+                self._replace_keepers("the process that starts commands has ended")
+            for number, run in enumerate(list(self._runs.values())):
+                if run.monitor.attempt.key in self._runs:
+                    self._check(run)
+                # Each check reads files: thousands of runs must not hold up the event loop.
+                if number % SWEPT_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    def _replace_keepers(self, why: str) -> None:
+        self._health.note(Unavailable(why, hint=f"Another one is started; {self._directory / LOG} may tell the reason"))
+        self._expect_losses()
+        try:
+            self._keepers.replace()
+        except Unavailable as error:
+            self._health.note(error)
+
+    def _expect_losses(self) -> None:
+        """Shorten all deadlines: keepers were lost, and perhaps jobs that they were about to claim."""
+        deadline = time.monotonic() + UNCLAIMED_AFTER_LOSS_S
+        for run in self._runs.values():
+            run.deadline = min(run.deadline, deadline)
+
+    def _check(self, run: _MonitoredRun, *, revoke_now: bool = False) -> None:
+        """Report the news about a run, and find out whether its keeper is still alive."""
+        monitor = run.monitor
+        with self._tried_again():
+            fate = monitor.attempt.fate()
+            if fate == "unclaimed" and (revoke_now or time.monotonic() >= run.deadline):
+                self._tell(run, monitor.on_unclaimed(self._boot, asked=run.asked))
+                if not revoke_now and self._keepers.alive:
+                    self._replace_keepers(f"nobody took up the start of call {monitor.attempt.key.call_id}")
+            elif fate == "revoked":
+                self._tell(run, monitor.on_revoked())
+            elif fate == "gone":
+                self._tell(run, monitor.on_keeper_gone(self._boot.now))
+            else:
+                self._tell(run, monitor.new_reports())
+
+    @contextmanager
+    def _tried_again(self) -> Iterator[None]:
+        """Note errors of reading, and do nothing else about them: the next sweep reads again."""
+        # A file that cannot be read is not a missing file: a wrong ending would be worse than a late one (decision 2).
+        try:
+            yield
+        except (OSError, Unavailable) as error:
+            self._health.note(Unavailable(f"the files of runs cannot be read: {error}", hint=READ_HINT))

@@ -1,0 +1,279 @@
+"""Monitoring a run: its files are read as reports in order, also after its keeper was killed."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from whisper_tui.model.ending import Ending, Exited, FailedToStart, Lost, Signalled, TimedOut
+from whisper_tui.model.run import (
+    BackgroundProcess,
+    Blocked,
+    ControlGroup,
+    OutputSizes,
+    ProcessIdentity,
+    RunProcess,
+    Usage,
+)
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.run_records import is_still_there, row_of
+from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
+from whisper_tui.supervisor.runs.executor import (
+    HasBackground,
+    HasEnded,
+    HasForeignOrders,
+    HasSettled,
+    HasSpawned,
+    NeverRan,
+    Report,
+)
+from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.system.processes import find_process, send_to_all
+
+
+class OrphanedRun:
+    """A run whose keeper is gone: its processes are found, signalled and killed through its control group."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._group = attempt.group()
+
+    @property
+    def alive(self) -> bool:
+        """True while any process is left."""
+        return self._group.populated()
+
+    def update_background(self, boot: str) -> dict[str, Any]:
+        """Return the list of background processes, and rewrite its file if it has changed. `boot`: this boot's id."""
+        before = self._attempt.read(run_files.BACKGROUND) or {"look": 0, "boot": boot, "processes": []}
+        # Pids of an earlier boot belong to other processes by now.
+        if before["boot"] != boot:
+            return before
+        rows = {(each["pid"], each["start"]): each for each in before["processes"]}
+        rows = {key: each | {"alive": each["alive"] and is_still_there(*key)} for key, each in rows.items()}
+        rows |= {(seen.pid, seen.start): row_of(seen) for seen in self._group.members()}
+        now = list(rows.values())
+        if now == before["processes"]:
+            return before
+        picture = {"look": before["look"] + 1, "boot": boot, "processes": now}
+        with suppress(OSError):
+            run_files.write_json(self._attempt.path(run_files.BACKGROUND), picture)
+        return picture
+
+    def remove(self) -> None:
+        """Remove the control group, once no process is left."""
+        self._group.remove()
+
+    def obey(self, order: dict[str, Any]) -> None:
+        """Carry out an order in place of the keeper; input and terminal are lost with it."""
+        match order:
+            case {"do": "signal", "number": signal.SIGKILL, "target": "tree"}:
+                self._group.kill()
+            case {"do": "signal", "number": number}:
+                send_to_all(self._group.members(), number)
+            case {"do": "end", "grace": grace}:
+                self._group.thaw()
+                send_to_all(self._group.members(), signal.SIGTERM, signal.SIGCONT)
+                asyncio.get_running_loop().call_later(grace, self._group.kill)
+            case {"do": "freeze"}:
+                self._group.freeze()
+            case {"do": "thaw"}:
+                self._group.thaw()
+
+
+class _FileContents(NamedTuple):
+    """The contents of the files, all read before any report is made of them."""
+
+    done: bool
+    process: Any
+    exit: Any
+    version: str | None
+    """The version of the file with the list of background processes."""
+    background: Any
+    foreign: Any
+    """Lines in the FIFO for orders that no supervisor wrote."""
+    sizes: OutputSizes
+    """The sizes of the output of a lost run."""
+
+
+class RunMonitor:
+    """Reads the files of one run, and reports each fact once."""
+
+    def __init__(self, attempt: Attempt, files: OutputFiles) -> None:
+        self.attempt = attempt
+        self._files = files
+        self.process: RunProcess | None = None
+        """The process, once it has been reported."""
+        self.end_reported = False
+        """True once the end of the leader has been reported."""
+        self.orphan: OrphanedRun | None = None
+        """Takes orders after the keeper is gone."""
+        self.over = False
+        """True after the last report."""
+        self._look = 0
+        self._background_version: str | None = None
+        self._foreign_orders = 0
+
+    def new_reports(self) -> list[Report]:
+        """Return the facts in the files that have not been reported. Raises `OSError` before any of them is taken."""
+        if self.over:
+            return []
+        told = self._read()
+        news = self._spawned(told.process) if self.process is None else []
+        if not self.end_reported:
+            news += self._answer(told.exit, told.sizes)
+        self._background_version = told.version
+        news += self._background(told.background)
+        news += self._foreign(told.foreign)
+        if told.done:
+            if not self.end_reported:
+                news += self._ended(Lost(why="its keeper could not write down how it ended"), OutputSizes(), None)
+            news += self._settled()
+        return news
+
+    def on_unclaimed(self, boot: BootMark, *, asked: bool) -> list[Report]:
+        """Revoke an attempt that no keeper has claimed; `asked`: this process ordered the start."""
+        spec = self.attempt.read(run_files.SPEC)
+        # After a power cut the claim may be lost although the command had started: such an attempt is never repeated.
+        if (str(spec["boot"]) if spec is not None else boot.before) not in {boot.now, ""}:
+            return self.on_uncertain("the machine restarted when it was being started; it may have run")
+        if not Path(self.attempt.directory).is_dir():
+            if asked or self.process is not None:
+                return self.on_uncertain("its files were removed while it was starting or running; it may have run")
+            return self.on_revoked()
+        fate = self.attempt.revoke()
+        if fate == "revoked":
+            return self.on_revoked()
+        return self.on_keeper_gone(boot.now) if fate == "gone" else self.new_reports()
+
+    def on_revoked(self) -> list[Report]:
+        """Report that it was revoked."""
+        self.over = True
+        return [NeverRan(self.attempt.key)]
+
+    def on_keeper_gone(self, boot: str) -> list[Report]:
+        """Report on a run whose keeper is gone; the last time unless a process of its control group is alive.
+
+        `boot`: the id of this boot of the machine.
+        """
+        spec, sizes = self.attempt.read(run_files.SPEC) or {}, self._files.sizes(self.attempt.key)
+        news = self.new_reports()
+        if self.over:
+            return news
+        self.orphan = self.orphan or OrphanedRun(self.attempt)
+        left = self.orphan.alive
+        why = None if self.end_reported else self._why_lost(boot, spec.get("boot"), held=left)
+        if why is not None:
+            news += self._ended(Lost(why=why), sizes, None)
+        news += self._background(self.orphan.update_background(boot))
+        if left:
+            self.attempt.lose(why)
+            return news
+        self.orphan.remove()
+        self.attempt.close_books(why)
+        return news + self._settled()
+
+    def on_uncertain(self, why: str) -> list[Report]:
+        """Report that it may have run, which no file can tell."""
+        if self.end_reported:
+            return self._settled()
+        self.attempt.close_books(why)
+        return [*self._ended(Lost(why=why), OutputSizes(), None), *self._settled()]
+
+    def _spawned(self, told: Any) -> list[Report]:
+        if not told:
+            return []
+        leader = ProcessIdentity(pid=told["pid"], start_time=told["start"], boot_id=told["boot"])
+        self.process = _process(leader, told)
+        return [HasSpawned(self.attempt.key, self.process)]
+
+    def _read(self) -> _FileContents:
+        # DONE is written last by the keeper and looked at first here: all other files are complete if it is there.
+        done = self.attempt.has(run_files.DONE)
+        process = self.attempt.read(run_files.PID) if self.process is None else None
+        ending = None if self.end_reported else self.attempt.read(run_files.EXIT)
+        version = run_files.stamp(self.attempt.path(run_files.BACKGROUND))
+        is_new = version is not None and version != self._background_version
+        background = self.attempt.read(run_files.BACKGROUND) if is_new else None
+        foreign = self.attempt.read(run_files.FOREIGN_ORDERS)
+        lost = ending is not None and "lost" in ending
+        sizes = self._files.sizes(self.attempt.key) if lost else OutputSizes()
+        return _FileContents(done, process, ending, version, background, foreign, sizes)
+
+    def _answer(self, told: Any, sizes: OutputSizes) -> list[Report]:
+        if told is None:
+            return []
+        news = self._spawned(told.get("process")) if self.process is None else []
+        if "lost" in told:
+            return news + self._ended(Lost(why=told["lost"]), sizes, None)
+        news += self._background(told.get("background"))
+        usage = Usage(**told["usage"]) if "usage" in told else None
+        blocked = Blocked.model_validate(told["blocked"]) if told.get("blocked") else None
+        sizes = OutputSizes(out=told["out"], err=told["err"])
+        return news + self._ended(_ending(told), sizes, usage, blocked)
+
+    def _ended(
+        self, ending: Ending, output: OutputSizes, usage: Usage | None, blocked: Blocked | None = None
+    ) -> list[Report]:
+        self.end_reported = True
+        return [HasEnded(self.attempt.key, ending, output, usage, blocked)]
+
+    def _settled(self) -> list[Report]:
+        self.over = True
+        return [HasSettled(self.attempt.key)]
+
+    def _background(self, told: Any) -> list[Report]:
+        if not told or told["look"] <= self._look:
+            return []
+        self._look = told["look"]
+        processes = tuple(_left_behind(row, told["boot"]) for row in told["processes"])
+        return [HasBackground(self.attempt.key, processes)]
+
+    def _foreign(self, told: Any) -> list[Report]:
+        if not told or told["count"] <= self._foreign_orders:
+            return []
+        self._foreign_orders = told["count"]
+        return [HasForeignOrders(self.attempt.key, told["count"], told["line"], told["at"])]
+
+    def _why_lost(self, boot: str, started_in: str | None, *, held: bool) -> str:
+        if self.process is None:
+            if started_in != boot:
+                return "the machine restarted when it was being started; it may have run"
+            return "its keeper was gone before it could say whether the command was started; it may have run"
+        leader = self.process.leader
+        if leader.boot_id != boot:
+            return "the machine restarted while it ran"
+        seen = find_process(leader.pid)
+        why = f"its keeper (pid {self.process.keeper_pid}) was ended from outside while it ran"
+        if seen is not None and seen.start == leader.start_time:
+            since = "its output is lost since" if held else "unsupervised"
+            return f"{why}; the command itself is still alive as pid {leader.pid}, {since}"
+        return why
+
+
+def _ending(told: dict[str, Any]) -> Ending:
+    if failed := told.get("failed"):
+        return FailedToStart(problem=failed["problem"], subject=failed["subject"], message=failed["message"])
+    if told["timed_out"] is not None:
+        return TimedOut(after_s=told["timed_out"])
+    if "signal" in told:
+        return Signalled(number=told["signal"], by_us=told["by_us"], core_dumped=told["core"], limit=told.get("limit"))
+    return Exited(code=told["code"])
+
+
+def _process(leader: ProcessIdentity, told: dict[str, Any]) -> RunProcess:
+    group = told.get("group")
+    return RunProcess(
+        leader=leader,
+        pgid=told["pgid"],
+        keeper_pid=told["keeper"],
+        started_at=told["at"],
+        group=ControlGroup(path=group, sums=tuple(told["sums"])) if group else None,
+        terminal=told.get("terminal"),
+    )
+
+
+def _left_behind(row: dict[str, Any], boot: str) -> BackgroundProcess:
+    identity = ProcessIdentity(pid=row["pid"], start_time=row["start"], boot_id=boot)
+    return BackgroundProcess(identity=identity, pgid=row["pgid"], command=row["command"], alive=row["alive"])

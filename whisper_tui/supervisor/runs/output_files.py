@@ -1,0 +1,243 @@
+"""Reading the output of runs from their files, by byte offset (decision 8): by the supervisor and local clients."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.run import OutputChunk, OutputSizes, OutputSpan, Stream, TerminalSize
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.runs.attempt import attempt_directory
+from whisper_tui.supervisor.runs.executor import RunKey
+
+LARGEST_READ = 8 * 1024 * 1024
+"""Bytes of one answer, whatever the limit asked for."""
+_TRIES = 4
+_MISSING = (FileNotFoundError, NotADirectoryError)
+"""Errors that mean that the run has no such file. Any other error says nothing about the run (decision 2)."""
+_CHECKPOINT_ROWS = 4096
+_CHECKPOINTED_RUNS = 64
+
+
+class _Ring(NamedTuple):
+    """The bytes of a stream that are in the ring file; offsets into the stream, in bytes."""
+
+    head: int
+    start: int
+    size: int
+    total: int
+
+    @property
+    def oldest(self) -> int:
+        """The first byte that the keeper is not overwriting now."""
+        if self.total - self.start <= self.size - run_files.ring_step(self.size):
+            return self.start
+        return self.total - self.size + run_files.ring_step(self.size)
+
+    def same_place(self, other: "_Ring") -> bool:
+        """True if the bytes are at the same positions in both."""
+        return (self.start, self.size) == (other.start, other.size)
+
+
+class OutputFiles:
+    """The output of all runs below a runs directory. It needs no executor and no event loop."""
+
+    def __init__(self, runs_directory: Path) -> None:
+        self._runs = str(runs_directory)
+        self._checkpoints: dict[RunKey, list[tuple[int, int]]] = {}
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end.
+
+        A chunk that starts later than requested follows bytes that were dropped. A run without files has no output.
+        Raises `Unavailable` if the output cannot be read now.
+        """
+        with _readable(key):
+            return self._read(key, stream, offset, max(0, min(limit, LARGEST_READ)))
+
+    def _read(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        path = f"{attempt_directory(self._runs, key)}/{stream}"
+        final = self._final_size(key, stream)
+        ring = _read_ring(path)
+        if ring is None:
+            return _read_plain(path, offset, limit, final)
+        # The keeper writes while we read: a chunk counts only if the ring did not move past it meanwhile.
+        for _ in range(_TRIES):
+            chunk = _read_with_ring(path, ring, offset, limit, ended=final is not None)
+            after = _read_ring(path) or ring
+            if after.same_place(ring) and (chunk.start < ring.head or chunk.start >= after.oldest or not chunk.data):
+                return chunk
+            ring = after
+        return OutputChunk(data=b"", start=ring.total, size=ring.total, ended=final is not None)
+
+    def whole_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Absolute path of the file that holds all of a stream. None: there is no file, or bytes were dropped."""
+        path = f"{attempt_directory(self._runs, key)}/{stream}"
+        if _read_ring(path) is not None or not Path(path).is_file() or self._final_size(key, stream):
+            return None
+        return str(Path(path).absolute())
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        with _readable(key):
+            return self._read_timeline(key, max(0, after), max(0, limit))
+
+    def _read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        path = f"{attempt_directory(self._runs, key)}/{run_files.INDEX}"
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except _MISSING:
+            return ()
+        try:
+            block = after // _CHECKPOINT_ROWS
+            starts = list(self._checkpoint(key, fd, block))
+            first = block * _CHECKPOINT_ROWS
+            rows = _read_rows(fd, first, after - first + limit)
+        finally:
+            os.close(fd)
+        spans = []
+        for number, (at, stream, length) in enumerate(rows, first):
+            if number >= after:
+                name: Stream = "err" if stream else "out"
+                spans.append(OutputSpan(at=at, stream=name, start=starts[stream], length=length))
+            starts[stream] += length
+        return tuple(spans)
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """The sizes that the terminal of a run has had; the first one is valid from the first byte on."""
+        with _readable(key):
+            return tuple(_read_sizes(f"{attempt_directory(self._runs, key)}/{run_files.SIZES}"))
+
+    def sizes(self, key: RunKey) -> OutputSizes:
+        """Bytes of both streams so far, dropped ones included."""
+        sizes = {stream: self.read_output(key, stream, 0, 0).size for stream in ("out", "err")}
+        return OutputSizes(**sizes)
+
+    def _final_size(self, key: RunKey, stream: Stream) -> int | None:
+        """Return None while the stream can grow; afterwards its size if its files do not show it, else 0."""
+        directory = attempt_directory(self._runs, key)
+        path = f"{directory}/{run_files.DONE}"
+        status = run_files.status(path)
+        if status is None:
+            return None if Path(directory).is_dir() else 0
+        try:
+            return int(run_files.read_json(path)[stream]) if status.st_size else 0
+        except (*_MISSING, ValueError, KeyError, TypeError):
+            return 0
+
+    def _checkpoint(self, key: RunKey, fd: int, block: int) -> tuple[int, int]:
+        """Return the offsets of both streams at the first row of a block of the index."""
+        # A row holds a length, not an offset: without checkpoints a late row would need the sum of all rows before it.
+        known = self._checkpoints.pop(key, [(0, 0)])
+        self._checkpoints[key] = known
+        while len(self._checkpoints) > _CHECKPOINTED_RUNS:
+            del self._checkpoints[next(iter(self._checkpoints))]
+        while len(known) <= block:
+            rows = _read_rows(fd, (len(known) - 1) * _CHECKPOINT_ROWS, _CHECKPOINT_ROWS)
+            sums = list(known[-1])
+            for _, stream, length in rows:
+                sums[stream] += length
+            if len(rows) < _CHECKPOINT_ROWS:
+                return sums[0], sums[1]
+            known.append((sums[0], sums[1]))
+        return known[block]
+
+
+class LocalOutput:
+    """The output of the runs of this machine, for a client in another process than the supervisor."""
+
+    def __init__(self, state: PurePath) -> None:
+        """`state`: the state directory of the supervisor."""
+        self._files = OutputFiles(Path(state) / "runs")
+
+    def read_output(self, call_id: str, attempt: int, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        return self._files.read_output(RunKey(call_id, attempt), stream, offset, limit)
+
+    def read_timeline(self, call_id: str, attempt: int, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        return self._files.read_timeline(RunKey(call_id, attempt), after, limit)
+
+    def terminal_sizes(self, call_id: str, attempt: int) -> tuple[TerminalSize, ...]:
+        """The sizes that the terminal of a run has had."""
+        return self._files.terminal_sizes(RunKey(call_id, attempt))
+
+
+@contextmanager
+def _readable(key: RunKey) -> Iterator[None]:
+    """Turn errors of reading into `Unavailable`."""
+    try:
+        yield
+    except OSError as error:
+        message = f"the output of call {key.call_id} cannot be read: {error.strerror}"
+        raise Unavailable(message, hint="Check the disk and the limit of open files, then try again") from error
+
+
+def _read_rows(fd: int, first: int, count: int) -> list[tuple[float, int, int]]:
+    size = run_files.INDEX_ROW.size
+    data = os.pread(fd, min(count * size, LARGEST_READ // size * size), first * size)
+    whole = len(data) // size * size
+    return list(run_files.INDEX_ROW.iter_unpack(data[:whole]))
+
+
+def _read_sizes(path: str) -> list[TerminalSize]:
+    sizes = [TerminalSize()]
+    try:
+        data = _pread(path, LARGEST_READ, 0)
+    except _MISSING:
+        return sizes
+    whole = len(data) // run_files.SIZE_ROW.size * run_files.SIZE_ROW.size
+    for at, start, rows, columns in run_files.SIZE_ROW.iter_unpack(data[:whole]):
+        if not start:
+            sizes.clear()
+        sizes.append(TerminalSize(at=at, start=start, rows=max(1, rows), columns=max(1, columns)))
+    return sizes
+
+
+def _read_ring(path: str) -> _Ring | None:
+    try:
+        data = _pread(path + run_files.RING_SUFFIX, run_files.RING.size, 0)
+    except _MISSING:
+        return None
+    return _Ring(*run_files.RING.unpack(data)) if len(data) == run_files.RING.size else None
+
+
+def _read_plain(path: str, offset: int, limit: int, final: int | None) -> OutputChunk:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except _MISSING:
+        return OutputChunk(data=b"", start=0, size=final or 0, ended=final is not None)
+    try:
+        status = os.fstat(fd)
+        stored = status.st_size
+        start = min(offset if offset >= 0 else max(0, stored + offset), stored)
+        data = os.pread(fd, min(limit, stored - start), start)
+    finally:
+        os.close(fd)
+    size = max(stored, final or 0)
+    return OutputChunk(data=data, start=start, size=size, ended=final is not None, written_at=status.st_mtime)
+
+
+def _read_with_ring(path: str, ring: _Ring, offset: int, limit: int, *, ended: bool) -> OutputChunk:
+    start = offset if offset >= 0 else max(0, ring.total + offset)
+    written_at = os.stat(path + run_files.TAIL_SUFFIX).st_mtime  # noqa: PTH116
+    if start < ring.head:
+        data = _pread(path, min(limit, ring.head - start), start)
+        return OutputChunk(data=data, start=start, size=ring.total, ended=ended, written_at=written_at)
+    start = min(max(start, ring.oldest), ring.total)
+    wanted = min(limit, ring.total - start)
+    position = (start - ring.start) % ring.size
+    data = _pread(path + run_files.TAIL_SUFFIX, min(wanted, ring.size - position), position)
+    if len(data) < wanted and position + len(data) == ring.size:
+        data += _pread(path + run_files.TAIL_SUFFIX, wanted - len(data), 0)
+    return OutputChunk(data=data, start=start, size=ring.total, ended=ended, written_at=written_at)
+
+
+def _pread(path: str, count: int, position: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, count, position)
+    finally:
+        os.close(fd)

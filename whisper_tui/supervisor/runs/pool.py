@@ -1,0 +1,380 @@
+"""The worker pool: runs that are starting or running, and facts that keepers report about them."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from whisper_tui.model.board import advance
+from whisper_tui.model.call import CommandSpec, Function, ToolCall
+from whisper_tui.model.ending import FailedToStart, Lost
+from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
+from whisper_tui.model.event import (
+    ORDER,
+    AttemptRefused,
+    BackgroundSeen,
+    Event,
+    Finished,
+    Judged,
+    Settled,
+    Spawned,
+    Started,
+)
+from whisper_tui.model.secrets import masked
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.supervisor.approvals.judge import Judge
+from whisper_tui.supervisor.journal.store import RETRY_S, Store
+from whisper_tui.supervisor.runs.executor import (
+    Executor,
+    HasBackground,
+    HasEnded,
+    HasForeignOrders,
+    HasSettled,
+    HasSpawned,
+    NeverRan,
+    Report,
+    RunKey,
+)
+from whisper_tui.supervisor.runs.scheduling import LONG_S, StartQueue, Workers
+from whisper_tui.supervisor.runs.start_order import StartOrders
+
+ReportedFact = Spawned | BackgroundSeen | Finished | Settled
+
+
+def facts_from_reports(
+    reports: Sequence[Report], calls: Mapping[str, CallRecord], at: float
+) -> tuple[ReportedFact, ...]:
+    """Return the new facts about runs of these calls, in order."""
+    news: list[ReportedFact] = []
+    ahead: dict[str, CallRecord] = {}
+    for report in reports:
+        call_id = report.key.call_id
+        # The records are not changed before all facts of one batch are journaled together; each report is compared with
+        # the record as the reports before it leave it.
+        record = ahead.get(call_id) or calls.get(call_id)
+        if record is None or record.attempt != report.key.attempt:
+            continue
+        if (fact := _fact_from_report(record, report, at)) is not None:
+            news.append(fact)
+            ahead[call_id] = advance(record, fact)
+    return tuple(news)
+
+
+def refused_orders(reports: Sequence[Report], known: Iterable[AttemptRefused]) -> tuple[AttemptRefused, ...]:
+    """Return the attempts to give a keeper orders past the supervisor that are not `known` already."""
+    news: list[AttemptRefused] = []
+    for report in reports:
+        if not isinstance(report, HasForeignOrders):
+            continue
+        call_id = report.key.call_id
+        earlier = [event for event in (*known, *news) if (event.operation, event.about) == (ORDER, call_id)]
+        # After a restart the files of a run report the same attempts again; their time tells them from new ones.
+        if any(event.at >= report.at for event in earlier):
+            continue
+        told = sum(1 + event.left_out for event in earlier)
+        news.append(
+            AttemptRefused(
+                at=report.at,
+                operation=ORDER,
+                about=call_id,
+                why=f"the order does not have the supervisor's key: {masked(report.line)}",
+                pid=0,
+                program="",
+                left_out=max(0, report.count - told - 1),
+            )
+        )
+    return tuple(news)
+
+
+def _fact_from_report(record: CallRecord, report: Report, at: float) -> ReportedFact | None:
+    """Return the fact in one report. None: the record says it already, or its state contradicts it."""
+    state = record.state
+    match report:
+        case HasSpawned(process=process) if isinstance(state, Starting):
+            return Spawned(at=at, call_id=record.id, attempt=report.key.attempt, process=process)
+        case HasBackground(processes=processes) if record.background != processes:
+            return BackgroundSeen(at=at, call_id=record.id, processes=processes)
+        case HasEnded() if isinstance(state, Starting | Running):
+            return Finished(
+                at=at,
+                call_id=record.id,
+                ending=report.ending,
+                output=report.output,
+                usage=report.usage,
+                blocked=report.blocked,
+            )
+        case HasSettled(digest=digest) if isinstance(state, Ended) and not state.settled:
+            return Settled(at=at, call_id=record.id, digest=digest)
+        case _:
+            return None
+
+
+_log = logging.getLogger(__name__)
+
+
+class Pool:
+    """Starts commands while there are workers for them, and records what becomes of them."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        executor: Executor,
+        judge: Judge,
+        orders: StartOrders,
+        clock: Callable[[], float],
+        requeue: Callable[[CallRecord, Judged], None],
+        fail: Callable[[], None],
+    ) -> None:
+        """`fail` stops the supervisor, so that the next one recovers the runs."""
+        self._store = store
+        self._executor = executor
+        self._judge = judge
+        self._orders = orders
+        self._clock = clock
+        self._requeue_for_approval = requeue
+        self._fail = fail
+        self.workers = Workers(store.board, orders.workers)
+        self._queue = StartQueue(store.board, lambda taken, for_human: self._has_room(taken, for_human=for_human))
+        self._undispatched: deque[str] = deque()
+        """Ids of the calls whose start is journaled and has not been ordered from the executor yet."""
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting = True
+        self._postponed: list[NeverRan] = []
+        """Attempts that never ran, to be replaced after the pause."""
+        self._doubted = set[str]()
+        """Ids of the calls that were running when the last supervisor was killed."""
+
+    async def open(self) -> None:
+        """Recover the runs that an earlier supervisor started, and begin to start queued calls."""
+        board = self._store.board
+        # Whoever can kill the supervisor can also have written to the journal: after an unclean end an approval is
+        # judged anew before its command is started again (decision 17).
+        if not self._store.journal.ended_cleanly:
+            self._doubted = set(board.running)
+        for call_id in board.queued:
+            if board.calls[call_id].function is not None:
+                continue
+            self._queue.add(board.calls[call_id])
+        self._keep(asyncio.create_task(self._take_reports()))
+        for call_id in (*board.running, *board.unsettled):
+            record = board.calls[call_id]
+            if record.function is not None:
+                continue
+            if call_id in board.running:
+                self.workers.take(record)
+            await self._executor.attach(RunKey(call_id, record.attempt or 1))
+        self._wake.set()
+        self._keep(asyncio.create_task(self._work()))
+
+    async def close(self) -> None:
+        """Stop starting and recording. Commands that run go on."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def try_start_now(self, call: ToolCall) -> Started | None:
+        """Return the start of a call that a rule has just allowed. None: it has to be queued.
+
+        It is journaled together with the submission: one wait for the disk, and no second judgement, since nothing
+        can have changed since the first (decision 1).
+        """
+        if call.ticket is not None or isinstance(call.spec.command, Function) or not self._has_room(0, for_human=False):
+            return None
+        board = self._store.board
+        # A call must not overtake those that are queued already.
+        if any(board.calls[call_id].function is None for call_id in board.queued):
+            return None
+        return self._started(call.id, call.spec, attempt=1)
+
+    def on_moved(self, call_id: str) -> None:
+        """Queue a command that was judged, decided or claimed, or take its worker back if a human is asked again."""
+        record = self._store.board.calls.get(call_id)
+        if record is not None and isinstance(record.state, Queued) and record.function is None:
+            self._queue.add(record)
+            self._wake.set()
+        elif record is not None and isinstance(record.state, Waiting):
+            self.workers.free(record.id)
+            self._wake.set()
+
+    def on_started(self, call_id: str) -> None:
+        """Give a worker to a command whose start is journaled; the executor has yet to start it."""
+        record = self._store.board.calls[call_id]
+        if record.function is None:
+            self.workers.take(record)
+            # No event says that a run has become a long one, which frees its worker.
+            asyncio.get_running_loop().call_later(LONG_S, self._wake.set)
+            self._undispatched.append(call_id)
+
+    def on_over(self, call_id: str) -> None:
+        """Free the worker of a command that ended."""
+        self.workers.free(call_id)
+        self._wake.set()
+
+    def on_resumed(self) -> None:
+        """Start the postponed commands after a pause."""
+        self._start_postponed()
+        self._wake.set()
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.dispatch_started()
+                await self._fill()
+            except JournalFailed:
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+
+    async def _fill(self) -> None:
+        """Start all calls for which there is a worker, in one write: they share one wait for the disk."""
+        ready = self._queue.take_ready()
+        try:
+            await self._launch(ready)
+        except JournalFailed:
+            for record in ready:
+                self._queue.add(record)
+            raise
+
+    def _has_room(self, taken: int, *, for_human: bool) -> bool:
+        """True if one more may start now, beside `taken` others that are about to start."""
+        may = self._starting and self._store.board.paused is None
+        return may and self.workers.has_room(taken, for_human=for_human)
+
+    async def _launch(self, records: Sequence[CallRecord]) -> None:
+        """Start these, except those whose second judgement differs from the first."""
+        unchanged = []
+        for record in records:
+            # Files may have been swapped while it waited for its approval and for a worker (decision 15).
+            again = self._judge.judge_again(record)
+            if again is None:
+                unchanged.append(record)
+            else:
+                self._requeue_for_approval(record, again)
+        await self._start(unchanged)
+
+    async def _start(self, records: Sequence[CallRecord]) -> None:
+        """Journal the starts, flushed to the disk, and only then order them (decision 1)."""
+        if not records:
+            return
+        started = (self._started(record.id, record.spec, record.attempts + 1) for record in records)
+        self._store.record(*started, durable=True)
+        await self.dispatch_started()
+
+    async def dispatch_started(self) -> None:
+        """Order all journaled starts from the executor. Whoever journals a start calls this."""
+        while self._undispatched:
+            call_id = self._undispatched.popleft()
+            try:
+                await self._dispatch(self._store.board.record(call_id))
+            except BaseException:
+                # The request that came here may be cancelled at any await, and its start is journaled: the pool's own
+                # task orders it then.
+                self._undispatched.appendleft(call_id)
+                self._wake.set()
+                raise
+
+    async def _dispatch(self, record: CallRecord) -> None:
+        try:
+            await self._executor.start(self._orders.of(record))
+        except Unavailable as error:
+            ending = FailedToStart(problem="other", subject=record.spec.command.words()[0], message=error.sentence())
+            await self._record(
+                Finished(at=self._clock(), call_id=record.id, ending=ending),
+                Settled(at=self._clock(), call_id=record.id),
+            )
+
+    def _started(self, call_id: str, spec: CommandSpec, attempt: int) -> Started:
+        return Started(at=self._clock(), call_id=call_id, attempt=attempt, spec=spec, limits=self._orders.limits)
+
+    async def _take_reports(self) -> None:
+        async for reports in self._executor.reports():
+            board = self._store.board
+            news: list[Event] = [
+                *facts_from_reports(reports, board.calls, self._clock()),
+                *refused_orders(reports, board.refused),
+            ]
+            if news:
+                await self._record(*news)
+            for report in reports:
+                record = self._store.board.calls.get(report.key.call_id)
+                if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
+                    await self._start_anew(record, report)
+
+    async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
+        """Replace an attempt that provably never ran by the next one."""
+        if not isinstance(record.state, Starting):
+            ending = Lost(why="the journal says that it ran, and its files say that it never did")
+            await self._record(
+                Finished(at=self._clock(), call_id=record.id, ending=ending),
+                Settled(at=self._clock(), call_id=record.id),
+            )
+            return
+        if self._store.board.paused is not None:
+            self._postponed.append(report)
+            return
+        while True:
+            try:
+                again = self._judge.judge_after_kill(record) if record.id in self._doubted else None
+                if again is None:
+                    await self._start((record,))
+                else:
+                    self._requeue_for_approval(record, again)
+                    self._doubted.discard(record.id)
+            except JournalFailed:
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    def _start_postponed(self) -> None:
+        postponed, self._postponed = self._postponed, []
+        for report in postponed:
+            record = self._store.call(report.key.call_id)
+            self._keep(asyncio.create_task(self._start_anew(record, report)))
+
+    async def _record(self, *facts: Event) -> None:
+        """Record facts, and retry until the journal takes them: they have happened already (decision 2)."""
+        while True:
+            try:
+                self._store.record(*facts)
+            except JournalFailed:
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._has_ended)
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        # Without this task nothing would be started or recorded any more, and nobody would notice (decision 2).
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.critical("the supervisor stops: it has failed; what runs goes on", exc_info=error)
+            self._fail()
+
+    async def end(self, record: CallRecord) -> None:
+        """End a run and all processes that it left behind. Nothing happens if none of them is alive."""
+        await self.dispatch_started()
+        try:
+            await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
+        except NotRunning:
+            return
+
+    async def end_all(self, within_s: float) -> None:
+        """Start nothing more, end every run, and wait until all processes are gone, at most `within_s`."""
+        self._starting = False
+        board = self._store.board
+        for call_id in (*board.running, *board.unsettled):
+            if board.calls[call_id].function is None:
+                with suppress(Unavailable):
+                    await self.end(board.calls[call_id])
+        try:
+            async with asyncio.timeout(within_s):
+                while self.workers or board.unsettled:
+                    await self._store.news()
+        except TimeoutError:
+            return

@@ -1,0 +1,177 @@
+"""The retention of output: the files of whole runs are removed, the oldest first; facts stay (decision 3)."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterator
+from math import isinf
+from pathlib import Path
+from typing import NamedTuple
+
+from whisper_tui.model.api import Pruned
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.settings import RetentionSettings
+
+DAY_S = 86_400.0
+GIGABYTE = 1_000_000_000
+EVERY_S = 3600.0
+"""Seconds between two checks of the disk."""
+FRESH_S = 600.0
+"""Seconds for which a finished run is kept, whatever its size: its answer may still be being read."""
+_BLOCK = 512
+NEEDLESS = frozenset(
+    {
+        run_files.SPEC,
+        run_files.EXIT,
+        run_files.LOCK,
+        run_files.CLAIM,
+        run_files.PID,
+        run_files.BACKGROUND,
+        run_files.CONTROL,
+        run_files.INPUT,
+    }
+)
+"""Files that only recovery needs. After the end the journal has their content, and each takes a disk block."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Kept(NamedTuple):
+    """The files of one attempt."""
+
+    settled_at: float
+    """Seconds since the epoch. 0: it is not over."""
+    bytes: int
+    """The disk space that they take."""
+    path: str
+
+
+class Retention:
+    """Removes the files of finished runs that are too old, or that take too much space."""
+
+    def __init__(
+        self, runs: Path, settings: RetentionSettings, is_open: Callable[[str], bool], clock: Callable[[], float]
+    ) -> None:
+        """`is_open`: true while a call can still change; it is called from another thread."""
+        self._runs = runs
+        self._settings = settings
+        self._is_open = is_open
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def open(self) -> None:
+        """Prune now, and then every hour."""
+        self._task = asyncio.create_task(self._keep_house())
+
+    async def close(self) -> None:
+        """Stop, and interrupt a prune that runs in another thread."""
+        self._closing = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    @property
+    def words(self) -> str:
+        """Describe the limits, in a few words."""
+        days, gigabytes = (
+            None if limit is None or isinf(limit) else limit
+            for limit in (self._settings.days, self._settings.gigabytes)
+        )
+        limits = [f"{days:g} days"] if days is not None else []
+        limits += [f"up to {gigabytes:g} GB"] if gigabytes is not None else []
+        return "the output of runs is kept " + (
+            f"for {' and '.join(limits)}" if days else " ".join(limits) or "for ever"
+        )
+
+    async def prune(self, *, dry_run: bool) -> Pruned:
+        """Remove what exceeds the limits, and return how much; `dry_run`: only count it."""
+        return await asyncio.to_thread(self._prune, dry_run)
+
+    async def _keep_house(self) -> None:
+        while True:
+            pruned = await self.prune(dry_run=False)
+            if pruned.runs:
+                _log.info("removed the output of %d runs, %d bytes", pruned.runs, pruned.bytes)
+            await asyncio.sleep(EVERY_S)
+
+    def _prune(self, dry_run: bool) -> Pruned:
+        attempts = sorted(self._attempts())
+        left, removed, freed = sum(each.bytes for each in attempts), 0, 0
+        for each in attempts:
+            self._check_open()
+            if not self._is_due(each, left):
+                if not dry_run and self._is_long_over(each):
+                    _tidy(each.path)
+                continue
+            if not dry_run and not _remove(each.path):
+                continue
+            removed += 1
+            freed += each.bytes
+            left -= each.bytes
+        return Pruned(runs=removed, bytes=freed, kept_runs=len(attempts) - removed, kept_bytes=left)
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise Unavailable("the supervisor is stopping, and some output may be left that was to be removed")
+
+    def _is_due(self, attempt: _Kept, left: int) -> bool:
+        days, gigabytes, age = self._settings.days, self._settings.gigabytes, self._clock() - attempt.settled_at
+        if not self._is_long_over(attempt):
+            return False
+        return (days is not None and age > days * DAY_S) or (gigabytes is not None and left > gigabytes * GIGABYTE)
+
+    def _is_long_over(self, attempt: _Kept) -> bool:
+        return bool(attempt.settled_at) and self._clock() - attempt.settled_at >= FRESH_S
+
+    def _attempts(self) -> Iterator[_Kept]:
+        try:
+            entries = list(os.scandir(self._runs))
+        except OSError:
+            return
+        for entry in entries:
+            self._check_open()
+            call_id, _, attempt = entry.name.rpartition(".")
+            if not attempt.isdecimal() or not call_id.isdecimal() or not entry.is_dir(follow_symlinks=False):
+                continue
+            settled_at = 0.0 if self._is_open(call_id) else _settled_at(entry.path)
+            yield _Kept(settled_at, _bytes_of(entry.path), entry.path)
+
+
+def _settled_at(directory: str) -> float:
+    found = run_files.status(f"{directory}/{run_files.DONE}")
+    return 0.0 if found is None else found.st_mtime_ns / 1e9
+
+
+def _tidy(directory: str) -> None:
+    """Remove the files that only recovery would read."""
+    try:
+        for entry in list(os.scandir(directory)):
+            if entry.name in NEEDLESS:
+                run_files.remove(entry.path)
+    except OSError as error:
+        _log.warning("the files in %s cannot be tidied: %s", directory, error.strerror)
+
+
+def _bytes_of(directory: str) -> int:
+    total = 0
+    try:
+        for entry in os.scandir(directory):
+            total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+    except OSError:
+        return total
+    return total
+
+
+def _remove(directory: str) -> bool:
+    """Remove the directory of a run. Returns whether it is gone."""
+    try:
+        # DONE is removed last: while it is there, an interrupted removal is finished the next time.
+        for entry in sorted(os.scandir(directory), key=lambda entry: entry.name == run_files.DONE):
+            run_files.remove(entry.path)
+        Path(directory).rmdir()
+    except OSError as error:
+        _log.warning("the output in %s cannot be removed: %s", directory, error.strerror)
+        return False
+    return True

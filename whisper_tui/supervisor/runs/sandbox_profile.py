@@ -1,0 +1,159 @@
+"""The sandbox profile of a call: the paths that it opens on this machine, and its minimal environment.
+
+The keeper sets the sandbox up and knows the rights that all sandboxes share; this module adds those of the call.
+"""
+
+import os
+import pwd
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from whisper_tui.model.run import Sandbox
+from whisper_tui.model.state import CallRecord
+from whisper_tui.supervisor.keeper import sandbox as keeper_sandbox
+from whisper_tui.supervisor.runs.executor import SandboxProfile
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""The PATH of unasked commands: no directory in which an agent could have put a program."""
+
+PASSED_ON = frozenset(
+    "LANG LANGUAGE TERM COLORTERM NO_COLOR CLICOLOR FORCE_COLOR COLUMNS LINES TZ USER LOGNAME".split()
+)
+"""Variables of a session that only affect presentation. All that begin with LC_ are passed on as well."""
+
+_VIEWERS = frozenset(
+    "df findmnt free ipcs last lsblk lscpu lsof mount mountpoint netstat nproc pgrep pidof pidstat pmap procs ps "
+    "pstree ss tload top tty uptime vmstat w who".split()
+)
+"""Programs that read /proc for other processes, whose memory, environments and files stay closed to them."""
+
+_PRIVATE_IN_HOME = tuple(
+    ".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store .netrc .pgpass .npmrc "
+    ".pypirc .git-credentials .bash_history .zsh_history .python_history .claude .claude.json .codex .gemini "
+    ".vault-token .cargo/credentials.toml .m2/settings.xml .thunderbird .var snap".split()
+)
+"""Paths below a home that stay closed to unasked commands, even if the home is the workspace."""
+
+MOST_ENTRIES = 2000
+"""Limit of directory entries that are opened one by one around a private one. Further ones stay closed."""
+
+
+@cache
+def sandbox_problem() -> str:
+    """The reason why commands cannot be sandboxed on this machine, as a clause. Empty: they can."""
+    return keeper_sandbox.probe().problem
+
+
+@cache
+def landlock_version() -> int:
+    """The version of the kernel's Landlock interface. 0: there is none."""
+    return keeper_sandbox.probe().version
+
+
+def sandbox_words() -> str:
+    """Describe the sandbox for `status` and `doctor`, in one sentence."""
+    if sandbox_problem():
+        return f"none, because {sandbox_problem()}: commands that need one are asked"
+    return f"Landlock {landlock_version()} and seccomp hold every command that runs without a human's decision"
+
+
+def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) -> SandboxProfile | None:
+    """Return the paths of a call's sandbox. `root`: the workspace; `private`: directories that stay closed in it."""
+    sandbox = record.sandbox
+    if sandbox is None:
+        return None
+    resolved = record.resolved
+    cwd = (resolved.cwd if resolved else None) or record.spec.cwd
+    closed = {os.path.realpath(path) for path in (*private, *_private_in_home())}
+    inside = tuple(_without(os.path.realpath(root or cwd), closed))
+    repository = tuple(path for path in _repository(cwd) if path not in closed) if _runs(record, {"git"}) else ()
+    writes = sandbox.kind == "workspace"
+    return SandboxProfile(
+        read=(*inside, *repository),
+        execute=(*sandbox.execute, *(inside if writes else ())),
+        write=(*inside, *repository) if writes else (),
+        network=sandbox.network,
+        processes=writes or _runs(record, _VIEWERS),
+    )
+
+
+def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None) -> dict[str, str]:
+    """Return the environment of an unasked command."""
+    # An allow list: no list of dangerous variables is complete.
+    kept = {name: value for name, value in environment.items() if name in PASSED_ON or name.startswith("LC_")}
+    named = ":".join(sandbox.execute) if sandbox is not None else ""
+    return kept | {"PATH": f"{named}:{SYSTEM_PATH}" if named else SYSTEM_PATH, "HOME": _home(), "SHELL": "/bin/sh"}
+
+
+@cache
+def _home() -> str:
+    """Return the home of this user according to the system."""
+    # An agent can set HOME.
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _private_in_home() -> Iterator[str]:
+    homes = {_home(), os.environ.get("HOME") or _home()}
+    return (f"{home.rstrip('/')}/{name}" for home in homes for name in _PRIVATE_IN_HOME)
+
+
+def _without(top: str, closed: set[str]) -> Iterator[str]:
+    """Yield the largest parts of a directory that contain no closed path."""
+    # A Landlock rule opens a whole tree: it has no exceptions.
+    beneath = top.rstrip("/") + "/"
+    if top in closed:
+        return
+    if not any(path.startswith(beneath) for path in closed):
+        yield top
+        return
+    try:
+        names = sorted(entry.name for entry in os.scandir(top))[:MOST_ENTRIES]
+    except OSError:
+        return
+    for name in names:
+        path = beneath + name
+        # A link could lead to what is closed.
+        if not Path(path).is_symlink():
+            yield from _without(path, closed)
+
+
+def _runs(record: CallRecord, programs: Iterable[str]) -> bool:
+    """True if one of these programs is among the commands of a call."""
+    resolved = record.resolved
+    named = [meaning.words[0] for meaning in resolved.commands if meaning.words] if resolved else []
+    return any(
+        word is not None and word.rpartition("/")[2] in programs for word in (*named, *record.spec.command.words()[:1])
+    )
+
+
+def _repository(cwd: str) -> Iterator[str]:
+    """Yield the directories of the repository around a directory, the work tree first."""
+    for directory in (Path(cwd), *Path(cwd).parents):
+        found = directory / ".git"
+        if found.is_dir():
+            yield str(directory)
+            return
+        # The `.git` of a linked work tree or a submodule is a file that names a directory elsewhere.
+        if found.is_file():
+            yield str(directory)
+            yield from _linked(found)
+            return
+
+
+def _linked(file: Path) -> Iterator[str]:
+    """Yield the directories that a `.git` file names, if they belong to a repository."""
+    try:
+        kind, _, named = file.read_text()[:4096].partition(":")
+        git = (file.parent / named.strip()).resolve()
+        if kind.strip() != "gitdir" or not (git / "HEAD").is_file():
+            return
+        yield str(git)
+        common = git / "commondir"
+        if common.is_file():
+            yield str((git / common.read_text()[:4096].strip()).resolve())
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,241 @@
+"""Runs that get no further: stopped by a signal, or waiting for input. Looked at once for all who watch."""
+
+import asyncio
+import os
+import platform
+import stat
+import termios
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.run import NO_STALL, Echo, InputWait, ProcessIdentity, RunProcess, Stall, StallNews, Stream
+from whisper_tui.model.state import CallRecord, Running
+from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.runs.executor import Executor, RunKey
+from whisper_tui.system.processes import LINUX, boot_id, find_process
+
+
+class _Calls(NamedTuple):
+    """Numbers of system calls."""
+
+    read: frozenset[int]
+    select: frozenset[int]
+    poll: frozenset[int]
+
+
+_NUMBERS = {
+    "x86_64": _Calls(frozenset({0, 19}), frozenset({23, 270}), frozenset({7, 271})),
+    "aarch64": _Calls(frozenset({63, 65}), frozenset({72}), frozenset({73})),
+}
+_SLEEPS = frozenset({"n_tty_read", "wait_woken", "pipe_read", "anon_pipe_read"})
+"""Where the kernel says that a process sleeps which reads a terminal or a pipe."""
+_TERMINALS = ("/dev/pts/", "/dev/tty")
+
+
+def input_of(leader: int) -> str | None:
+    """Return the standard input of a run if it is a terminal, pipe or socket. None: nobody can type into it."""
+    found = _link(leader, 0)
+    return found if found is not None and found.startswith((*_TERMINALS, "pipe:", "socket:")) else None
+
+
+def input_wait(pid: int, source: str) -> InputWait | None:
+    """Return how surely a process waits for input from `source`, which comes from `input_of`. None: it does not."""
+    numbers = _NUMBERS.get(platform.machine())
+    words = _read(pid, "syscall").split()
+    if numbers is None or len(words) < 3 or not words[0].isdigit():
+        # Without permission for /proc/<pid>/syscall, or on another machine type, only the place of sleep is known.
+        asleep = _read(pid, "wchan").strip("\0\n ") in _SLEEPS
+        return "perhaps" if asleep and words[:1] != ["running"] and _link(pid, 0) == source else None
+    number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
+    if number in numbers.read:
+        return "reads" if _is(pid, first, source) else None
+    if number in numbers.select:
+        return "reads" if first == 1 and _is(pid, 0, source) else None
+    if number in numbers.poll:
+        return "perhaps" if second == 1 and _link(pid, 0) == source else None
+    return None
+
+
+def surest(waits: Iterable[InputWait | None]) -> InputWait | None:
+    """Return how surely any process of a run waits for input."""
+    found = set(waits)
+    return "reads" if "reads" in found else "perhaps" if "perhaps" in found else None
+
+
+def echo_of(process: RunProcess) -> Echo | None:
+    """Return the echo mode of the terminal of a run. None: it has no terminal, or it cannot be opened."""
+    # The device belongs to this user also where the reader is a program such as sudo, whose own files are closed to us.
+    source = process.terminal or input_of(process.leader.pid) or ""
+    if not source.startswith(_TERMINALS):
+        return None
+    path = process.terminal or f"/proc/{process.leader.pid}/fd/0"
+    with suppress(OSError, termios.error):
+        terminal = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISCHR(os.fstat(terminal).st_mode):
+                return None
+            flags = termios.tcgetattr(terminal)[3]
+        finally:
+            os.close(terminal)
+        if flags & termios.ECHO:
+            return "shows"
+        return "hides" if flags & termios.ICANON else "raw"
+    return None
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """True if this very process is alive, and not another one that took its pid."""
+    seen = find_process(identity.pid)
+    return seen is not None and seen.start == identity.start_time and identity.boot_id == boot_id()
+
+
+def _is(pid: int, descriptor: int, source: str) -> bool:
+    """True if a descriptor is the input of the run, also if it was opened as /dev/tty."""
+    found = _link(pid, descriptor)
+    return found == source or (found == "/dev/tty" and source.startswith("/dev/"))
+
+
+def _read(pid: int, name: str) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/{name}").read_text(encoding="ascii", errors="replace")
+    return ""
+
+
+def _link(pid: int, descriptor: int) -> str | None:
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/fd/{descriptor}").readlink())
+    return None
+
+
+MOST_PROCESSES = 32
+"""Processes of one run that are looked at."""
+
+
+def find_stalls(records: Iterable[CallRecord]) -> dict[str, Stall]:
+    """Look at the processes of each run. It takes milliseconds, so it belongs in a thread."""
+    found: dict[str, Stall] = {}
+    if not LINUX:  # No other system shows where a process sleeps.
+        return found
+    for record in records:
+        if isinstance(record.state, Running) and is_alive(record.state.process.leader):
+            found[record.id] = _look(record, record.state.process.leader.pid)
+    return found
+
+
+def _look(record: CallRecord, leader: int) -> Stall:
+    pids = _tree(leader)
+    states = {_state(pid) for pid in pids} - {""}
+    stopped = "T" in states and states <= {"T", "Z"}
+    source = input_of(leader) if record.spec.tty or record.spec.accepts_input else None
+    waits = surest(input_wait(pid, source) for pid in pids) if source is not None and not stopped else None
+    return Stall(stopped=stopped, waits=waits)
+
+
+def _tree(leader: int) -> list[int]:
+    """The process and what it has started. Only the main threads are asked for children: others rarely fork."""
+    found = [leader]
+    for pid in found:
+        if len(found) >= MOST_PROCESSES:
+            break
+        with suppress(OSError, ValueError):
+            found += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())
+    return found[:MOST_PROCESSES]
+
+
+def _state(pid: int) -> str:
+    with suppress(OSError, ValueError):
+        found = Path(f"/proc/{pid}/stat").read_bytes()
+        # The name of the program may contain blanks and parentheses.
+        return found[found.rindex(b")") + 2 :][:1].decode("ascii")
+    return ""
+
+
+LOOK_EVERY_S = 1.0
+MOST_RUNS = 64
+"""Runs that are looked at in one round; the next round goes on with the others."""
+SILENT_S = 3.0
+"""How long nothing must have been written before a command that reads its input needs input."""
+
+
+class StallMonitor:
+    """Looks for stalled runs every second, and keeps what it found. Nothing of it is journaled."""
+
+    def __init__(self, store: Store, executor: Executor) -> None:
+        self._store = store
+        self._executor = executor
+        self._found: dict[str, Stall] = {}
+        self._next = 0
+        self._task: asyncio.Task[None] | None = None
+        self._listeners: list[Callable[[dict[str, StallNews]], None]] = []
+
+    def open(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    def listen(self, listener: Callable[[dict[str, StallNews]], None]) -> None:
+        """Subscribe a function to the runs that begin to need input, or are stopped by others than this program."""
+        self._listeners.append(listener)
+
+    def now(self) -> dict[str, Stall]:
+        """The stalled runs, by call."""
+        running = self._store.board.running
+        return {call_id: found for call_id, found in self._found.items() if call_id in running}
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._store.board.running or self._found:
+                await self.look()
+
+    async def look(self) -> None:
+        """Look now."""
+        records = self._some()
+        seen = await asyncio.to_thread(find_stalls, records)
+        before, known = self._found, self.now()
+        for record in records:
+            known[record.id] = self._with_silence(record, seen.get(record.id, NO_STALL))
+        self._found = {call_id: found for call_id, found in known.items() if found != NO_STALL}
+        new = {
+            record.id: news
+            for record in records
+            if (news := record.stall_news(before.get(record.id, NO_STALL), self._found.get(record.id, NO_STALL)))
+        }
+        if new:
+            for listener in self._listeners:
+                listener(new)
+
+    def _some(self) -> list[CallRecord]:
+        """The runs whose turn it is."""
+        board = self._store.board
+        ids = list(board.running)
+        start = self._next if self._next < len(ids) else 0
+        turn = (ids[start:] + ids[:start])[:MOST_RUNS]
+        self._next = start + len(turn) if len(ids) > MOST_RUNS else 0
+        return [board.calls[call_id] for call_id in turn]
+
+    def _with_silence(self, record: CallRecord, found: Stall) -> Stall:
+        """Add the time since which a run needs input, if it does."""
+        if found.waits is None or record.process is None:
+            return found
+        key = RunKey(record.id, record.attempt or 1)
+        try:
+            chunks = [self._executor.read_output(key, stream, -1, 1) for stream in get_args(Stream)]
+        except WhisperError:
+            return found
+        # A prompt usually ends without a line feed. A program that only seems to wait must have written one.
+        last = max(chunk.written_at or record.process.started_at for chunk in chunks)
+        asks = any(chunk.data and chunk.data != b"\n" for chunk in chunks)
+        if time.time() - last < SILENT_S or (found.waits == "perhaps" and not asks):
+            return found
+        return found.model_copy(update={"silent_since": last})

@@ -1,0 +1,171 @@
+"""The order to start a call: the command as it was judged, in the environment of its session.
+
+A command that nobody was asked about starts without a shell if it needs none, and in a minimal environment.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import isinf
+
+from whisper_tui.effects.git_repository import NEUTRAL, NO_PAGER, pin_repository
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.run import Limits
+from whisper_tui.model.state import CallRecord, Claim
+from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.shells import BUILTINS, is_withheld
+from whisper_tui.policy.rules.permissions import READ_ONLY
+from whisper_tui.policy.view import may_change_directory, view
+from whisper_tui.supervisor.runs.executor import RunKey, StartOrder
+from whisper_tui.supervisor.runs.sandbox_profile import minimal_environment, sandbox_profile_of
+from whisper_tui.supervisor.sessions import Environments
+from whisper_tui.supervisor.settings import SupervisorSettings
+
+
+class StartOrders:
+    """Start orders by the settings of one supervisor."""
+
+    def __init__(
+        self,
+        board: Board,
+        environments: Environments,
+        settings: SupervisorSettings,
+        limits: Limits,
+        private: tuple[str, ...],
+    ) -> None:
+        """`private`: directories that no sandbox opens."""
+        self.limits = limits
+        self.workers = settings.workers
+        self._board = board
+        self._environments = environments
+        self._settings = settings
+        self._private = private
+
+    def of(self, record: CallRecord) -> StartOrder:
+        """The order to start a call, in the environment and the workspace of its session."""
+        environment = self._environments.of(record.call.session_id)
+        session = self._board.sessions.get(record.call.session_id)
+        root = session.root if session is not None else ""
+        return start_order(record, environment, self._settings, self.limits, root=root, private=self._private)
+
+
+def start_order(
+    record: CallRecord,
+    environment: Mapping[str, str],
+    settings: SupervisorSettings,
+    limits: Limits,
+    *,
+    root: str = "",
+    private: Iterable[str] = (),
+) -> StartOrder:
+    """Return the executor's order for a call that starts.
+
+    `environment` and `root` belong to its session; `private` are directories that no sandbox opens.
+    """
+    spec, program = _what_starts(record)
+    timeout, most = _bounds(record, settings)
+    if timeout != spec.timeout_s:
+        spec = spec.model_copy(update={"timeout_s": timeout})
+    resolved = record.resolved
+    if record.claim is not None:
+        environment = _as_claimed(environment, record.claim)
+        if record.claim.stdin:
+            spec = spec.model_copy(update={"accepts_input": True})
+    return StartOrder(
+        key=RunKey(record.id, record.attempt or 1),
+        spec=spec,
+        program=program,
+        environment={
+            **_inherited(record, environment),
+            **record.spec.environment,
+            "WHISPER_TUI": "1",
+            "WHISPER_TUI_CALL_ID": record.id,
+        },
+        max_output_bytes=most,
+        min_free_bytes=settings.min_free_bytes,
+        limits=limits,
+        sandbox=sandbox_profile_of(record, root, private),
+        real_cwd=resolved.cwd if resolved else None,
+        files=resolved.files if resolved and not _is_unasked(record) else {},
+        tells_directory=record.claim is not None and record.claim.follows and may_change_directory(spec.command),
+    )
+
+
+def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
+    """Return the environment of a session as its claimer sees it."""
+    # A hook's command must not inherit variables that its agent withholds from its own commands.
+    kept = {name: value for name, value in session.items() if name not in claim.without}
+    return kept | claim.environment
+
+
+def _is_unasked(record: CallRecord) -> bool:
+    """True if a rule or a remembered approval let it through."""
+    return record.decided_by is not None and not record.decided_by_human
+
+
+def _rules_of(record: CallRecord) -> set[str]:
+    """The names of the rules that allowed it."""
+    return set((record.verdict.rule or "").split(", ")) if record.verdict is not None else set()
+
+
+def _bounds(record: CallRecord, settings: SupervisorSettings) -> tuple[float | None, int | None]:
+    """Return the timeout of a call, and how many bytes of each of its streams are kept.
+
+    Nobody has agreed that a command of the built-in list goes on for ever or fills the disk. Where a rule of the
+    user's allowed it, or a part of it, somebody has: `npm test | tail` takes as long as the tests.
+    """
+    timeout, most = record.spec.timeout_s, settings.max_output_bytes
+    if not _is_unasked(record) or _rules_of(record) != {READ_ONLY.name}:
+        return timeout, most
+    seconds, kept = settings.unasked_timeout_s, settings.unasked_output_bytes
+    if seconds is not None and not isinf(seconds):
+        timeout = seconds if timeout is None else min(timeout, seconds)
+    if kept is not None and not isinf(kept):
+        most = int(kept) if most is None else min(most, int(kept))
+    return timeout, most
+
+
+def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a command inherits from the environment of its session."""
+    if not _is_unasked(record):
+        return dict(environment)
+    rules = _rules_of(record)
+    if READ_ONLY.name in rules or (record.sandbox is not None and record.sandbox.kind == "read-only"):
+        added = read_only_environment(record.spec, record.resolved, alone=rules == {READ_ONLY.name})
+        return minimal_environment(environment, record.sandbox) | added
+    return {name: value for name, value in environment.items() if not is_withheld(name)}
+
+
+def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone: bool = True) -> dict[str, str]:
+    """Return variables for a read-only command that runs without approval. `alone`: no rule allows a part of it."""
+    # A command that a rule allows beside it may be another use of git, which these variables would break.
+    if not alone:
+        return NO_PAGER
+    if "git" not in view(spec.command).names:
+        return NEUTRAL
+    cwd = resolved.cwd if resolved and resolved.cwd else spec.cwd
+    return NEUTRAL | pin_repository(resolved.repository if resolved else None, cwd)
+
+
+def _what_starts(record: CallRecord) -> tuple[CommandSpec, str | None]:
+    """Return the command to start and its program. Words that were read with certainty are started without a shell."""
+    spec, resolved = record.spec, record.resolved
+    program = resolved.program if resolved else None
+    command = spec.command
+    if not isinstance(command, Shell) or not _is_unasked(record) or resolved is None:
+        return spec, program
+    if command.login:
+        if record.sandbox is None or record.sandbox.kind != "read-only":
+            return spec, program
+        # The login files were not judged, and the sandbox keeps them closed anyway.
+        command = command.model_copy(update={"login": False})
+        spec = spec.model_copy(update={"command": command})
+    plain = view(command).plain
+    if plain is None or len(plain) != 1 or not resolved.commands:
+        return spec, program
+    (only,) = plain
+    direct = resolved.commands[0].program
+    needs_shell = only.assignments or only.redirections or only.background or only.timed
+    if needs_shell or direct is None or only.argv[0] in BUILTINS:
+        return spec, program
+    argv = Argv(program=only.argv[0], args=only.argv[1:])
+    return spec.model_copy(update={"command": argv}), direct

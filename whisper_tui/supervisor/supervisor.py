@@ -1,0 +1,480 @@
+"""The supervisor: the API, implemented over the journal, the policy and an executor."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SupervisorStatus
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
+from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope, SessionDenial
+from whisper_tui.model.effects import Effects
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import (
+    AttemptRefused,
+    Claimed,
+    Decided,
+    Event,
+    Finished,
+    Judged,
+    Resumed,
+    RulesChanged,
+    SessionClosed,
+    Settled,
+    Spawned,
+    Started,
+)
+from whisper_tui.model.run import (
+    NO_LIMITS,
+    Echo,
+    Limits,
+    OutputChunk,
+    OutputSpan,
+    SignalTarget,
+    Stall,
+    Stream,
+    TerminalSize,
+    UsageSample,
+)
+from whisper_tui.model.shown_rules import Judgement, RuleEffect, RuleList
+from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
+from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
+from whisper_tui.supervisor.approvals.judge import ClientsRules, Judge
+from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
+from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.queries import Queries, StatusReport
+from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations
+from whisper_tui.supervisor.rule_trust import RuleTrust
+from whisper_tui.supervisor.runs.executor import Executor, RunControl
+from whisper_tui.supervisor.runs.pool import Pool
+from whisper_tui.supervisor.runs.retention import Retention
+from whisper_tui.supervisor.runs.scheduling import Pause
+from whisper_tui.supervisor.runs.stalls import StallMonitor
+from whisper_tui.supervisor.runs.start_order import StartOrders
+from whisper_tui.supervisor.sessions import CockpitPresences, Environments, Sessions
+from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
+from whisper_tui.system.state_directory import Directories
+
+END_S = 15.0
+"""Seconds that a shutdown waits for the end of the runs."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a supervisor: opened and closed together, and told of each event in a fixed order."""
+
+    store: Store
+    executor: Executor
+    judge: Judge
+    sessions: Sessions
+    queue: ApprovalQueue
+    tickets: Tickets
+    caller_tools: CallerTools
+    pool: Pool
+    pause: Pause
+    retention: Retention
+    stall_monitor: StallMonitor
+    unguarded: UnguardedAgents
+    queries: Queries
+    status: StatusReport
+
+    def on_event(self, event: Event) -> None:
+        """Call the consequences of one event, once it is on the board.
+
+        A consequence that is recorded itself may fail with the journal: `retry_until_journaled` repeats it.
+        """
+        match event:
+            case Judged() | Claimed():
+                self.pool.on_moved(event.call_id)
+            case Decided():
+                self.tickets.on_decided(event.call_id)
+                self.pool.on_moved(event.call_id)
+            case Started():
+                self.pool.on_started(event.call_id)
+            case Spawned():
+                self.pause.on_spawned(event.call_id)
+            case Finished() | Settled():
+                if isinstance(event, Finished):
+                    record = self.store.board.calls[event.call_id]
+                    self.judge.note_ending(record)
+                    self.sessions.tidy(record.call.session_id)
+                self.pool.on_over(event.call_id)
+            case SessionClosed():
+                self.caller_tools.on_session_closed(event.session_id)
+                self.tickets.on_session_closed(event.session_id)
+            case Resumed():
+                self.pool.on_resumed()
+            case _:
+                pass
+
+    async def open(self, read_rules: Callable[[], object]) -> None:
+        """Judge calls that have no verdict yet, recover the runs, and begin to work."""
+        if not self.store.journal.ended_cleanly:
+            # Whoever can kill the supervisor can also write its journal (decision 17).
+            self.queue.doubt_approvals()
+        for call_id in tuple(self.store.board.unjudged):
+            self.queue.judge_waiting(self.store.call(call_id))
+        self.queue.denials.apply_all()
+        self.caller_tools.open()
+        self.tickets.open()
+        # Tickets and tools of callers are settled first: neither needs a process.
+        await self.executor.open()
+        await self.pool.open()
+        self.pause.open()
+        self.retention.open()
+        self.stall_monitor.open()
+        # Reading the rules journals a change of a file, so that it is reported also while no call comes.
+        self.sessions.start_watching(also=read_rules)
+
+    async def close(self) -> None:
+        """Stop working, and close the journal last."""
+        self.sessions.stop_watching()
+        await self.stall_monitor.close()
+        self.unguarded.close()
+        await self.retention.close()
+        await self.pause.close()
+        await self.pool.close()
+        await self.executor.close()
+        self.store.close()
+
+
+def assemble(
+    store: Store,
+    executor: Executor,
+    home: Directories,
+    *,
+    rules: Callable[[str], Rules],
+    clients_rules: ClientsRules | None,
+    gaps: HookGaps | None,
+    settings: SupervisorSettings,
+    limits: Limits,
+    retention: Retention,
+    clock: Callable[[], float],
+    rule_book: RuleBook | None,
+    fail: Callable[[], None],
+) -> Parts:
+    """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
+    board, own = store.board, tuple(str(directory) for directory in home)
+    environments = Environments(Path(home.state) / "environments", os.environ)
+    judge = Judge(board, environments, rules, clock, clients_rules, own=own)
+    orders = StartOrders(board, environments, settings, limits, own)
+    queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
+    requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
+    unguarded = UnguardedAgents(gaps, board, environments.of)
+    pool = Pool(store=store, executor=executor, judge=judge, orders=orders, clock=clock, requeue=requeue, fail=fail)
+    return Parts(
+        store=store,
+        executor=executor,
+        judge=judge,
+        sessions=Sessions(store, environments, clock),
+        queue=queue,
+        tickets=Tickets(store, judge, environments, requeue, clock),
+        caller_tools=CallerTools(store, judge, requeue, clock),
+        pool=pool,
+        pause=Pause(store, executor, clock),
+        retention=retention,
+        stall_monitor=stall_monitor,
+        unguarded=unguarded,
+        queries=Queries(store, executor, stall_monitor, environments.of, clock),
+        status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
+    )
+
+
+class Supervisor:
+    """One user's supervisor. It owns its state directory; nobody else writes there."""
+
+    notify_problem = ""
+    """Why the last notification failed, for the status. Set by whoever notifies."""
+
+    def __init__(
+        self,
+        home: Directories,
+        executor: Executor,
+        *,
+        rules: Rules | Callable[[str], Rules] = NO_RULES,
+        clients_rules: ClientsRules | None = None,
+        gaps: HookGaps | None = None,
+        rule_book: RuleBook | None = None,
+        settings: SupervisorSettings | None = None,
+        limits: Limits = NO_LIMITS,
+        retention: RetentionSettings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rules = rules if rule_book is None else rule_book.current
+        """The rules, or a function from a workspace to its rules, called for every judgement: changes count at once."""
+        self.stopped = asyncio.Event()
+        """Set when a shutdown was requested."""
+        Path(home.state).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._settings = settings or SupervisorSettings()
+        store = self._store = Store(Journal(Path(home.state) / "journal.sqlite"))
+        self.rule_trust = RuleTrust(store, clock)
+        self.presences = CockpitPresences()
+        parts = self._parts = assemble(
+            store,
+            executor,
+            home,
+            rules=self._rules_now,
+            clients_rules=clients_rules,
+            gaps=gaps,
+            settings=self._settings,
+            limits=limits,
+            retention=Retention(Path(home.state) / "runs", retention or RetentionSettings(), store.is_open, clock),
+            clock=clock,
+            rule_book=rule_book,
+            fail=self.stopped.set,
+        )
+        self.queries, self.stall_monitor = parts.queries, parts.stall_monitor
+        self._run_control = RunControl(store, executor, clock)
+        self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
+
+    @property
+    def board(self) -> Board:
+        """The state of everything now; read-only."""
+        return self._store.board
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Subscribe a function to every event, in order, once it is on the board."""
+        self._store.listen(listener)
+
+    def _rules_now(self, root: str) -> Rules:
+        return self.rules if isinstance(self.rules, Rules) else self.rules(root)
+
+    async def open(self) -> None:
+        """Recover the runs, judge calls that have no verdict yet, and begin to work."""
+        self._store.listen(self._parts.on_event)
+        # Before the first reading of the rules: after a kill nothing that was trusted may allow (decision 17).
+        self.rule_trust.open()
+        self._rules_now("")
+        await self._parts.open(read_rules=lambda: self._rules_now(""))
+
+    async def close(self) -> None:
+        """Stop working. Commands go on under their keepers, and the next supervisor recovers them."""
+        await self._parts.close()
+
+    async def open_session(self, hello: SessionHello) -> Session:
+        """Begin, or resume, an agent's session."""
+        return self._parts.sessions.open(hello)
+
+    async def describe_session(self, session_id: str, client: ClientInfo) -> None:
+        """Say which program the agent is."""
+        self._parts.sessions.describe(session_id, client)
+        self._parts.unguarded.check(self._parts.sessions.living(session_id))
+
+    async def say(self, session_id: str, text: str, by: Decider) -> None:
+        """Add to the conversation of a session."""
+        self._parts.sessions.say(session_id, text, by)
+
+    async def close_session(self, session_id: str, why: str) -> None:
+        """Close a session. Its running commands continue, and its waiting calls stay in the queue, marked."""
+        self._parts.sessions.close(session_id, why)
+
+    async def submit(self, request: CallRequest) -> str:
+        """Journal and judge a call."""
+        self._parts.sessions.living(request.session_id)
+        call_id = self._parts.queue.submit(request, self._parts.pool.try_start_now)
+        await self._parts.pool.dispatch_started()
+        return call_id
+
+    async def decided(self, call_id: str) -> CallRecord:
+        """Wait until a call is decided."""
+        return await self._store.wait_until(call_id, lambda record: not isinstance(record.state, Unjudged | Waiting))
+
+    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
+        """Start an approved call for the process that shows its ticket."""
+        return self._parts.tickets.claim(call_id, ticket, claim, names)
+
+    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
+        """Leave an approved call to its agent."""
+        if self._parts.pause.paused:
+            raise Refused("everything is paused", hint="Run the command again once it goes on")
+        return self._parts.tickets.hand_over(call_id, ticket)
+
+    async def started(self, call_id: str) -> CallRecord:
+        """Wait until the call has a process or its ending."""
+        return await self._store.wait_until(call_id, lambda record: isinstance(record.state, Running | Ended))
+
+    async def begin_function(self, call_id: str) -> CallRecord:
+        """Wait for the approval of the caller's own tool, and record that it runs."""
+        while self._parts.pause.paused or (record := self._parts.caller_tools.begin(call_id)) is None:
+            await self._store.change(call_id)
+        return record
+
+    async def end_function(self, call_id: str, problem: str | None = None) -> None:
+        """Record the end of the caller's own tool."""
+        self._parts.caller_tools.end(call_id, problem)
+
+    async def outcome(self, call_id: str) -> CallRecord:
+        """Wait until the call has its ending."""
+        return await self._store.wait_until(call_id, lambda record: isinstance(record.state, Ended))
+
+    async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
+        """Withdraw a call that has not started; a running one is stopped if told, and else goes on, marked."""
+        record = self._store.call(call_id)
+        match record.state:
+            case Unjudged() | Waiting() | Held() | Queued():
+                self._parts.queue.withdraw(record, why)
+            case Starting() | Running():
+                stopping = stop_running or self._settings.when_agent_cancels == "stop"
+                self._parts.queue.leave(record, why, stopping=stopping)
+                if stopping and record.function is None:
+                    await self._parts.pool.end(record)
+            case Ended():
+                pass
+
+    async def leave(self, call_id: str, why: str) -> None:
+        """Mark a call whose agent stops waiting for the answer."""
+        self._parts.queue.leave(self._store.call(call_id), why)
+
+    def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
+        """Yield numbered events in batches, endlessly."""
+        return self._store.watch(after)
+
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Decide about a waiting call."""
+        self._parts.queue.decide(call_id, decision, by, seen)
+
+    async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
+        """Send a signal to a run, or to the processes that it left behind."""
+        await self._run_control.signal(self._store.call(call_id), number, target, by)
+
+    async def pause(self, by: Decider) -> None:
+        """Pause every run and start nothing."""
+        await self._parts.pause.pause(by)
+
+    async def resume(self, by: Decider) -> None:
+        """Resume everything after a pause."""
+        await self._parts.pause.resume(by)
+
+    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
+        """Write to the command's standard input or terminal."""
+        await self._run_control.write_stdin(self._store.call(call_id), data, eof=eof)
+
+    async def resize(self, call_id: str, rows: int, columns: int) -> None:
+        """Set the size of the command's terminal."""
+        await self._run_control.resize(self._store.call(call_id), rows, columns)
+
+    async def revoke(self, grant_id: str, by: Decider) -> None:
+        """Revoke a remembered approval."""
+        self._parts.queue.revoke(grant_id, by)
+
+    async def deny_for_session(self, session_id: str, words: tuple[str, ...], reason: str, by: Decider) -> str:
+        """Deny every call of a session that begins with these words."""
+        return self._parts.queue.denials.add(session_id, words, reason, by)
+
+    async def lift_denial(self, denial_id: str, by: Decider) -> None:
+        """Deny nothing by it any more."""
+        self._parts.queue.denials.lift(denial_id, by)
+
+    async def rule_list(self, roots: tuple[str, ...] = ()) -> RuleList:
+        """Return the rules of the user, and those of these workspaces."""
+        return self._rules.listed(roots)
+
+    async def judge_command(self, text: str, directory: str, tool: str = "") -> Judgement:
+        """Return the verdict on a shell command in a session with this workspace, without running it."""
+        return await self._rules.judge(text, directory, tool)
+
+    async def add_rule(self, effect: RuleEffect, definition: dict[str, Any], by: Decider) -> None:
+        """Add a rule to the user's rules file."""
+        self._rules.add(effect, definition, by)
+
+    async def remove_rule(self, name: str, by: Decider) -> int:
+        """Remove the rules of a name from the user's rules file. Returns their number."""
+        return self._rules.remove(name, by)
+
+    async def trust_project(self, root: str, by: Decider, digest: str = "", *, trusted: bool) -> None:
+        """Trust the rules file of a workspace as it was shown, or withdraw that trust."""
+        self._rules.trust_project(root, digest, by, trusted=trusted)
+
+    async def trust_rules(self, path: str, by: Decider, digest: str) -> None:
+        """Trust the allow rules of a rule file."""
+        self._rules_now("")
+        self.rule_trust.trust(path, by, digest)
+
+    async def status(self) -> SupervisorStatus:
+        """Counts, settings and problems of the supervisor."""
+        return self._parts.status.now(self.notify_problem)
+
+    async def report_presence(self, presence: Presence) -> None:
+        """Note whether somebody is at a cockpit."""
+        self.presences.report(presence)
+
+    async def prune(self, *, dry_run: bool = False) -> Pruned:
+        """Remove recorded output beyond what the user keeps."""
+        return await self._parts.retention.prune(dry_run=dry_run)
+
+    def attempt_refused(self, attempt: AttemptRefused) -> None:
+        """Record an attempt to decide by a process that must not decide."""
+        self._store.record(attempt)
+
+    async def shutdown(self, *, end_runs: bool = False) -> None:
+        """Request a stop; with `end_runs`, end the runs first."""
+        if end_runs:
+            await self._parts.pool.end_all(within_s=END_S)
+        self.stopped.set()
+
+    async def session(self, session_id: str) -> Session:
+        """Return any session of the journal. Raises `Refused`."""
+        return await self.queries.session(session_id)
+
+    async def record(self, call_id: str) -> CallRecord:
+        """Return any call of the journal. Raises `UnknownCall`."""
+        return self._store.call(call_id)
+
+    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
+        """Calls that match a query, newest first."""
+        return await self.queries.history(query)
+
+    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
+        """The remembered approvals that are in force."""
+        return await self.queries.grants(session_id)
+
+    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
+        """Try a scope on the newest calls."""
+        return await self.queries.would_cover(call_id, scope, edited)
+
+    async def denials(self, session_id: str | None = None) -> tuple[SessionDenial, ...]:
+        """The session denials that are in force."""
+        return await self.queries.denials(session_id)
+
+    async def effects(self, call_id: str) -> Effects:
+        """State what a call that has not started would change."""
+        return await self.queries.effects(call_id)
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """Return the newest event about each rule file."""
+        return await self.queries.rule_files()
+
+    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """Return a part of the recorded output."""
+        return await self.queries.read_output(call_id, stream, offset, limit)
+
+    async def output_file(self, call_id: str, stream: Stream) -> str | None:
+        """Path of the file that holds all of a stream. None: no file does."""
+        return await self.queries.output_file(call_id, stream)
+
+    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """Rows of the time index of the output."""
+        return await self.queries.read_timeline(call_id, after, limit)
+
+    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
+        """The sizes that the terminal of a command had, oldest first."""
+        return await self.queries.terminal_sizes(call_id)
+
+    async def usage(self, call_ids: tuple[str, ...]) -> dict[str, UsageSample]:
+        """Measure the living processes of calls."""
+        return await self.queries.usage(call_ids)
+
+    async def stalls(self) -> dict[str, Stall]:
+        """The runs that are stopped or need input."""
+        return await self.queries.stalls()
+
+    async def echo(self, call_id: str) -> Echo | None:
+        """Return the echo of the terminal of a running command."""
+        return await self.queries.echo(call_id)
