@@ -1,1 +1,1 @@
-"""Whatever is sent to a door: it answers or closes, and the supervisor goes on."""
+"""Fuzzing of every input: each endpoint answers or closes, and the supervisor keeps running."""

@@ -1,4 +1,4 @@
-"""Fuzzing by hand: round after round, each with a seed of its own, until the time is over or something is found."""
+"""Fuzzing by hand: rounds with fresh seeds until the time is over or a failure is found."""
 
 import argparse
 import os

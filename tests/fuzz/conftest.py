@@ -1,4 +1,4 @@
-"""One supervisor for all attacks of a worker; each test ends with a look whether it is well."""
+"""One supervisor for all tests of a worker, whose health is checked after each test."""
 
 from collections.abc import Iterator
 

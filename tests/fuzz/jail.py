@@ -1,27 +1,41 @@
-"""A place to run what the built-in list would run, in which anything but looking leaves a trace."""
+"""A jail in which commands of the built-in list run, and in which any side effect leaves a trace."""
 
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from whisper_tui.supervisor.runs.sandbox_profile import SYSTEM_PATH
+
 CANARY = "CANARY-5f3a-do-not-show"
 """Stands in a file outside the workspace and in the environment; a command that only looks never prints it."""
 
+LONGEST_S = 1.0
+"""Seconds after which a command such as `tail -f` is killed."""
+
 PROGRAM = "touch PWN"
-"""What scripts try to run: it changes the tree that is looked at afterwards."""
+"""The program that scripts try to run: it changes the tree that is compared afterwards."""
+
+_SIGNATURE = b"-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----"
 
 _TRACED = (
     "execve,execveat,open,openat,creat,connect,unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,symlink,"
-    "symlinkat,link,linkat,truncate,ftruncate,chmod,fchmodat,chown,fchownat,utimensat,kill"
+    "symlinkat,link,linkat,truncate,ftruncate,chmod,fchmodat,chown,fchownat,utimensat,kill,sendto,sendmsg,sendmmsg"
 )
 _WRITES = re.compile(r"\b(?:O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND)\b")
-_HARMLESS_PLACES = re.compile(r'"/(?:dev/(?:null|tty|pts/\d+|ptmx)|proc/self/(?:task/\d+/)?(?:attr/\w+|comm|oom_\w+))"')
+_HARMLESS_PLACES = re.compile(
+    r'"/(?:dev/(?:null|tty|console|pts/\d+|ptmx)|proc/self/(?:task/\d+/)?(?:attr/\w+|comm|oom_\w+|coredump_filter))"'
+)
+_UNNAMED = "O_RDWR|O_EXCL|O_CLOEXEC|O_TMPFILE"
+"""A file that has no name and can never be given one."""
+
+_NETWORK = re.compile(r"\b(?:connect|sendto|sendmsg|sendmmsg)\(.*sa_family=AF_INET")
 _STARTED = re.compile(r'execve(?:at)?\(.*?"(?:[^"]*/)?([^"/]+)"')
 _CHANGES = re.compile(
     r"^(?:\d+ +)?(?:unlink|rename|mkdir|symlink|link|truncate|ftruncate|f?chmod|f?chown|utimens|creat|kill)"
@@ -46,11 +60,16 @@ class Jail:
         self._trace = above / "trace"
         self._user = 65534 if os.geteuid() == 0 else None
         if self._user is not None:
-            for place in (above, self.workspace, self.home, self.workspace / "sub"):
-                place.chmod(0o777)
-            for file in (*self.workspace.glob("*"), self.home / "secret"):
-                os.chown(file, self._user, self._user)
+            above.chmod(0o777)
+            for place in (self.workspace, self.home):
+                for path in (place, *place.rglob("*")):  # git refuses a repository that belongs to somebody else
+                    os.chown(path, self._user, self._user, follow_symlinks=False)
         self._before = self._picture()
+
+    @property
+    def session(self) -> dict[str, str]:
+        """The environment of a session that holds a secret."""
+        return {"PATH": SYSTEM_PATH, "HOME": str(self.home), "SECRET_TOKEN": CANARY, "LC_ALL": "C.UTF-8"}
 
     @classmethod
     @contextmanager
@@ -61,10 +80,26 @@ class Jail:
             yield cls(Path(above))
 
     def make_repository(self) -> None:
-        """Make the workspace a git repository with one commit, and one change since."""
+        """Make the workspace a git repository with a signed commit, a tag and a stash, and one change since."""
         person = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        variables = {"PATH": SYSTEM_PATH, "HOME": str(self.home), **person}
+        signed = self.workspace / "signed"
+
+        def git(*words: str) -> bytes:
+            return self._run(["git", *words], variables)
+
         for words in (["init", "-q", "-b", "main"], ["add", "data"], ["commit", "-qm", "first"], ["tag", "v1"]):
-            self._run(["git", *words], {"PATH": os.environ["PATH"], "HOME": str(self.home), **person})
+            git(*words)
+        # A commit with a signature is one that git asks gpg about.
+        head, _, message = git("cat-file", "commit", "HEAD").partition(b"\n\n")
+        signed.write_bytes(head + b"\ngpgsig " + _SIGNATURE.replace(b"\n", b"\n ") + b"\n\n" + message)
+        made = git("hash-object", "-t", "commit", "-w", "signed").decode().strip()
+        signed.unlink()
+        git("update-ref", "refs/heads/main", made)
+        assert git("rev-parse", "main").decode().strip() == made, "no repository was made"
+        (self.workspace / "data").write_text("changed\n")
+        git("stash")
+        (self.workspace / "data").write_text('a b c\n/x/ "q" 1\nend 2 > 3 | 4\nchanged\n')
         self._before = self._picture()
 
     def harm(
@@ -80,8 +115,8 @@ class Jail:
         if traced:
             words = ["strace", "-f", "-qq", "-e", f"trace={_TRACED}", "-o", str(self._trace), *words]
             self._trace.unlink(missing_ok=True)
-        variables = {"PATH": os.environ["PATH"], "HOME": str(self.home), "SECRET_TOKEN": CANARY, "LC_ALL": "C.UTF-8"}
-        output = self._run(words, variables | dict(environment or {}))
+        variables = environment if environment is not None else self.session
+        output = self._run(words, variables)
         if CANARY.encode() in output:
             return "it showed what it must not"
         if (now := self._picture()) != self._before:
@@ -90,22 +125,24 @@ class Jail:
         return self._harm_traced(helpers) if traced else ""
 
     def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-        try:
-            done = subprocess.run(
-                words,
-                cwd=self.workspace,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=2,
-                check=False,
-                user=self._user,
-                group=self._user,
-                extra_groups=None if self._user is None else [],
-            )
-        except subprocess.TimeoutExpired as late:
-            return (late.stdout or b"") + (late.stderr or b"")
-        return done.stdout + done.stderr
+        started = subprocess.Popen(
+            words,
+            cwd=self.workspace,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            user=self._user,
+            group=self._user,
+            extra_groups=None if self._user is None else [],
+            start_new_session=True,
+        )
+        with started:
+            try:
+                return started.communicate(timeout=LONGEST_S)[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(started.pid, signal.SIGKILL)  # strace alone would leave behind what it traces
+                return started.communicate()[0]
 
     def _picture(self) -> str:
         found = hashlib.sha256()
@@ -125,13 +162,15 @@ class Jail:
                     return f"it started another program: {line}"
             elif _CHANGES.match(line) and " = -1 EINVAL" not in line:
                 return f"it changed something: {line}"
+            elif _UNNAMED in line:
+                continue
             elif _WRITES.search(line) and not _HARMLESS_PLACES.search(line):
                 return f"it opened a file for writing: {line}"
-            elif "connect" in line and "AF_INET" in line:
+            elif _NETWORK.search(line):
                 return f"it connected: {line}"
         return ""
 
 
 def programs(*names: str) -> list[str]:
-    """Those of these programs that are installed."""
-    return [name for name in names if shutil.which(name)]
+    """Those of these programs that are installed where commands that nobody is asked about find them."""
+    return [name for name in names if shutil.which(name, path=SYSTEM_PATH)]

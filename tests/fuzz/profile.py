@@ -1,4 +1,4 @@
-"""How long is fuzzed: a little and always the same in the suite, at random and longer by `python -m tests.fuzz`."""
+"""Profiles of fuzzing: short and deterministic in the suite, random and longer by `python -m tests.fuzz`."""
 
 import os
 from typing import Any

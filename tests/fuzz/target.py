@@ -1,4 +1,4 @@
-"""A supervisor in a process of its own, what is sent to it, and what must hold afterwards."""
+"""A supervisor in its own process as the target, and the invariants that are checked after each attack."""
 
 import json
 import os
@@ -16,9 +16,8 @@ from typing import Any
 
 import psutil
 
-from whisper_tui.model.errors import NotAllowed
-from whisper_tui.model.home import Home
-from whisper_tui.wire.asking import Asking
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.light_client import LightClient
 from whisper_tui.wire.protocol import VERSION
 from whisper_tui.wire.rendezvous import connect
 
@@ -32,7 +31,7 @@ class Target:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+        self.home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
         self.workspace = root / "workspace"
         self.workspace.mkdir(parents=True)
         (root / "config").mkdir(mode=0o700)
@@ -73,9 +72,9 @@ class Target:
         return connection
 
     @contextmanager
-    def asking(self) -> Iterator[Asking]:
+    def asking(self) -> Iterator[LightClient]:
         """A well-behaved client."""
-        client = Asking(self.connect())
+        client = LightClient(self.connect())
         try:
             yield client
         finally:
@@ -118,7 +117,7 @@ class Target:
         assert "Traceback" not in words, words
 
     def words(self) -> str:
-        """What it has logged since this was asked last."""
+        """Return the log since the last call of this function."""
         with self.log.open("rb") as log:
             log.seek(self._read)
             words = log.read()
@@ -128,12 +127,8 @@ class Target:
     def close(self) -> None:
         """End it and all that it runs."""
         if self.process.poll() is None:
-            try:
-                with self.asking() as client:
-                    client.ask("shutdown", end_runs=True)
-            except NotAllowed:
-                # Another test in this process has played an agent, and what an agent has started may stop nothing.
-                self.process.terminate()
+            with self.asking() as client:
+                client.ask("shutdown", end_runs=True)
         try:
             self.process.wait(ANSWER_S)
         except subprocess.TimeoutExpired:
@@ -172,7 +167,7 @@ def exchanged(
 
 
 def _rest(connection: socket.socket) -> bytes:
-    """What was told before the other end closed."""
+    """Return the lines that came before the other end closed."""
     came = bytearray()
     try:
         while data := connection.recv(1 << 20):

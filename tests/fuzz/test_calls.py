@@ -1,15 +1,18 @@
-"""Whatever is said at the door of `whisper-tui call` is answered in lines, and nothing runs unasked."""
+"""Any input of `whisper-tui call` is answered in lines, and nothing runs without being asked."""
 
 import json
 import os
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.target import Target, lines
 from tests.fuzz.values import anything, spoilt, texts
+
+pytestmark = pytest.mark.slow
 
 
 def hellos(target: Target) -> st.SearchStrategy[Any]:

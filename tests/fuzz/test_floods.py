@@ -1,4 +1,4 @@
-"""What is thrown at the supervisor does not stay in its memory, whatever it is."""
+"""Floods of any input do not stay in the memory of the supervisor."""
 
 import json
 import socket
@@ -8,7 +8,9 @@ import pytest
 
 from tests.fuzz.profile import FLOOD_BYTES
 from tests.fuzz.target import PORT, Target, lines
-from whisper_tui.wire.port_door import MOST_WATCHES
+from whisper_tui.wire.connection import MOST_WATCHES
+
+pytestmark = pytest.mark.slow
 
 LIMIT = 400 * 1024 * 1024
 """Bytes by which it may grow, however much is thrown."""

@@ -1,4 +1,4 @@
-"""Hooks' input of every shape is never an approval, and `exec` is no way around one."""
+"""No hook input is an approval, and `exec` does not bypass one."""
 
 import json
 import subprocess
@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.target import Target, lines
 from tests.fuzz.values import anything, spoilt, texts
-from whisper_tui.transports.hooks.clients import CLIENTS
-from whisper_tui.transports.hooks.frames import frame
-from whisper_tui.transports.hooks.program import USUAL_DEADLINES_S
+from whisper_tui.agents.known_clients import KNOWN, profiles
+from whisper_tui.transports.hook.exec_program import frame
 
-TOOLS = {name: sorted(client.tools)[0] for name, client in CLIENTS.items()}
+pytestmark = pytest.mark.slow
+
+HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}
+TOOLS = {name: client.shell_tool for name, client in HOOK_FORMATS.items()}
 
 
 def asked(name: str, command: str = "rm precious") -> dict[str, Any]:
-    """What a client's hook says before a command."""
-    event = {"event" if name == "crush" else "hook_event_name": CLIENTS[name].event}
+    """Return the input of a client's hook before a command."""
+    event = {"event" if name == "crush" else "hook_event_name": HOOK_FORMATS[name].event}
     return {
         **event,
         "tool_name": TOOLS[name],
@@ -58,12 +60,14 @@ def answered(target: Target, sent: bytes) -> tuple[int, str, str]:
 
 
 def is_about_something_else(name: str, content: object) -> bool:
-    """Whether the words are a well-formed question about a tool, or a moment, that is not ours."""
+    """True if the words are a well-formed question about a tool, or a moment, that is not ours."""
     if not isinstance(content, dict):
         return False
-    event = content.get("event" if name == "crush" else "hook_event_name", CLIENTS[name].event)
+    event = content.get("event" if name == "crush" else "hook_event_name", HOOK_FORMATS[name].event)
     tool = content.get("tool_name")
-    return isinstance(event, str) and (event != CLIENTS[name].event or (isinstance(tool, str) and tool != TOOLS[name]))
+    return isinstance(event, str) and (
+        event != HOOK_FORMATS[name].event or (isinstance(tool, str) and tool != TOOLS[name])
+    )
 
 
 def refuses(name: str, content: object, code: int, out: str, err: str) -> bool:
@@ -76,7 +80,7 @@ def refuses(name: str, content: object, code: int, out: str, err: str) -> bool:
     return "deny" in json.dumps(decision)
 
 
-@pytest.mark.parametrize("name", sorted(CLIENTS))
+@pytest.mark.parametrize("name", sorted(HOOK_FORMATS))
 def test_no_input_of_a_hook_is_an_approval(target: Target, name: str):
     right = asked(name)
 
@@ -122,13 +126,13 @@ def test_a_hello_of_a_hook_of_any_shape_is_refused(target: Target):
 @pytest.mark.parametrize(
     ("client", "given_words"),
     [
-        *((client, b"") for client in sorted(USUAL_DEADLINES_S)),
+        *((client, b"") for client in sorted(KNOWN)),
         ("claude", b"\xff\xfe\x00"),
         ("codex", b"[" * 100_000),
         ("gemini", b"x" * (3 << 20)),
         ("crush", b'{"tool_name": "bash"}'),
     ],
-    ids=[*sorted(USUAL_DEADLINES_S), "no text", "deep", "long", "half"],
+    ids=[*sorted(KNOWN), "no text", "deep", "long", "half"],
 )
 def test_the_program_of_a_hook_refuses_what_it_cannot_understand(target: Target, client: str, given_words: bytes):
     words = [sys.executable, "-m", "whisper_tui", "hook", client, "--deadline", "20", "--home", str(target.root)]

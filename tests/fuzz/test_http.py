@@ -1,4 +1,4 @@
-"""MCP over HTTP under requests of every shape: nobody without the token learns anything, and it goes on serving."""
+"""MCP over HTTP under malformed requests: without the token nothing is disclosed, and it keeps serving."""
 
 import json
 import socket
@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.target import Target, exchanged
 from tests.fuzz.test_mcp import OPENING, RAW, messages
-from whisper_tui.transports.http_site import LARGEST
+from whisper_tui.transports.mcp.http_site import LARGEST
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("Host", "Origin", "Authorization", "Content-Type", "Accept", "Mcp-Session-Id", "Transfer-Encoding", "X")
 

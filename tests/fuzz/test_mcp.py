@@ -1,4 +1,4 @@
-"""The door for agents under JSON-RPC of every shape, and the relay in front of it."""
+"""The MCP endpoint and its relay under malformed JSON-RPC."""
 
 import json
 import subprocess
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.target import Target, lines
 from tests.fuzz.values import anything, of_schema, spoilt, texts
+
+pytestmark = pytest.mark.slow
 
 IDS = st.none() | st.booleans() | st.integers() | st.floats() | texts() | st.just([1]) | st.just({}) | st.just(10**400)
 METHODS = st.sampled_from(
@@ -59,7 +61,7 @@ def said(contents: list[object]) -> bytes:
 
 
 def conversation(target: Target, sent: bytes) -> list[dict[str, Any]]:
-    """What is answered, up to the answer to a last ping."""
+    """Return the answers up to that to a last ping."""
     whole = hello(target) + said([OPENING, STARTED]) + sent + b"\n" + said([PING])
     came = lines(
         target.exchange(whole, half_close=False, enough=lambda came: b'"the end"' in came and came[-1:] == b"\n")

@@ -1,42 +1,51 @@
-"""Programs of the built-in list with options and operands at random: what is allowed is run, and must only look."""
+"""Programs of the built-in list with random arguments: allowed calls are run, and must have no side effects."""
 
-import os
 import re
+import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.fuzz.coverage import Coverage
 from tests.fuzz.jail import Jail, programs
-from tests.fuzz.profile import fuzzed
-from whisper_tui.model.command import Argv, CommandSpec
-from whisper_tui.policy.read_only.git import _TABLE as GIT
-from whisper_tui.policy.read_only.helpers import helpers_of
-from whisper_tui.policy.read_only.judged import _forms
-from whisper_tui.policy.read_only.special import SPECIAL
-from whisper_tui.policy.rules import Rules
-from whisper_tui.supervisor.git_repository import looking_environment
-from whisper_tui.supervisor.judging import judge_alone
+from tests.fuzz.profile import LONG, fuzzed
+from whisper_tui.model.call import Argv, CommandSpec
+from whisper_tui.policy.read_only import git_queries, special_programs
+from whisper_tui.policy.read_only.allowed_options import AllowedOptions, allowed_options
+from whisper_tui.policy.read_only.read_only_list import _forms, _subcommands, helpers_of
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.supervisor.runs.sandbox_profile import SYSTEM_PATH, minimal_environment
+from whisper_tui.supervisor.runs.start_order import read_only_environment
 
-pytestmark = pytest.mark.skipif(not programs("strace"), reason="strace is not installed, and nothing else sees it all")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not programs("strace"), reason="strace is not installed, and nothing else sees it all"),
+]
 
-_LEFT_OUT = frozenset(
-    {"sleep", "true", "false", "cd", "aws", "ip", "journalctl", "nvidia-smi", "vmstat", "rpm", "dmesg"}
-)
-"""Programs that only wait, that are not programs, and those that talk to the machine rather than to files."""
+_LEFT_OUT = frozenset(["cd", "sleep", "true", "false"])
+"""Programs that only wait, and a word of the shell."""
 
-PROGRAMS = programs(*sorted({*_forms(), *SPECIAL, "git"} - _LEFT_OUT))
-_GIT = [*sorted(GIT), "config", "stash", "remote", "worktree", "reflog", "notes", "bundle"]
+_TIMES = 3
+"""With so many subcommands of git each option is tried alone; many have hundreds in common."""
 
 OPERANDS = [
     "data", "sub", "sub/more", "sub/link", "list", "opts", "@opts", "../home/secret", "../home", "PWN", "new", ".",
     "-", "--", "/etc/hostname", "/dev/null", "1", "5", "a", "%s", "+1", "+%Y", "a=b", "SECRET_TOKEN", "e", "axe",
     "aux", "x:y", "host:data", "touch PWN", "s/a/b/w PWN", "1e touch PWN", 'BEGIN{system("touch PWN")}',
     "{print $1}", "p", "-exec", "touch", ";", "-delete", "-fprint", "-name", "*", "HEAD", "main", "--list", "--get",
-    "core.pager", "core.fsmonitor", "remote.x.url", "v1", "-x", "a.tgz",
+    "core.pager", "core.fsmonitor", "remote.x.url", "v1", "-x", "a.tgz", "a.gz", "a.zip", "a.o", "bash", "/bin/ls",
+]  # fmt: skip
+VALUES = [
+    *OPERANDS, "always", "auto", "never", "json", "0", "2", "1k", "1,2", "utf-8", "%G?", "%(signature)", "%(refname)",
+    "%h %GK", "pid,args", "environ", "name", "size", "x", ":", ",", "posix", "full", "now", "2020-01-01", "text",
+    "elf64-x86-64", "file://data", "http://127.0.0.1:9/", "127.0.0.1",
 ]  # fmt: skip
 NASTY = [
     "-o", "--output=PWN", "--output", "-w", "-i", "-e", "-f", "-c", "-s", "-r", "-R", "-L", "-v", "-d", "-x", "-t",
@@ -46,6 +55,66 @@ NASTY = [
     "--checkpoint-action=exec=touch", "-C", "--config=opts", "--format=%G?", "-F", "--follow", "--dereference",
     "-z", "-Z", "-u", "-X", "-S", "--recurse-submodules", "--expression=1e", "--import=data",
 ]  # fmt: skip
+
+_SPECIAL = {
+    "sed": special_programs._SED,
+    "awk": special_programs._AWK,
+    "mawk": special_programs._AWK,
+    "jq": special_programs._JQ,
+    "diff": special_programs._DIFF,
+    "ps": special_programs._PS,
+    "date": allowed_options("Rud:r:I", "utc universal date= reference= iso-8601?"),
+    "tput": allowed_options(),
+    "tar": allowed_options("tvzjJaf:", "list verbose gzip file= exclude= wildcards"),
+    "echo": allowed_options("neE"),
+    "test": allowed_options(),
+    "find": AllowedOptions(long=special_programs._FIND_FLAGS, long_valued=special_programs._FIND_TESTS),
+    "sysctl": allowed_options("anNe", "all names"),
+    "fd": allowed_options("HIuUsigFapL1q0d:e:", "hidden no-ignore follow max-depth="),
+    "ip": allowed_options("046sdjpoN", "-br -json"),
+}
+"""Options of programs whose harmless calls a function tells, and no table."""
+
+
+@cache
+def calls() -> dict[str, tuple[tuple[tuple[str, ...], AllowedOptions], ...]]:
+    """By installed program: the first words of its harmless calls, and the options that may stand with them."""
+    found: dict[str, list[tuple[tuple[str, ...], AllowedOptions]]] = {}
+    for program, form_ in {**_forms(), **_SPECIAL}.items():
+        found.setdefault(program, []).append(((), form_))
+    for program in special_programs.VERSIONS:
+        if is_script(program) and program not in found:
+            continue  # a wrapper of this machine, which says nothing about the program of that name elsewhere
+        found.setdefault(program, []).append(((), AllowedOptions(long=frozenset({"--version", "--help"}))))
+    for program, subcommands in _subcommands().items():
+        found.setdefault(program, []).extend((each.words, each.form) for each in subcommands)
+    for subcommand in ("x509", "req", "crl"):
+        found.setdefault("openssl", []).append(((subcommand,), special_programs._OPENSSL))
+    found["git"] += [((name,), made) for name, made in (git_queries._TABLE | {"reflog": git_queries._REFLOG}).items()]
+    found["git"] += list(git_queries._two_words().items())
+    return {program: tuple(found[program]) for program in programs(*sorted(found.keys() - _LEFT_OUT))}
+
+
+def is_script(program: str) -> bool:
+    """True if an interpreter runs a program."""
+    path = shutil.which(program, path=SYSTEM_PATH)
+    if path is None:
+        return False
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+@cache
+def listed(made: AllowedOptions) -> tuple[str, ...]:
+    """Every option of a form once; an equals sign stands for a value behind it, two for one in the next word."""
+    return (
+        *(f"-{letter}" for letter in made.flags),
+        *sorted(made.long | made.attached),
+        *sorted(f"{option}=" for option in made.attached | made.long_valued),
+        *sorted(f"{option}==" for option in made.long_valued),
+        *(f"-{letter}=" for letter in made.valued),
+        *(f"-{letter}==" for letter in made.valued),
+    )
 
 
 @cache
@@ -60,32 +129,44 @@ def options_of(program: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(r"(?<![\w-])--?[A-Za-z0-9][A-Za-z0-9-]*=?", text)))
 
 
+def given_with(option: str, value: str) -> list[str]:
+    """The words of an option of `listed` with a value."""
+    name = option.rstrip("=")
+    if option.endswith("=="):
+        return [name, value]
+    if option.endswith("="):
+        return [f"{name}={value}" if name.startswith("--") else name + value]
+    return [name]
+
+
 @st.composite
 def commands(draw: st.DrawFn) -> list[str]:
-    """A program with options that it has or might have, alone, in bundles or with a value, and operands."""
-    program = draw(st.sampled_from(PROGRAMS))
-    known = options_of(program)
-    short = "".join(option[1] for option in known if len(option) == 2) or "a"
-    words = [program]
-    if program == "git":
-        words.append(draw(st.sampled_from(_GIT)))
-    form = GIT.get(words[-1]) if program == "git" else _forms().get(program)
-    listed = (
-        sorted({*form.long, *form.attached, *form.long_valued, *(f"-{each}" for each in form.flags)}) if form else []
-    )
+    """A harmless call of a program, with more of its own options, alone, in bundles or with a value, and operands.
+
+    In half of the calls stand words that are on no list besides: options of the program's help, and others.
+    """
+    program = draw(st.sampled_from([*calls(), *["git"] * 12]))
+    first, made = draw(st.sampled_from(calls()[program]))
+    words = [program, *(draw(st.sampled_from(OPERANDS)) if word == "*" else word for word in first)]
+    options, wild = listed(made), draw(st.booleans())
     for _ in range(draw(st.integers(0, 4))):
-        match draw(st.integers(0, 6)):
-            case 0 if known:
+        match draw(st.integers(0, 7 if wild else 4)):
+            case 0 | 1 if options:
+                words += given_with(draw(st.sampled_from(options)), draw(st.sampled_from(VALUES)))
+            case 2 if made.flags:
+                letters = "".join(draw(st.lists(st.sampled_from(made.flags), min_size=1, max_size=3)))
+                last = draw(st.sampled_from(made.valued or [""]))
+                words += [f"-{letters}{last}", *([draw(st.sampled_from(VALUES))] if last else [])]
+            case 5 if known := options_of(program):
                 option = draw(st.sampled_from(known))
-                words.append(option + draw(st.sampled_from(OPERANDS)) if option.endswith("=") else option)
-            case 1:
+                option = option[: draw(st.integers(3, len(option)))] if len(option) > 3 else option
+                words += [option + draw(st.sampled_from(VALUES)) if option.endswith("=") else option]
+            case 6:
+                short = "".join(option[1] for option in options_of(program) if len(option) == 2) or "a"
                 words.append("-" + "".join(draw(st.lists(st.sampled_from(short), min_size=1, max_size=3))))
-            case 2:
-                words.append("-" + draw(st.sampled_from(short)) + draw(st.sampled_from(OPERANDS)))
-            case 3:
+                words[-1] += draw(st.sampled_from(["", *OPERANDS]))
+            case 7:
                 words.append(draw(st.sampled_from(NASTY)))
-            case 4 if listed:
-                words.append(draw(st.sampled_from(listed)))
             case _:
                 words.append(draw(st.sampled_from(OPERANDS)))
     return words
@@ -98,18 +179,66 @@ def jail() -> Iterator[Jail]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def coverage(request: pytest.FixtureRequest) -> Iterator[Coverage]:
+    """Says at the end which of the list's programs and options have run."""
+    counted = Coverage({program: {o for _, made in calls()[program] for o in listed(made)} for program in calls()})
+    yield counted
+    manager = request.config.pluginmanager.getplugin("capturemanager")
+    with manager.global_and_fixture_disabled():
+        request.config.get_terminal_writer().line("\n" + counted.words())
+
+
+def harm_if_allowed(jail: Jail, words: list[str]) -> str | None:
+    """Run an allowed call in the environment of such calls, and return its side effects. None: it is not allowed."""
+    spec = CommandSpec(command=Argv(program=words[0], args=tuple(words[1:])), cwd=str(jail.workspace))
+    verdict, resolved = judge_alone(
+        spec, Rules(read_only=True), jail.session, root=str(jail.workspace), own=(str(jail.home),), now=0
+    )
+    if verdict.kind != "allow":
+        return None
+    environment = minimal_environment(jail.session, verdict.sandbox) | {"HOME": str(jail.home)}
+    helpers = {"git"} if words[0] == "git" else set(helpers_of((words[0],)))
+    return jail.harm(
+        words, traced=True, environment=environment | read_only_environment(spec, resolved), helpers=helpers
+    )
+
+
 @pytest.mark.timeout(3600)
 @fuzzed(60)
 @given(words=commands())
-def test_an_allowed_call_starts_nothing_writes_nothing_and_shows_no_secret(jail: Jail, words: list[str]) -> None:
-    spec = CommandSpec(command=Argv(program=words[0], args=tuple(words[1:])), cwd=str(jail.workspace))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(jail.home)}
-    verdict, resolved = judge_alone(
-        spec, Rules(read_only=True), environment, root=str(jail.workspace), own=(str(jail.home),), now=0
-    )
-    assume(verdict.kind == "allow")
-    helpers = {*helpers_of((words[0],)), *({"git"} if words[0] == "git" else ())}
-    assert jail.harm(words, traced=True, environment=looking_environment(spec, resolved), helpers=helpers) == ""
+def test_an_allowed_call_starts_nothing_writes_nothing_and_shows_no_secret(
+    jail: Jail, coverage: Coverage, words: list[str]
+) -> None:
+    harm = harm_if_allowed(jail, words)
+    assume(harm is not None)
+    coverage.ran(words)
+    assert harm == ""
+
+
+@pytest.mark.skipif(not LONG, reason="it takes some minutes")
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("program", calls())
+def test_each_listed_option_alone_starts_nothing_and_writes_nothing(
+    jail: Jail, coverage: Coverage, program: str
+) -> None:
+    found = []
+    tried: Counter[str] = Counter()
+    for first, made in calls()[program]:
+        begun = [program, *("data" if word == "*" else word for word in first)]
+        for option in ("", *listed(made)):
+            if program == "git" and tried[option] == _TIMES and option:
+                continue
+            tried[option] += 1
+            values = ("1", "data") if "=" in option else ("",)
+            for value, operand in product(values, ([], ["data"])):
+                words = [*begun, *(given_with(option, value) if option else ()), *operand]
+                harm = harm_if_allowed(jail, words)
+                if harm is not None:
+                    coverage.ran(words)
+                if harm:
+                    found.append((words, harm))
+    assert not found, "\n".join(f"{' '.join(words)}: {harm}" for words, harm in found)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +249,8 @@ def test_an_allowed_call_starts_nothing_writes_nothing_and_shows_no_secret(jail:
         (["timeout", "1", "nosuchprogram"], "started"),
         (["mkdir", "sub"], "changed"),
         (["bash", "-c", "echo > /dev/tcp/127.0.0.1/9"], "connected"),
+        (["git", "log", "--format=%G?"], "changed"),
+        (["git", "log", "--format=%H"], ""),
         (["cat", "data"], ""),
     ],
 )

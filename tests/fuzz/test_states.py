@@ -1,4 +1,4 @@
-"""Random lives of calls against a model: the first decision counts, what was seen counts, nothing runs unasked."""
+"""Random histories of calls against a model: the first decision counts, and nothing runs without one."""
 
 import threading
 from pathlib import Path
@@ -12,6 +12,8 @@ from tests.fuzz.profile import fuzzed
 from tests.fuzz.target import Target, until
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, Refused, WhisperError
 from whisper_tui.model.state import CallRecord
+
+pytestmark = pytest.mark.slow
 
 BY = {"surface": "library", "who": "fuzz"}
 AFTER_APPROVAL = {"queued", "starting", "running", "ended"}
@@ -146,7 +148,7 @@ class Desk(RuleBasedStateMachine):
             assert self.marks(mark) <= 1
 
     def teardown(self) -> None:
-        """What was approved runs once, and ends well."""
+        """An approved call runs once, and succeeds."""
         self.ask("resume", by=BY)
         for call_id, mark in self.approved.items():
             until(lambda call_id=call_id: self.record(call_id).state.kind == "ended")

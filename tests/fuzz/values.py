@@ -1,4 +1,4 @@
-"""Values by their JSON schema: right ones, and ones of which something is wrong."""
+"""Valid and invalid values for a JSON schema."""
 
 from copy import deepcopy
 from typing import Any

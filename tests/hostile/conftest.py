@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.hostile.evil import Evil
+from tests.hostile.adversarial import Adversary
 
 
 @pytest.fixture
-def evil(text: str) -> Evil:
+def adversary(text: str) -> Adversary:
     """An agent that fills in `text`, which the test is given, wherever it may fill in anything."""
-    return Evil(text)
+    return Adversary(text)

@@ -4,12 +4,19 @@ import json
 import re
 from itertools import product
 
-from tests.hostile.evil import Evil
+from tests.hostile.adversarial import Adversary
 from tests.hostile.texts import HUGE, TEXTS, each_of
 from whisper_tui.model.text import is_hidden
-from whisper_tui.tui.calling.news import TITLE, as_json, in_words, waiting_title
-from whisper_tui.tui.calling.programs import desktop_program
-from whisper_tui.tui.calling.signs import LONGEST, notification, terminal_title
+from whisper_tui.notify.delivery import (
+    LONGEST,
+    TITLE,
+    desktop_program,
+    notification,
+    notification_json,
+    terminal_title,
+    waiting_text,
+    waiting_title,
+)
 
 ALL = {**TEXTS, **HUGE}
 each_text = each_of(ALL)
@@ -18,9 +25,9 @@ THROUGH_TMUX = re.compile(r"\x1bPtmux;\x1b(\x1b\][^\x1b]*\x07)\x1b\\")
 
 
 def words_about(text: str) -> str:
-    evil = Evil(text)
-    record = evil.play.stage.board.calls[evil.ask()]
-    return in_words([record], evil.play.stage.board)
+    adversary = Adversary(text)
+    record = adversary.play.stage.board.calls[adversary.ask()]
+    return waiting_text([record], adversary.play.stage.board)
 
 
 @each_text
@@ -50,9 +57,9 @@ def test_the_desktops_program_gets_plain_words_that_are_no_options(text: str) ->
 
 
 @each_of(TEXTS)
-def test_a_program_of_ones_own_gets_one_line_of_json(text: str, evil: Evil) -> None:
-    record = evil.play.stage.board.calls[evil.ask()]
-    line = as_json([record], evil.play.stage.board)
+def test_a_program_of_ones_own_gets_one_line_of_json(text: str, adversary: Adversary) -> None:
+    record = adversary.play.stage.board.calls[adversary.ask()]
+    line = notification_json([record], adversary.play.stage.board)
     assert line.isascii()
     assert line.count(b"\n") == 1
     assert not any(is_hidden(character) for character in line.decode().rstrip("\n"))

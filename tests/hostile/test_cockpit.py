@@ -1,22 +1,25 @@
 """Nothing that an agent writes acts in the cockpit or hides there, wherever it is shown."""
 
+import pytest
 from textual.widget import Widget
 from textual.widgets import TextArea
 from textual.widgets._toast import Toast
 
-from tests.hostile.evil import Evil, seated
+from tests.hostile.adversarial import Adversary, seated
 from tests.hostile.screen import check, holds, missing, read_through, rows
 from tests.hostile.texts import TEXTS, each_of, samples
 from tests.tui.cockpit import Cockpit
-from whisper_tui.model.command import Argv, Shell
+from whisper_tui.model.call import Argv, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import is_hidden, without_hidden
-from whisper_tui.tui.history.past_list import PastList
-from whisper_tui.tui.screens.edit import EditScreen
-from whisper_tui.tui.screens.history import HistoryScreen
-from whisper_tui.tui.screens.rules import RulesScreen
-from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
-from whisper_tui.tui.words import LONGEST_NAME
+from whisper_tui.present.words import LONGEST_NAME
+from whisper_tui.tui.dialogs.edit_dialog import EditScreen
+from whisper_tui.tui.history.history_screen import HistoryScreen
+from whisper_tui.tui.history.past_calls import PastList
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.rules.rules_screen import RulesScreen
+
+pytestmark = pytest.mark.slow
 
 SAMPLES = samples()
 each_text = each_of(SAMPLES)
@@ -70,9 +73,10 @@ def short_name(name: str) -> str:
 
 
 @each_text
-async def test_a_call_in_full_shows_every_field_letter_by_letter(text: str, evil: Evil) -> None:
-    argv, shell, function = evil.ask_in_every_form()
-    async with seated(evil) as seat:
+async def test_a_call_in_full_shows_every_field_letter_by_letter(text: str, adversary: Adversary) -> None:
+    argv, shell, function = adversary.ask_in_every_form()
+    async with seated(adversary) as seat:
+        await seat.press("m")
         view = seat.screen.query_one("#call-detail", ParagraphsView)
         for call_id, words in ((argv, ("program", *FIELDS)), (shell, ("run", *FIELDS)), (function, ("function",))):
             await seat.select(call_id)
@@ -81,28 +85,28 @@ async def test_a_call_in_full_shows_every_field_letter_by_letter(text: str, evil
 
 
 async def test_lists_show_each_text_in_a_row_of_its_own() -> None:
-    evil = Evil("x")
+    adversary = Adversary("x")
     for text in TEXTS.values():
-        evil.ask(Shell(text=f"{text} end"))
-    async with seated(evil, (240, 80)) as seat:
+        adversary.ask(Shell(text=f"{text} end"))
+    async with seated(adversary, (240, 80)) as seat:
         check(seat)
         await seat.press("ctrl+g", "ctrl+g")
         await seat.pilot.pause()
         check(seat)
         await seat.press("H")
         await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
-        await seat.sees("That is all.")
+        await seat.sees("End of the history.")
         check(seat)
         listed = rows(seat, seat.app.screen.query_one(PastList))
         assert missing(listed, [text[:5] for text in TEXTS.values()]) == []
 
 
 @each_text
-async def test_dialogs_about_a_call_that_waits_show_it_letter_by_letter(text: str, evil: Evil) -> None:
-    evil.talk()
-    evil.remember()
-    call_id = evil.ask(Argv(program=f"program {text}", args=(text,)))
-    async with seated(evil) as seat:
+async def test_dialogs_about_a_call_that_waits_show_it_letter_by_letter(text: str, adversary: Adversary) -> None:
+    adversary.talk()
+    adversary.remember()
+    call_id = adversary.ask(Argv(program=f"program {text}", args=(text,)))
+    async with seated(adversary) as seat:
         await seat.select(call_id)
         await read_through(seat, seat.screen.query_one("#call-detail", ParagraphsView))
         await in_dialog(seat, "e")
@@ -117,9 +121,9 @@ async def test_dialogs_about_a_call_that_waits_show_it_letter_by_letter(text: st
 
 
 @each_text
-async def test_the_editor_shows_what_was_asked_and_every_change(text: str, evil: Evil) -> None:
-    call_id = evil.ask(Shell(text=f"run {text}"))
-    async with seated(evil) as seat:
+async def test_the_editor_shows_what_was_asked_and_every_change(text: str, adversary: Adversary) -> None:
+    call_id = adversary.ask(Shell(text=f"run {text}"))
+    async with seated(adversary) as seat:
         await seat.select(call_id)
         await seat.press("e")
         await seat.until(lambda: isinstance(seat.app.screen, EditScreen))
@@ -134,10 +138,10 @@ async def test_the_editor_shows_what_was_asked_and_every_change(text: str, evil:
 
 
 @each_text
-async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text: str, evil: Evil) -> None:
-    call_id = evil.ask(Shell(text=f"run {text}"))
-    evil.run(call_id, f"printed {text}\n")
-    async with seated(evil) as seat:
+async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text: str, adversary: Adversary) -> None:
+    call_id = adversary.ask(Shell(text=f"run {text}"))
+    adversary.run(call_id, f"printed {text}\n")
+    async with seated(adversary) as seat:
         await seat.select(call_id)
         shown = await read_through(seat, seat.screen.query_one("#call-detail", ParagraphsView))
         assert missing(shown, [f"behind {text}", f"gave up {text}", short_name(f"who {text}")]) == []
@@ -151,9 +155,9 @@ async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text:
 
 
 @each_text
-async def test_every_ending_is_shown_letter_by_letter(text: str, evil: Evil) -> None:
-    endings = evil.endings()
-    async with seated(evil) as seat:
+async def test_every_ending_is_shown_letter_by_letter(text: str, adversary: Adversary) -> None:
+    endings = adversary.endings()
+    async with seated(adversary) as seat:
         view = seat.screen.query_one("#call-detail", ParagraphsView)
         for call_id, word in zip(endings, ("failed", "withdrawn", "lost", "denied"), strict=True):
             await seat.select(call_id)
@@ -161,26 +165,26 @@ async def test_every_ending_is_shown_letter_by_letter(text: str, evil: Evil) -> 
 
 
 @each_text
-async def test_history_and_figures_show_it_letter_by_letter(text: str, evil: Evil) -> None:
-    call_id = evil.ask(Shell(text=f"run {text}"))
-    evil.run(call_id, f"printed {text}\n")
-    evil.play.stage.finish(call_id)
-    async with seated(evil) as seat:
+async def test_history_and_figures_show_it_letter_by_letter(text: str, adversary: Adversary) -> None:
+    call_id = adversary.ask(Shell(text=f"run {text}"))
+    adversary.run(call_id, f"printed {text}\n")
+    adversary.play.stage.finish(call_id)
+    async with seated(adversary) as seat:
         await seat.press("H")
         await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen) and seat.app.screen.record is not None)
         shown = await read_through(seat, seat.app.screen.query_one("#past-detail", ParagraphsView))
         assert missing(shown, [f"{word} {text}" for word in ("run", *FIELDS)]) == []
         await in_dialog(seat, "i")
         await seat.press("s", "slash", *"zzzz", "enter")
-        await seat.sees("Nothing was found.")
+        await seat.sees("No matching calls.")
         check(seat)
 
 
 @each_text
-async def test_rules_and_approvals_show_it_letter_by_letter(text: str, evil: Evil) -> None:
-    evil.ask()
-    evil.remember()
-    async with seated(evil) as seat:
+async def test_rules_and_approvals_show_it_letter_by_letter(text: str, adversary: Adversary) -> None:
+    adversary.ask()
+    adversary.remember()
+    async with seated(adversary) as seat:
         await seat.press("L")
         await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
         words = seat.app.screen.query_one("#rules-words", ParagraphsView)
@@ -194,12 +198,12 @@ async def test_rules_and_approvals_show_it_letter_by_letter(text: str, evil: Evi
 
 
 @each_text
-async def test_passing_words_and_lost_connections_show_it_letter_by_letter(text: str, evil: Evil) -> None:
-    evil.ask()
-    async with seated(evil) as seat:
+async def test_passing_words_and_lost_connections_show_it_letter_by_letter(text: str, adversary: Adversary) -> None:
+    adversary.ask()
+    async with seated(adversary) as seat:
         seat.screen.tell(f"told {text}")
         await seat.until(lambda: any(holds(seat, f"told {text}", toast) for toast in seat.app.screen.query(Toast)))
         check(seat)
-        evil.play.stage.break_down(Unavailable(f"broken {text}"))
+        adversary.play.stage.break_down(Unavailable(f"broken {text}"))
         await seat.until(lambda: holds(seat, f"roken {text}"))
         check(seat)

@@ -8,11 +8,13 @@ import re
 import subprocess
 import termios
 
+import pytest
+
 from tests.cli.conftest import PROGRAM, Instance, instance
 from tests.hostile.texts import LINES, SURROGATES, TEXTS
 from tests.outside import outside_only
-from whisper_tui.cli.log_lines import MaskedLines
-from whisper_tui.cli.terminal_text import TerminalText
+from whisper_tui.cli.compose import MaskedLines
+from whisper_tui.cli.log_output import TerminalText
 from whisper_tui.model.text import is_hidden, visible
 
 __all__ = ["instance"]
@@ -20,6 +22,8 @@ pytestmark = outside_only
 
 TEXT = " ".join(TEXTS.values()).replace("\0", "")
 TOKEN = "ghp_" + "a1B2" * 9
+OWN_STYLES = re.compile(r"\x1b\[(?:0|1|1;31|2|32|33)m")
+"""The colours of our own tables."""
 COMMANDS = (
     ("list",),
     ("ps",),
@@ -47,7 +51,11 @@ def in_a_terminal(instance: Instance, *words: str) -> str:
     command = [*PROGRAM, *words, "--home", str(instance.root)]
     if "--" in words:
         command = [*PROGRAM, words[0], "--home", str(instance.root), *words[1:]]
-    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, cwd=instance.workspace)
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, cwd=instance.workspace, env=environment
+    )
     os.close(theirs)
     written = bytearray()
     try:
@@ -58,9 +66,10 @@ def in_a_terminal(instance: Instance, *words: str) -> str:
     finally:
         os.close(ours)
         process.wait(90)
-    return written.decode()
+    return OWN_STYLES.sub("", written.decode())
 
 
+@pytest.mark.slow
 def test_no_command_writes_anything_that_a_terminal_obeys_or_hides(instance: Instance) -> None:
     arguments = json.dumps({"command": f"true {TOKEN} {TEXT}", "description": TEXT})
     call = instance.start("call", "run_shell_command", arguments, "--session", TEXT)

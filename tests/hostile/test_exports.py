@@ -7,12 +7,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.fuzz.profile import LONG
-from tests.hostile.evil import Evil
+from tests.hostile.adversarial import Adversary
 from tests.hostile.texts import HUGE, LINES, TEXTS, each_of
-from whisper_tui.cli.web_page import headers, page
-from whisper_tui.export.document import Format, Wanted, document
-from whisper_tui.export.markdown_text import block
-from whisper_tui.model.command import Argv, Shell
+from whisper_tui.cli.web_server import headers, page
+from whisper_tui.export.document import ExportFormat, ExportSelection, document
+from whisper_tui.export.markdown import block
+from whisper_tui.model.call import Argv, Shell
 from whisper_tui.model.text import is_hidden, visible
 
 ALL = {**TEXTS, "lines": LINES}
@@ -23,24 +23,24 @@ FENCE = "`" * 20
 OURS |= {"list_item_close", "paragraph_open", "paragraph_close", "fence", "text", "code_inline", "softbreak"}
 
 
-async def exported(evil: Evil, wanted: Wanted, form: Format) -> str:
-    known = {"s1": evil.session}
-    return "".join([part async for part in document(evil.play.stage, wanted, form, known)])
+async def exported(adversary: Adversary, wanted: ExportSelection, form: ExportFormat) -> str:
+    known = {"s1": adversary.session}
+    return "".join([part async for part in document(adversary.play.stage, wanted, form, known)])
 
 
-def evil_run(text: str) -> tuple[Evil, str]:
-    evil = Evil(text)
-    call_id = evil.ask(Shell(text=f"run {text}"))
-    evil.run(call_id, f"printed {text}\n")
-    evil.play.stage.finish(call_id)
-    evil.endings()
-    return evil, call_id
+def adversarial_run(text: str) -> tuple[Adversary, str]:
+    adversary = Adversary(text)
+    call_id = adversary.ask(Shell(text=f"run {text}"))
+    adversary.run(call_id, f"printed {text}\n")
+    adversary.play.stage.finish(call_id)
+    adversary.endings()
+    return adversary, call_id
 
 
 @each_text
 async def test_json_lines_are_one_object_a_line_and_hold_what_was_asked(text: str) -> None:
-    evil, call_id = evil_run(text)
-    lines = (await exported(evil, Wanted(), "jsonl")).removesuffix("\n").split("\n")
+    adversary, call_id = adversarial_run(text)
+    lines = (await exported(adversary, ExportSelection(), "jsonl")).removesuffix("\n").split("\n")
     rows = [json.loads(line) for line in lines]
     assert not any(map(is_hidden, "".join(lines)))
     assert len(rows) == 5
@@ -50,18 +50,18 @@ async def test_json_lines_are_one_object_a_line_and_hold_what_was_asked(text: st
 
 @each_text
 @pytest.mark.parametrize("form", ["asciicast", "asciicast3"])
-async def test_a_recording_draws_and_does_nothing_else(text: str, form: Format) -> None:
-    evil, call_id = evil_run(text)
-    head, *events = map(json.loads, (await exported(evil, Wanted(calls=(call_id,)), form)).splitlines())
+async def test_a_recording_draws_and_does_nothing_else(text: str, form: ExportFormat) -> None:
+    adversary, call_id = adversarial_run(text)
+    head, *events = map(json.loads, (await exported(adversary, ExportSelection(calls=(call_id,)), form)).splitlines())
     assert not any(is_hidden(character) for value in head.values() for character in str(value))
     assert [event for event in events if len(event) != 3 or BEYOND_THE_SCREEN.search(event[2])] == []
 
 
 @each_text
 async def test_a_report_has_no_markup_but_its_own(text: str) -> None:
-    evil, _ = evil_run(text)
-    evil.ask(Argv(program=f"program {text}", args=(text,)))
-    report = await exported(evil, Wanted(sessions=(evil.session,)), "markdown")
+    adversary, _ = adversarial_run(text)
+    adversary.ask(Argv(program=f"program {text}", args=(text,)))
+    report = await exported(adversary, ExportSelection(sessions=(adversary.session,)), "markdown")
     tokens = MarkdownIt("commonmark").parse(report)
     kinds = {inner.type for token in tokens for inner in (token, *(token.children or ()))}
     assert kinds <= OURS
@@ -78,9 +78,10 @@ def test_a_block_of_a_report_is_not_left_by_what_is_in_it() -> None:
     assert fence.content.endswith("<b>\n")
 
 
+@pytest.mark.slow
 async def test_a_report_about_endless_text_is_written() -> None:
-    evil, _ = evil_run(HUGE["a million controls"] if LONG else "\x1b[2J" * 30_000 + "END")
-    assert "END" in await exported(evil, Wanted(sessions=(evil.session,)), "markdown")
+    adversary, _ = adversarial_run(HUGE["a million controls"] if LONG else "\x1b[2J" * 30_000 + "END")
+    assert "END" in await exported(adversary, ExportSelection(sessions=(adversary.session,)), "markdown")
 
 
 def test_the_page_of_the_cockpit_holds_no_text_of_agents_and_runs_no_script_but_its_own() -> None:

@@ -6,13 +6,14 @@ from wcwidth import wcwidth
 
 from tests.fuzz.profile import fuzzed
 from tests.hostile.texts import TEXTS
-from whisper_tui.cli.table import cell
-from whisper_tui.export.markdown_text import in_code
+from whisper_tui.cli.output_format import cell
+from whisper_tui.export.markdown import in_code
 from whisper_tui.model.text import is_hidden, visible
-from whisper_tui.tui.calling.signs import harmless
+from whisper_tui.notify.delivery import one_safe_line
+from whisper_tui.present.spans import Line, Paragraph, said
+from whisper_tui.tui.lines import fitted, width_of, wrap
+from whisper_tui.tui.output.ansi import PLAIN, read_line
 from whisper_tui.tui.output.emulator import Emulator
-from whisper_tui.tui.output.sgr import PLAIN, read_line
-from whisper_tui.tui.spans import Line, Paragraph, fitted, said, width_of, wrap
 
 characters = st.characters(exclude_categories=()) | st.sampled_from("".join(TEXTS.values()))
 texts = st.lists(st.sampled_from([*TEXTS.values()]) | st.text(characters, max_size=12), max_size=4).map("".join)
@@ -30,7 +31,7 @@ def seen(text: str, *, printed: bool = False) -> bool:
 @fuzzed(100)
 @given(texts)
 def test_what_is_shown_on_one_line_holds_nothing_hidden(text: str) -> None:
-    for shown in (visible(text), joined(said(text)), in_code(text), harmless(text), cell(visible(text), COLUMNS)):
+    for shown in (visible(text), joined(said(text)), in_code(text), one_safe_line(text), cell(visible(text), COLUMNS)):
         assert seen(shown)
     assert joined(said(text)) == visible(text)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.protocol import VERSION
 from whisper_tui.wire.rendezvous import connect
 from whisper_tui.wire.server import Server, serve
@@ -26,7 +25,7 @@ class Raw:
         self.writer = writer
 
     @classmethod
-    async def open(cls, home: Home, *, hello: bool = True) -> "Raw":
+    async def open(cls, home: Directories, *, hello: bool = True) -> "Raw":
         connection = connect(home)
         assert connection is not None
         connection.setblocking(False)
@@ -51,12 +50,12 @@ class Raw:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+def home(tmp_path: Path) -> Directories:
+    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
 
 
 @pytest.fixture
-async def supervisor(home: Home) -> AsyncIterator[Supervisor]:
+async def supervisor(home: Directories) -> AsyncIterator[Supervisor]:
     made = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
     await made.open()
     yield made
@@ -65,14 +64,14 @@ async def supervisor(home: Home) -> AsyncIterator[Supervisor]:
 
 
 @pytest.fixture
-async def server(supervisor: Supervisor, home: Home) -> AsyncIterator[Server]:
+async def server(supervisor: Supervisor, home: Directories) -> AsyncIterator[Server]:
     listening = await serve(supervisor, home, {})
     yield listening
     await listening.close()
 
 
 @pytest.fixture
-async def raw(server: Server, home: Home) -> AsyncIterator[Raw]:
+async def raw(server: Server, home: Directories) -> AsyncIterator[Raw]:
     connection = await Raw.open(home)
     yield connection
     connection.writer.close()

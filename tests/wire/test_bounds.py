@@ -8,20 +8,18 @@ from contextlib import aclosing
 import pytest
 
 from tests.wire.conftest import Raw, waiting_call
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.api import LARGEST_PAGE, HistoryQuery
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.port import LARGEST_PAGE, HistoryQuery
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.wire import port_door, rendezvous, server
-from whisper_tui.wire.asking import Asking
-from whisper_tui.wire.client import RemoteSupervision
-from whisper_tui.wire.codec import error_line
-from whisper_tui.wire.link import Link
-from whisper_tui.wire.places import Places, most_connections
+from whisper_tui.wire import connection as port_door
+from whisper_tui.wire import rendezvous, server
+from whisper_tui.wire.client import Link, SupervisorClient
+from whisper_tui.wire.light_client import LightClient
+from whisper_tui.wire.operations import error_line
 from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import connect
-from whisper_tui.wire.server import serve
+from whisper_tui.wire.server import ConnectionLimits, most_connections, serve
 
 
 async def until(holds):
@@ -31,7 +29,7 @@ async def until(holds):
 
 
 async def test_connections_beyond_those_that_there_may_be_are_told_why_and_closed(server, home):
-    server._places = Places(4)
+    server._places = ConnectionLimits(4)
     first = [await Raw.open(home) for _ in range(2)]
     third = await Raw.open(home, hello=False)
     error = (await third.hear())["error"]
@@ -43,7 +41,7 @@ async def test_connections_beyond_those_that_there_may_be_are_told_why_and_close
     assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
 
 
-async def test_who_says_nothing_is_told_so_and_let_go(server, home, monkeypatch):
+async def test_a_silent_client_is_told_so_and_disconnected(server, home, monkeypatch):
     monkeypatch.setattr("whisper_tui.wire.server.HELLO_S", 0.05)
     silent = await Raw.open(home, hello=False)
     assert "no hello came within 0.05 s" in (await silent.hear())["error"]["message"]
@@ -57,7 +55,7 @@ async def test_a_page_of_history_has_a_length(raw):
 
 
 def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all():
-    places = Places(4)
+    places = ConnectionLimits(4)
     with places.taken(1, None), places.taken(1, None):
         with pytest.raises(Exception, match="process 1 has 2 connections open"), places.taken(1, None):
             pass
@@ -73,7 +71,7 @@ def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all
 
 
 def test_what_commands_and_agents_have_started_has_a_share_of_its_own():
-    places = Places(8)
+    places = ConnectionLimits(8)
     with places.taken(1, "command"), places.taken(2, "command"):
         with pytest.raises(Unavailable, match="2 connections are open of what supervised commands"):
             places.taken(3, "command").__enter__()
@@ -152,7 +150,7 @@ async def test_calls_that_are_large_together_can_be_watched_over_the_socket(serv
         )
         for _ in range(9)
     ]
-    remote = await RemoteSupervision.connect(home, start=False)
+    remote = await SupervisorClient.connect(home, start=False)
     seen = set()
     async with asyncio.timeout(60), aclosing(remote.watch()) as batches:
         async for batch in batches:
@@ -231,7 +229,7 @@ async def test_a_page_of_history_has_the_length_that_was_asked_for(supervisor, t
     assert await supervisor.history(HistoryQuery(limit=0)) == ()
 
 
-def test_who_connects_waits_while_more_want_to_than_the_system_lets_queue(home, monkeypatch):
+def test_a_client_waits_while_the_backlog_of_the_socket_is_full(home, monkeypatch):
     home.runtime.mkdir(parents=True)
     accepted = []
     with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as first:
@@ -248,7 +246,7 @@ def test_who_connects_waits_while_more_want_to_than_the_system_lets_queue(home, 
 
 
 async def test_a_client_that_is_turned_away_before_it_has_spoken_hears_why():
-    for greet in (Link.open, lambda connection: asyncio.to_thread(Asking, connection)):
+    for greet in (Link.open, lambda connection: asyncio.to_thread(LightClient, connection)):
         ours, theirs = socket.socketpair()
         theirs.sendall(error_line(Unavailable("512 connections are open", hint="End some")))
         theirs.close()

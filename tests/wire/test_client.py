@@ -1,16 +1,18 @@
 """The client side of the port: lost connections, long requests, output straight from the files."""
 
 import asyncio
+import inspect
 
 import pytest
 
 from tests.outside import outside_only
 from tests.wire.conftest import waiting_call
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import InvalidRequest, Unavailable
-from whisper_tui.model.port import Supervision
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.supervisor.runs.output_files import LocalOutput
+from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.operations import OPERATIONS
 from whisper_tui.wire.protocol import LONGEST_REQUEST
 from whisper_tui.wire.server import serve
@@ -23,12 +25,12 @@ def test_the_table_has_every_operation_of_the_port():
 
 @pytest.fixture
 async def client(server, home):
-    made = await RemoteSupervision.connect(home, start=False)
+    made = await SupervisorClient.connect(home, start=False)
     yield made
     await made.close()
 
 
-async def test_whoever_waits_is_told_when_the_supervisor_goes_away(client, server, supervisor, tmp_path):
+async def test_a_waiting_client_is_told_when_the_supervisor_stops(client, server, supervisor, tmp_path):
     outcome = asyncio.create_task(client.outcome(await waiting_call(supervisor, tmp_path, "true")))
     await client.status()
     await server.close()
@@ -63,6 +65,7 @@ async def test_a_request_that_is_too_long_is_refused_here_and_harms_nothing(clie
     assert (await client.status()).waiting == 0
 
 
+@pytest.mark.slow
 async def test_a_slow_watcher_misses_nothing(client, supervisor, tmp_path):
     board = Board()
     watching = client.watch()
@@ -78,7 +81,8 @@ async def test_a_slow_watcher_misses_nothing(client, supervisor, tmp_path):
 
 
 @outside_only
-async def test_output_is_read_without_asking_the_supervisor(client, server, supervisor, tmp_path):
+async def test_output_is_read_without_asking_the_supervisor(server, home, supervisor, tmp_path):
+    client = await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state))
     call_id = await waiting_call(supervisor, tmp_path, "printf", "hello")
     seen = (await client.record(call_id)).seen_digest()
     await client.decide(call_id, Approve(), Decider(surface="library"), seen)
@@ -87,6 +91,22 @@ async def test_output_is_read_without_asking_the_supervisor(client, server, supe
     await server.close()
     assert (await client.read_output(call_id, "out", 1, 100)).data == b"ello"
     assert (await client.read_timeline(call_id, 0, 10))[0].length == 5
+    await client.close()
+
+
+@outside_only
+async def test_a_client_without_the_files_is_sent_the_same_output(client, home, supervisor, tmp_path):
+    call_id = await waiting_call(supervisor, tmp_path, "printf", "hello")
+    seen = (await client.record(call_id)).seen_digest()
+    await client.decide(call_id, Approve(), Decider(surface="library"), seen)
+    await client.outcome(call_id)
+    local = await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state))
+    for reader in (client, local):
+        chunk = await reader.read_output(call_id, "out", 1, 3)
+        assert (chunk.data, chunk.start, chunk.size) == (b"ell", 1, 5)
+        assert [span.length for span in await reader.read_timeline(call_id, 0, 10)] == [5]
+        assert len(await reader.terminal_sizes(call_id)) == 1
+    await local.close()
 
 
 async def test_closing_tells_everybody_who_waits(client, supervisor, tmp_path):
@@ -113,3 +133,15 @@ async def test_a_request_is_carried_out_even_if_its_client_is_gone(client, serve
     await client.close()
     may_end.set()
     await asyncio.wait_for(ended.wait(), 30)
+
+
+def test_the_client_has_every_method_of_the_api_as_it_is_declared():
+    for name in vars(Supervision):
+        if not name.startswith("_"):
+            declared, derived = getattr(Supervision, name), getattr(SupervisorClient, name)
+            assert taken_by(derived) == taken_by(declared), name
+            assert derived is not declared and inspect.getdoc(derived), name
+
+
+def taken_by(method):
+    return [(one.name, one.kind, one.default) for one in inspect.signature(method).parameters.values()]

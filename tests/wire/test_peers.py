@@ -15,10 +15,11 @@ from tests.outside import outside_only
 from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
-from whisper_tui.wire.agents import Agents
+from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.wire.peers import ProcessSeen, ancestry, look, origin_by_mark, parse_ps, why_supervised
 from whisper_tui.wire.rendezvous import INSIDE
 from whisper_tui.wire.server import serve
+from whisper_tui.wire.server_state import AgentPrograms
 
 KEEPER = 50
 TREE = {
@@ -47,12 +48,12 @@ def test_a_process_of_the_user_may_decide():
 
 
 @pytest.mark.parametrize("pid", [KEEPER, 51, 52])
-def test_whatever_descends_from_a_keeper_of_a_living_run_may_not(pid):
+def test_a_descendant_of_a_keeper_may_not_decide(pid):
     assert "inside a supervised command" in judged(pid)
 
 
 @pytest.mark.parametrize("pid", [60, 61])
-def test_whatever_has_the_environment_of_a_supervised_command_may_not(pid):
+def test_a_process_with_the_environment_of_a_supervised_command_may_not_decide(pid):
     assert INSIDE in judged(pid)
 
 
@@ -60,7 +61,7 @@ def test_a_keeper_that_is_not_yet_known_is_known_by_its_command_line():
     assert "inside a supervised command" in judged(71)
 
 
-def test_what_a_connected_agent_has_started_may_not_and_the_agents_own_process_may():
+def test_the_agents_own_process_may_decide_and_its_children_may_not():
     agents = {(10, "1"): "builder (session s1, pid 10)"}
     assert "inside the agent builder" in why_supervised(ancestry(11, TREE.get), (), agents)
     assert why_supervised(ancestry(10, TREE.get), (), agents) is None
@@ -79,14 +80,14 @@ def program() -> Iterator[int]:
 
 
 async def test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent(program):
-    agents = Agents()
+    agents = AgentPrograms()
     for pid in (None, 0, 1, os.getpid(), os.getppid(), program):
         await agents.note(Session(id="s1", name="builder", root="/", pid=pid, key="k", opened_at=1.0))
     assert [pid for pid, _ in agents.known] == [program]
 
 
 async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agent_but_one_that_launched_us_is(program):
-    agents = Agents()
+    agents = AgentPrograms()
     session = Session(id="s1", name="builder", root="/", pid=program, opened_at=1.0)
     await agents.note(session)
     assert not agents.known
@@ -94,22 +95,23 @@ async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agen
     assert len(agents.known) == 1
 
 
-async def test_whoever_names_an_agent_that_it_does_not_come_from_is_turned_away(home, supervisor, program):
+async def test_a_peer_that_names_an_agent_which_is_no_ancestor_is_refused(home, supervisor, program):
     async def door(_reader, writer, hello):
         writer.write(json.dumps(hello).encode() + b"\n")
 
     server = await serve(supervisor, home, {"echo": door})
     try:
-        for pid, heard in ((os.getpid(), "echo"), (os.getppid(), "echo"), (None, "echo"), (program, "error")):
+        for pid, heard in ((os.getpid(), "echo"), (os.getppid(), "echo"), (None, "echo"), (program, "not_allowed")):
             raw = await Raw.open(home, hello=False)
-            assert heard in str(await raw.say({"door": "echo", "pid": pid}))
+            told = await raw.say({"door": "echo", "version": VERSION, "pid": pid})
+            assert heard == (told["error"]["kind"] if "error" in told else told["door"])
             raw.writer.close()
     finally:
         await server.close()
 
 
 @pytest.mark.parametrize("pid", [0, 80, 90, 4711])
-def test_whoever_cannot_be_looked_at_may_not(pid):
+def test_a_process_that_cannot_be_examined_may_not_decide(pid):
     assert "cannot be looked at" in judged(pid)
 
 

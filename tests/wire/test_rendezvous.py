@@ -12,17 +12,15 @@ import pytest
 
 from tests.outside import outside_only
 from whisper_tui.model.errors import BadConfiguration, BadStateDirectory, NotAllowed, Unavailable
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.state_directory import is_occupied
-from whisper_tui.wire.asking import Asking, asking
-from whisper_tui.wire.autostart import ensure_supervisor
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.system.state_directory import Directories, is_occupied
+from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
+from whisper_tui.wire.light_client import LightClient, questions_to
 from whisper_tui.wire.rendezvous import INSIDE, choice_of, connect, peer_process, reach, replace
 
 pytestmark = outside_only
 
 
-def stop(home: Home) -> None:
+def stop(home: Directories) -> None:
     connection = connect(home)
     if connection is not None:
         with connection:
@@ -36,24 +34,24 @@ def stop(home: Home) -> None:
 
 @pytest.fixture
 def home(tmp_path):
-    made = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    made = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
     yield made
     stop(made)
 
 
-def pid_of(home: Home) -> int:
-    with asking(home) as supervisor:
+def pid_of(home: Directories) -> int:
+    with questions_to(home) as supervisor:
         return supervisor.ask("status")["pid"]
 
 
-def test_nobody_is_there_before_somebody_asks(home):
+def test_no_supervisor_runs_before_the_first_client(home):
     assert connect(home) is None
-    with pytest.raises(Unavailable, match="no supervisor runs"), asking(home, start=False):
+    with pytest.raises(Unavailable, match="no supervisor runs"), questions_to(home, start=False):
         pass
     assert not Path(home.state).exists()
 
 
-def test_whoever_asks_starts_one_that_is_a_child_of_nobody_and_has_a_session_of_its_own(home):
+def test_a_started_supervisor_is_detached_from_its_starter(home):
     pid = pid_of(home)
     assert os.getsid(pid) == pid
     assert os.getpgid(pid) == pid
@@ -63,7 +61,7 @@ def test_whoever_asks_starts_one_that_is_a_child_of_nobody_and_has_a_session_of_
     assert pid_of(home) == pid
 
 
-def test_many_at_once_meet_at_one_supervisor(home):
+def test_many_clients_at_once_start_one_supervisor(home):
     program = "import sys; from whisper_tui.cli import main; sys.exit(main())"
     started = [
         subprocess.Popen(
@@ -100,7 +98,7 @@ def test_a_long_path_is_no_obstacle_where_the_system_has_a_way(tmp_path):
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("this system has no way around its limit")
     root = tmp_path / ("a" * 100) / ("b" * 100)
-    home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+    home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
     try:
         assert pid_of(home) > 0
     finally:
@@ -108,10 +106,10 @@ def test_a_long_path_is_no_obstacle_where_the_system_has_a_way(tmp_path):
 
 
 def test_directories_of_another_layout_are_handed_on(tmp_path):
-    home = Home(config=tmp_path / "c", state=tmp_path / "s", runtime=tmp_path / "s" / "run")
+    home = Directories(config=tmp_path / "c", state=tmp_path / "s", runtime=tmp_path / "s" / "run")
     assert choice_of(home)[0] == "--directories"
     try:
-        with asking(home) as supervisor:
+        with questions_to(home) as supervisor:
             assert supervisor.ask("status")["home"] == str(tmp_path / "s")
     finally:
         stop(home)
@@ -173,7 +171,7 @@ def test_a_second_supervisor_says_who_was_first(home):
 
 def test_the_light_client_says_when_the_supervisor_goes_away(home):
     connection = reach(home)
-    questions = Asking(connection)
+    questions = LightClient(connection)
     stop(home)
     with pytest.raises(Unavailable, match="lost"):
         questions.ask("status")
@@ -182,6 +180,6 @@ def test_the_light_client_says_when_the_supervisor_goes_away(home):
 
 async def test_an_event_loop_waits_for_it_too(home):
     await ensure_supervisor(home)
-    client = await RemoteSupervision.connect(home)
+    client = await SupervisorClient.connect(home)
     assert (await client.status()).home == str(home.state)
     await client.close()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.errors import BadStateDirectory
-from whisper_tui.wire import port_door
+from whisper_tui.wire import connection
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET, VERSION
 from whisper_tui.wire.server import serve
 
@@ -125,7 +125,7 @@ async def test_an_id_is_not_used_twice_at_the_same_time(raw, supervisor, tmp_pat
 
 
 async def test_more_requests_than_anybody_needs_are_refused(raw, supervisor, tmp_path, monkeypatch):
-    monkeypatch.setattr(port_door, "MOST_IN_FLIGHT", 3)
+    monkeypatch.setattr(connection, "MOST_IN_FLIGHT", 3)
     call_id = await waiting_call(supervisor, tmp_path, "true")
     for number in range(3):
         raw.send({"id": number, "op": "outcome", "args": {"call_id": call_id}})
@@ -188,14 +188,14 @@ async def test_a_stale_socket_is_replaced_and_anything_else_is_left_alone(superv
     assert path.read_text() == "precious"
 
 
-async def test_a_door_is_given_the_hello_and_the_stream(supervisor, home):
+async def test_an_endpoint_is_given_the_hello_and_the_stream(supervisor, home):
     async def echo(reader, writer, hello):
         writer.write(json.dumps(hello).encode() + b"\n")
         writer.write(await reader.readline())
 
     server = await serve(supervisor, home, {"echo": echo})
     raw = await Raw.open(home, hello=False)
-    raw.send({"door": "echo", "word": "hi"})
+    raw.send({"door": "echo", "version": VERSION, "word": "hi"})
     assert (await raw.hear())["word"] == "hi"
     raw.send({"x": 1})
     assert await raw.hear() == {"x": 1}

@@ -1,11 +1,13 @@
 """Programs and supervisors of different versions: they agree on a protocol, or say plainly that they cannot."""
 
+import asyncio
 import fcntl
 import json
 import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,20 +15,19 @@ import pytest
 from tests.wire.conftest import Raw
 from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
-from whisper_tui.policy.view import may_leave
+from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.policy.view import may_change_directory
 from whisper_tui.tools import standard_registry
-from whisper_tui.transports.call_door import CallDoor
-from whisper_tui.transports.hooks.door import HookDoor
-from whisper_tui.transports.hooks.following import Following
-from whisper_tui.transports.hooks.run_door import RunDoor
-from whisper_tui.transports.mcp import McpDoor
-from whisper_tui.wire.asking import asking
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
+from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
+from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
+from whisper_tui.transports.shell_call import ShellCallEndpoint
+from whisper_tui.wire.client import SupervisorClient
+from whisper_tui.wire.light_client import questions_to
 from whisper_tui.wire.peers import descends
-from whisper_tui.wire.protocol import OLDEST, SOCKET, VERSION
+from whisper_tui.wire.protocol import OLDEST, SOCKET, VERSION, greeting, hello
 from whisper_tui.wire.rendezvous import START_LOCK, was_stopped
 from whisper_tui.wire.server import serve
-from whisper_tui.wire.versions import greeting, hello
 
 
 def test_both_ends_of_one_version_agree():
@@ -51,6 +52,16 @@ def test_a_program_that_cannot_be_understood_is_told_both_versions_and_what_to_d
         greeting(said)
     assert repr(said.get("version")) in refused.value.message and advice in refused.value.hint
     assert str(said.get("program", "")) in refused.value.message
+
+
+async def test_an_operation_that_an_older_supervisor_lacks_is_answered_with_how_to_hand_over(server, home):
+    def ask() -> None:
+        with questions_to(home, start=False) as supervisor:
+            supervisor.ask("an_operation_of_tomorrow")
+
+    with pytest.raises(OtherVersion, match="older than this program") as refused:
+        await asyncio.to_thread(ask)
+    assert "whisper-tui restart" in refused.value.hint
 
 
 async def test_an_older_program_is_refused_in_words_at_the_socket(server, home):
@@ -97,14 +108,14 @@ def answered(home) -> Iterator[Callable[[object], None]]:
 class TestASupervisorOfAnotherVersion:
     def test_commands_say_how_to_hand_over(self, home, answered, answer):
         answered(answer)
-        with pytest.raises(OtherVersion) as refused, asking(home, start=False):
+        with pytest.raises(OtherVersion) as refused, questions_to(home, start=False):
             pass
         assert "whisper-tui restart" in refused.value.hint
 
     async def test_the_cockpits_client_says_how_to_hand_over(self, home, answered, answer):
         answered(answer)
         with pytest.raises(OtherVersion) as refused:
-            await RemoteSupervision.connect(home, start=False)
+            await SupervisorClient.connect(home, start=False)
         assert "whisper-tui restart" in refused.value.hint
 
 
@@ -127,20 +138,47 @@ def test_what_is_sent_has_the_shape_of_its_version():
     )
 
 
-@pytest.mark.usefixtures("unmarked")
 @pytest.mark.parametrize(("door", "what"), [("hook", "hook"), ("exec", "exec"), ("mcp", "relay"), ("call", "call")])
 async def test_what_an_agent_started_before_an_upgrade_is_told_what_a_human_has_to_do(supervisor, home, door, what):
-    following = Following(Path(home.runtime) / "directories", supervisor.last_directory, may_leave)
-    doors = {
-        "hook": HookDoor(supervisor, following),
-        "exec": RunDoor(supervisor, descends, lambda _call: None, following),
-        "mcp": McpDoor(supervisor),
-        "call": CallDoor(supervisor, standard_registry),
+    async with listening_with_all(supervisor, home):
+        raw = await Raw.open(home, hello=False)
+        raw.send({"door": door, "version": 9})
+        told = (await raw.reader.read()).decode()
+        assert f"this {what} speaks version 9" in told.replace("\n", " ") and "run whisper-tui restart" in told
+        assert json.loads(told)["error"]["kind"] == "other_version"
+        assert supervisor.board.sessions == {}
+        raw.writer.close()
+
+
+@pytest.mark.parametrize(
+    ("door", "version"), [("hook", 1), ("exec", 1), ("mcp", 1), ("call", 1), ("call", 2), ("port", 1), ("port", 2)]
+)
+async def test_programs_of_released_versions_are_still_understood(supervisor, home, door, version):
+    """What is wrong about their first line is something else than its version."""
+    async with listening_with_all(supervisor, home):
+        raw = await Raw.open(home, hello=False)
+        raw.send({"door": door, "version": version})
+        told = (await raw.reader.readline() if door == "port" else await raw.reader.read()).decode()
+        assert '"ok":true' in told if door == "port" else ("is wrong" in told and "version" not in told)
+        raw.writer.close()
+
+
+def test_programs_say_no_higher_version_than_their_lines_need():
+    """Else they could not be used until the supervisor, too, is of the installed version."""
+    assert HELLO_VERSIONS == {"hook": 1, "exec": 1, "mcp": 1, "call": 2}
+    assert all(OLDEST <= version <= VERSION for version in HELLO_VERSIONS.values())
+
+
+@asynccontextmanager
+async def listening_with_all(supervisor, home):
+    last = supervisor.queries.last_directory
+    following = ShellDirectory(Path(home.runtime) / "directories", last, may_change_directory)
+    endpoints = {
+        "hook": HookEndpoint(supervisor, following),
+        "exec": ExecEndpoint(supervisor, descends, lambda _call: None, following),
+        "mcp": McpEndpoint(supervisor),
+        "call": ShellCallEndpoint(supervisor, standard_registry),
     }
-    listening = await serve(supervisor, home, doors)
-    raw = await Raw.open(home, hello=False)
-    raw.send({"door": door, "version": 9})
-    told = (await raw.reader.read()).decode()
-    assert f"this {what} speaks version 9" in told.replace("\n", " ") and "run whisper-tui restart" in told
-    raw.writer.close()
+    listening = await serve(supervisor, home, endpoints)
+    yield
     await listening.close()

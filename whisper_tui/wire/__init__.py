@@ -1,1 +1,1 @@
-"""The port over a local socket: server, client, autostart."""
+"""The supervisor's API over a local socket: server, clients, and starting a supervisor."""

@@ -1,46 +1,294 @@
-"""The port, implemented over the supervisor's socket."""
+"""The supervisor's API, implemented over its socket."""
 
 import asyncio
+import functools
+import inspect
 import socket
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from typing import Any, Protocol, Self, TypeVar
 
-from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello
-from whisper_tui.model.command import CommandSpec
-from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope
-from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.event import Event, RulesChanged
-from whisper_tui.model.home import Home
-from whisper_tui.model.port import HistoryQuery, Pruned, SupervisorStatus
-from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
-from whisper_tui.model.state import CallRecord, Claim, Ended, Running
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.supervisor.output_files import OutputFiles
-from whisper_tui.wire.link import Link, follow
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError
+from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
+from whisper_tui.model.state import Ended, Running
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.operations import OPERATIONS, Operation, error_in, explain, line_of, request_line
+from whisper_tui.wire.protocol import HAND_OVER, LONGEST_ANSWER, LONGEST_REQUEST, check_greeting, hello
 from whisper_tui.wire.rendezvous import connect, reach
 
-ATTEMPTS_KEPT = 10_000
-"""Runs of which this client remembers where their output is."""
+GREETING_S = 30.0
+"""Seconds in which the supervisor has to answer a hello."""
+
+_STREAM_BUFFER = 16 * 1024 * 1024
+_HINT = "What runs goes on; any whisper-tui command brings the supervisor back"
 
 
-class RemoteSupervision:
-    """A supervisor in another process. It connects again by itself when a request finds the connection lost."""
+class Link:
+    """Sends requests and hands out their answers. Use `open`."""
 
-    def __init__(self, home: Home, *, start: bool = True) -> None:
-        """`start`: whether a supervisor is started when none runs."""
-        self._home = home
-        self._start = start
-        self._link: Link | None = None
-        self._connecting = asyncio.Lock()
-        self._files = OutputFiles(Path(home.state) / "runs")
-        self._keys: dict[str, RunKey] = {}
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.lost: WhisperError | None = None
+        """The reason why the connection cannot be used any more. None: it can."""
+        self._reader = reader
+        self._writer = writer
+        self._last_id = 0
+        self._waiting: dict[int, tuple[Operation, asyncio.Future[Any]]] = {}
+        self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def connect(cls, home: Home, *, start: bool = True) -> Self:
+    async def open(cls, connection: socket.socket) -> Self:
+        """Say hello on a fresh connection. Raises `Unavailable`."""
+        return cls(*await _greeted(connection, LONGEST_ANSWER))
+
+    async def close(self) -> None:
+        """End the connection. Pending requests fail with `Unavailable`."""
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+
+    async def ask(self, name: str, /, **arguments: Any) -> Any:
+        """One request and its answer. Raises what the supervisor raised, or `Unavailable`."""
+        if self.lost is not None:
+            raise Unavailable(self.lost.message, hint=self.lost.hint)
+        self._last_id += 1
+        request_id = self._last_id
+        line = _request(request_id, name, arguments)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = OPERATIONS[name], answer
+        self._writer.write(line)
+        try:
+            await self._drain()
+            return await answer
+        except asyncio.CancelledError:
+            # Otherwise the supervisor would keep a request open that nobody waits for.
+            if request_id in self._waiting:
+                self._writer.write(line_of({"cancel": request_id}))
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+
+    async def _drain(self) -> None:
+        """Apply backpressure while the supervisor does not read."""
+        try:
+            await self._writer.drain()
+        except ConnectionError:
+            return  # `_read` notices the same, and fails every pending request with it.
+
+    async def _read(self) -> None:
+        lost: WhisperError = _gone()
+        try:
+            while (line := await self._reader.readline()).endswith(b"\n"):
+                content = from_json(line)
+                if "id" in content:
+                    self._deliver(content["id"], content, line)
+                else:
+                    lost = error_in(content) or lost
+        except OSError:
+            pass
+        except ValueError as error:
+            lost = Unavailable(f"the supervisor's answer cannot be read: {error}")
+        finally:
+            self.lost = lost
+            for _, answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(lost)
+            self._writer.close()
+
+    def _deliver(self, request_id: int, content: dict[str, Any], line: bytes) -> None:
+        operation, answer = self._waiting.get(request_id, (None, None))
+        if operation is None or answer is None or answer.done():
+            return
+        value = error_in(content) or _value(operation, line)
+        if isinstance(value, WhisperError):
+            answer.set_exception(value)
+        else:
+            answer.set_result(value)
+
+
+async def follow(connection: socket.socket, name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+    """Yield the items of a stream, on a connection of its own with backpressure."""
+    reader, writer = await _greeted(connection, _STREAM_BUFFER)
+    try:
+        writer.write(_request(1, name, arguments))
+        while (line := await reader.readline()).endswith(b"\n"):
+            if (error := error_in(from_json(line))) is not None:
+                raise error
+            value = _value(OPERATIONS[name], line)
+            if isinstance(value, WhisperError):
+                raise value
+            yield value
+    except OSError:
+        pass
+    finally:
+        writer.close()
+    raise _gone()
+
+
+async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Say hello, and return the streams of the connection once the supervisor has answered."""
+    connection.setblocking(False)
+    # A full server refuses and closes before it reads; its reason can still be received.
+    with suppress(BrokenPipeError):
+        connection.sendall(line_of(hello()))
+    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=limit)
+    try:
+        async with asyncio.timeout(GREETING_S):
+            _check_greeting(await reader.readline())
+    except TimeoutError:
+        writer.close()
+        raise Unavailable(f"the supervisor did not answer within {GREETING_S:g} s", hint=_HINT) from None
+    except OSError:
+        writer.close()
+        raise _gone() from None
+    except (WhisperError, asyncio.CancelledError):
+        writer.close()
+        raise
+    return reader, writer
+
+
+def _check_greeting(line: bytes) -> None:
+    if not line.endswith(b"\n"):
+        raise _gone()
+    greeting = from_json(line)
+    error = error_in(greeting)
+    if error is not None:
+        raise error
+    check_greeting(greeting)
+
+
+def _gone() -> WhisperError:
+    return Unavailable("the connection to the supervisor was lost", hint=_HINT)
+
+
+def _request(request_id: int, name: str, arguments: dict[str, Any]) -> bytes:
+    """One request as a line. Raises `InvalidRequest` if it is too long."""
+    body = OPERATIONS[name].arguments(**arguments).model_dump_json().encode()
+    line = request_line(request_id, name, body)
+    if len(line) > LONGEST_REQUEST:
+        raise InvalidRequest(
+            f"the request is {len(line):,} bytes long", hint=f"At most {LONGEST_REQUEST:,} can be sent at once"
+        )
+    return line
+
+
+def _value(operation: Operation, line: bytes) -> Any:
+    """The value in an answer, or the error that it cannot be read."""
+    try:
+        answer: Any = operation.answer.model_validate_json(line)
+    except ValidationError as error:
+        return OtherVersion(
+            f"the supervisor's answer to {operation.name!r} cannot be read: {explain(error)}",
+            hint=f"It may be of another version. {HAND_OVER}",
+        )
+    return answer.item if operation.streams else answer.ok
+
+
+ATTEMPTS_KEPT = 10_000
+"""Runs whose output files this client remembers."""
+
+
+class OutputReader(Protocol):
+    """Reads the output of runs on this machine, past the socket (decision 8)."""
+
+    def read_output(self, call_id: str, attempt: int, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        ...
+
+    def read_timeline(self, call_id: str, attempt: int, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """At most `limit` rows of the time index, from row `after`."""
+        ...
+
+    def terminal_sizes(self, call_id: str, attempt: int) -> tuple[TerminalSize, ...]:
+        """The sizes that the command's terminal has had."""
+        ...
+
+
+_Client = TypeVar("_Client", bound="SupervisorClient")
+
+
+def _request_method(operation: Operation) -> Callable[..., Any]:
+    """The method that sends one operation: same signature and docstring as the API declares."""
+    declared = getattr(Supervision, operation.name)
+    bind = inspect.signature(declared).bind
+
+    if operation.streams:
+
+        @functools.wraps(declared)
+        async def follow_stream(self: "SupervisorClient", *given: Any, **named: Any) -> AsyncIterator[Any]:
+            arguments = bind(self, *given, **named).arguments
+            del arguments["self"]
+            # A connection of its own, so that a slow reader delays no other request.
+            async with aclosing(follow(await self._connection(), operation.name, **arguments)) as items:
+                async for item in items:
+                    yield item
+
+        return follow_stream
+
+    @functools.wraps(declared)
+    async def request(self: "SupervisorClient", *given: Any, **named: Any) -> Any:
+        arguments = bind(self, *given, **named).arguments
+        del arguments["self"]
+        return await self._ask(operation.name, **arguments)
+
+    return request
+
+
+def _with_requests(client: type[_Client]) -> type[_Client]:
+    """Give a class every operation of the API that it does not implement itself."""
+    for operation in OPERATIONS.values():
+        if hasattr(Supervision, operation.name) and operation.name not in vars(client):
+            setattr(client, operation.name, _request_method(operation))
+    return client
+
+
+@_with_requests
+class SupervisorClient(Supervision):
+    """A supervisor in another process. It reconnects when a request finds the connection lost.
+
+    Its methods are those of the API; only what may read the output of a run past the socket is written out here.
+    """
+
+    def __init__(
+        self,
+        home: Directories,
+        *,
+        start: bool = True,
+        for_agent: bool = False,
+        local_output: OutputReader | None = None,
+    ) -> None:
+        """`start` a supervisor if none runs; `for_agent`: not one that a human has stopped.
+
+        `local_output` reads the output of runs; None asks the supervisor for it.
+        """
+        self._home = home
+        self._find: Callable[[Directories], socket.socket | None] = (
+            functools.partial(reach, for_agent=for_agent) if start else connect
+        )
+        self._local = local_output
+        self._link: Link | None = None
+        self._connecting = asyncio.Lock()
+        self._attempts: dict[str, int] = {}
+
+    @classmethod
+    def unconnected(cls, home: Directories, **how: Any) -> Self:
+        """A client that connects with its first request. `how`: as for the class."""
+        # mypy takes the derived methods for missing ones, so only the class itself makes instances.
+        return cls(home, **how)
+
+    @classmethod
+    async def connect(
+        cls,
+        home: Directories,
+        *,
+        start: bool = True,
+        for_agent: bool = False,
+        local_output: OutputReader | None = None,
+    ) -> Self:
         """A client that is connected. Raises `WhisperError`."""
-        client = cls(home, start=start)
+        client = cls.unconnected(home, start=start, for_agent=for_agent, local_output=local_output)
         await client._connected()
         return client
 
@@ -50,184 +298,28 @@ class RemoteSupervision:
             await self._link.close()
             self._link = None
 
-    async def open_session(self, hello: SessionHello) -> Session:
-        """Begin, or resume, an agent's session."""
-        session: Session = await self._ask("open_session", hello=hello)
-        return session
-
-    async def describe_session(self, session_id: str, client: ClientInfo) -> None:
-        """Say which program the agent is."""
-        await self._ask("describe_session", session_id=session_id, client=client)
-
-    async def session(self, session_id: str) -> Session:
-        """Any session that the journal knows."""
-        session: Session = await self._ask("session", session_id=session_id)
-        return session
-
-    async def say(self, session_id: str, text: str, by: Decider) -> None:
-        """Add to the conversation of a session."""
-        await self._ask("say", session_id=session_id, text=text, by=by)
-
-    async def close_session(self, session_id: str, why: str) -> None:
-        """End a session."""
-        await self._ask("close_session", session_id=session_id, why=why)
-
-    async def submit(self, request: CallRequest) -> str:
-        """Hand in a call."""
-        call_id: str = await self._ask("submit", request=request)
-        return call_id
-
-    async def decided(self, call_id: str) -> CallRecord:
-        """Wait until nobody needs to be asked any more."""
-        record: CallRecord = await self._ask("decided", call_id=call_id)
-        return record
-
-    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
-        """Start an approved call for the one who shows its ticket."""
-        record: CallRecord = await self._ask("claim", call_id=call_id, ticket=ticket, claim=claim, names=names)
-        return record
-
-    async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
-        """Leave an approved call to its agent."""
-        record: CallRecord = await self._ask("hand_over", call_id=call_id, ticket=ticket)
-        return record
-
-    async def started(self, call_id: str) -> CallRecord:
-        """Wait until the call has a process or its ending."""
-        record: CallRecord = await self._ask("started", call_id=call_id)
-        return record
-
-    async def begin_function(self, call_id: str) -> CallRecord:
-        """Wait until the caller's own tool may be carried out."""
-        record: CallRecord = await self._ask("begin_function", call_id=call_id)
-        return record
-
-    async def end_function(self, call_id: str, problem: str | None = None) -> None:
-        """The caller's own tool is done."""
-        await self._ask("end_function", call_id=call_id, problem=problem)
-
-    async def outcome(self, call_id: str) -> CallRecord:
-        """Wait until the call has its ending."""
-        record: CallRecord = await self._ask("outcome", call_id=call_id)
-        return record
-
-    async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
-        """The agent no longer wants it."""
-        await self._ask("withdraw", call_id=call_id, why=why, stop_running=stop_running)
-
-    async def leave(self, call_id: str, why: str) -> None:
-        """The agent stops waiting for the answer."""
-        await self._ask("leave", call_id=call_id, why=why)
-
-    async def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
-        """Numbered events in batches, on a connection of their own, so that a slow reader holds up nothing else."""
-        async with aclosing(follow(await self._connection(), "watch", after=after)) as batches:
-            async for batch in batches:
-                yield batch
-
-    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
-        """Decide about a waiting call."""
-        await self._ask("decide", call_id=call_id, decision=decision, by=by, seen=seen)
-
-    async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
-        """Send a signal to a run."""
-        await self._ask("signal", call_id=call_id, number=number, target=target, by=by)
-
-    async def pause(self, by: Decider) -> None:
-        """Hold every run still."""
-        await self._ask("pause", by=by)
-
-    async def resume(self, by: Decider) -> None:
-        """Let everything go on."""
-        await self._ask("resume", by=by)
-
-    async def write_stdin(self, call_id: str, data: bytes, *, eof: bool = False) -> None:
-        """Write to the command's input."""
-        await self._ask("write_stdin", call_id=call_id, data=data, eof=eof)
-
-    async def resize(self, call_id: str, rows: int, columns: int) -> None:
-        """Tell the command's terminal its size."""
-        await self._ask("resize", call_id=call_id, rows=rows, columns=columns)
-
     async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """A piece of a stream, straight from the run's files once there are any."""
-        key = await self._key(call_id)
-        if key is not None:
-            return self._files.read_output(key, stream, offset, limit)
+        """A piece of a stream."""
+        if self._local is not None and (attempt := await self._attempt(call_id)) is not None:
+            return self._local.read_output(call_id, attempt, stream, offset, limit)
         chunk: OutputChunk = await self._ask("read_output", call_id=call_id, stream=stream, offset=offset, limit=limit)
         return chunk
 
-    async def output_file(self, call_id: str, stream: Stream) -> str | None:
-        """The file that holds all of a stream."""
-        path: str | None = await self._ask("output_file", call_id=call_id, stream=stream)
-        return path
-
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """Rows of the time index, straight from the run's files once there are any."""
-        key = await self._key(call_id)
-        if key is not None:
-            return self._files.read_timeline(key, after, limit)
+        """Rows of the time index."""
+        if self._local is not None and (attempt := await self._attempt(call_id)) is not None:
+            return self._local.read_timeline(call_id, attempt, after, limit)
         spans: tuple[OutputSpan, ...] = await self._ask("read_timeline", call_id=call_id, after=after, limit=limit)
         return spans
 
     async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
-        """The sizes of the command's terminal, straight from the run's files once there are any."""
-        key = await self._key(call_id)
-        if key is not None:
-            return self._files.terminal_sizes(key)
+        """The sizes of the command's terminal."""
+        if self._local is not None and (attempt := await self._attempt(call_id)) is not None:
+            return self._local.terminal_sizes(call_id, attempt)
         sizes: tuple[TerminalSize, ...] = await self._ask("terminal_sizes", call_id=call_id)
         return sizes
 
-    async def record(self, call_id: str) -> CallRecord:
-        """Any call that the journal knows."""
-        record: CallRecord = await self._ask("record", call_id=call_id)
-        return record
-
-    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
-        """Calls that match."""
-        records: tuple[CallRecord, ...] = await self._ask("history", query=query)
-        return records
-
-    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """The remembered approvals that hold."""
-        grants: tuple[Grant, ...] = await self._ask("grants", session_id=session_id)
-        return grants
-
-    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
-        """Which of the newest calls an approval with this scope would have let through."""
-        covered: Coverage = await self._ask("would_cover", call_id=call_id, scope=scope, edited=edited)
-        return covered
-
-    async def revoke(self, grant_id: str, by: Decider) -> None:
-        """Forget a remembered approval."""
-        await self._ask("revoke", grant_id=grant_id, by=by)
-
-    async def rule_files(self) -> tuple[RulesChanged, ...]:
-        """What the files of rules say."""
-        known: tuple[RulesChanged, ...] = await self._ask("rule_files")
-        return known
-
-    async def trust_rules(
-        self, path: str, by: Decider, digest: str | None = None, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
-    ) -> None:
-        """Let what a file of rules allows hold."""
-        await self._ask("trust_rules", path=path, by=by, digest=digest, add=add, remove=remove)
-
-    async def prune(self, *, dry_run: bool = False) -> Pruned:
-        """Remove recorded output beyond what the user keeps."""
-        pruned: Pruned = await self._ask("prune", dry_run=dry_run)
-        return pruned
-
-    async def status(self) -> SupervisorStatus:
-        """How the supervisor is."""
-        status: SupervisorStatus = await self._ask("status")
-        return status
-
-    async def shutdown(self, *, end_runs: bool = False) -> None:
-        """Stop the supervisor."""
-        await self._ask("shutdown", end_runs=end_runs)
-
-    async def _ask(self, name: str, **arguments: Any) -> Any:
+    async def _ask(self, name: str, /, **arguments: Any) -> Any:
         link = await self._connected()
         return await link.ask(name, **arguments)
 
@@ -238,21 +330,28 @@ class RemoteSupervision:
             return self._link
 
     async def _connection(self) -> socket.socket:
-        connection = await asyncio.to_thread(reach if self._start else connect, self._home)
+        connection = await asyncio.to_thread(self._find, self._home)
         if connection is None:
             raise Unavailable(
                 f"no supervisor runs for {self._home.state}", hint="Any other whisper-tui command starts one"
             )
         return connection
 
-    async def _key(self, call_id: str) -> RunKey | None:
-        """Where a run's files are. None: it has not surely started; an attempt that never ran is replaced."""
-        known = self._keys.get(call_id)
+    async def _attempt(self, call_id: str) -> int | None:
+        """The attempt of a run, as its files are named. None: it has not surely started."""
+        known = self._attempts.get(call_id)
         if known is None:
             record = await self.record(call_id)
+            # Until it has started, a failed attempt can still be replaced by another one with other files.
             if record.attempt is None or not isinstance(record.state, Running | Ended):
                 return None
-            if len(self._keys) >= ATTEMPTS_KEPT:
-                self._keys.clear()
-            known = self._keys[call_id] = RunKey(call_id, record.attempt)
+            if len(self._attempts) >= ATTEMPTS_KEPT:
+                self._attempts.clear()
+            known = self._attempts[call_id] = record.attempt
         return known
+
+
+async def ensure_supervisor(home: Directories) -> None:
+    """Return once a supervisor listens for these directories; start one if none does. Raises `WhisperError`."""
+    connection = await asyncio.to_thread(reach, home)
+    connection.close()

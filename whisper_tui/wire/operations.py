@@ -1,6 +1,7 @@
-"""What can be asked over the socket: one table, derived from the port, that both ends use."""
+"""The operations of the socket, derived from the API, and their requests and answers as lines."""
 
 import inspect
+import json
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,15 +9,54 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails, from_json, to_json
 
-from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.model.port import Supervision
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.errors import InvalidRequest, WhisperError, error_from
 from whisper_tui.model.value import LARGEST_NUMBER, Value, Whole
-from whisper_tui.wire.rows import RowSource
+from whisper_tui.wire.server_state import RowSource
+
+LONGEST_SENTENCE = 4096
+"""Characters of a message or a hint, which may repeat a part of the request."""
+
+
+def line_of(content: dict[str, Any]) -> bytes:
+    """One line."""
+    return json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def error_line(error: WhisperError, request_id: int | None = None) -> bytes:
+    """Return an error as an answer. Without an id it is about the connection itself."""
+    content = {"kind": error.kind, "message": _clipped(error.message), "hint": _clipped(error.hint)}
+    return line_of({"error": content} if request_id is None else {"id": request_id, "error": content})
+
+
+def answer_line(request_id: int, member: str, body: bytes) -> bytes:
+    """An answer whose member `ok` or `item` is the given JSON."""
+    return b'{"id":%d,"%s":%s}\n' % (request_id, member.encode(), body)
+
+
+def request_line(request_id: int, operation: str, arguments: bytes) -> bytes:
+    """A request whose arguments are the given JSON."""
+    return b'{"id":%d,"op":%s,"args":%s}\n' % (request_id, to_json(operation), arguments)
+
+
+def error_in(content: dict[str, Any]) -> WhisperError | None:
+    """The error that an answer carries, as the same class. None: it carries none."""
+    told = content.get("error")
+    if not isinstance(told, dict):
+        return None
+    return error_from(str(told.get("kind", "")), str(told.get("message", "")), str(told.get("hint", "")))
+
+
+def _clipped(sentence: str) -> str:
+    if len(sentence) <= LONGEST_SENTENCE:
+        return sentence
+    return f"{sentence[:LONGEST_SENTENCE]}… ({len(sentence) - LONGEST_SENTENCE:,} more characters)"
+
 
 Guard = Literal["nobody", "decides", "own call", "own session", "own resume"]
-"""What a supervised command is kept from: nothing, all of it, or touching what it did not bring itself."""
+"""Callers that are refused: none; commands and agents; or those of them that did not bring the session or call."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -46,9 +86,9 @@ class Operation:
     """Of a stream, the type of one item."""
     guard: Guard
     streams: bool
-    """Whether there are many answers and never a last one."""
+    """True if the operation sends items without end."""
     patient: bool
-    """Whether it may wait for long and is given up with its caller; anything else is always carried out whole."""
+    """True if it may wait long and is cancelled with its caller; every other operation is completed once begun."""
     request: type[BaseModel]
     """An envelope with these arguments."""
     answer: type[BaseModel]
@@ -121,14 +161,28 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.output_file),
             _operation(Supervision.read_timeline),
             _operation(Supervision.terminal_sizes),
+            _operation(Supervision.usage),
+            _operation(Supervision.stalls),
+            _operation(Supervision.echo),
             _operation(Supervision.record),
             _operation(Supervision.history),
             _operation(Supervision.grants),
             _operation(Supervision.would_cover),
+            # Its diffs and scripts quote files that the agent's own sandbox may keep from it.
+            _operation(Supervision.effects, "decides"),
             _operation(Supervision.revoke, "decides"),
+            _operation(Supervision.denials),
+            _operation(Supervision.deny_for_session, "decides"),
+            _operation(Supervision.lift_denial, "decides"),
             _operation(Supervision.rule_files),
+            _operation(Supervision.rule_list),
+            _operation(Supervision.judge_command),
+            _operation(Supervision.add_rule, "decides"),
+            _operation(Supervision.remove_rule, "decides"),
+            _operation(Supervision.trust_project, "decides"),
             _operation(Supervision.trust_rules, "decides"),
             _operation(Supervision.prune, "decides"),
+            _operation(Supervision.report_presence, "decides"),
             _operation(Supervision.status),
             _operation(Supervision.shutdown, "decides"),
             _operation(RowSource.rows),
@@ -145,7 +199,7 @@ class Cancel(Value):
 
 
 class BadLine(InvalidRequest):
-    """A line that asks for nothing that can be done. `id`: of the request, where it could be read."""
+    """An invalid request. `request_id` is None if the line holds no usable id."""
 
     def __init__(self, message: str, *, request_id: int | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -175,6 +229,7 @@ def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
 
 def _request_id(named: Any) -> int | None:
     """The id that a request gives itself. None: it is none that an answer could name."""
+    # Not isinstance: JSON's true is an int in Python, and no client would find its answer by that id.
     return named if type(named) is int and abs(named) <= LARGEST_NUMBER else None
 
 
@@ -186,7 +241,7 @@ def _validated(model: type[_Model], line: bytes, request_id: int | None) -> _Mod
 
 
 def explain(error: ValidationError) -> str:
-    """What is wrong, key by key, without repeating values, which may be secret."""
+    """Describe the problems key by key, without values, which may be secret."""
     return "; ".join(_problem(problem) for problem in error.errors(include_url=False, include_input=False)[:5])
 
 

@@ -1,10 +1,6 @@
-"""Who is at the other end of a connection, and whether it descends from a supervised command or from an agent.
+"""The process at the other end of a connection, and its descent from a supervised command or an agent."""
 
-A command that an agent proposed must never approve anything. It runs as the same user, so its uid says nothing:
-its ancestors do, because a keeper adopts whatever its command leaves behind, and so does its environment. A command
-that has killed its keeper and cleared its environment still bears the mark that nobody can take off.
-"""
-
+import asyncio
 import errno
 import os
 import select
@@ -17,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from whisper_tui.supervisor.keeper import mark
+from whisper_tui.model.errors import NotAllowed
+from whisper_tui.system import process_marks
 from whisper_tui.wire.rendezvous import INSIDE, peer_process
 
 KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
@@ -26,10 +23,10 @@ KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
 NO_AGENTS: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 Origin = Literal["command", "agent"]
-"""Who has started a process, at whatever remove."""
+"""The kind of ancestor that started a process, directly or not."""
 
 _SO_PEERPIDFD = 77
-"""A descriptor of the process that connected, which no later process can be mistaken for."""
+"""Socket option of Linux 6.5: a pidfd of the peer, which a reused pid cannot be mistaken for."""
 _MARKED = "it was asked from inside a supervised command (it bears the mark of one)"
 _TRIES = 5
 _DEEPEST = 1000
@@ -37,20 +34,20 @@ _DEEPEST = 1000
 
 @dataclass(frozen=True)
 class ProcessSeen:
-    """What the system says about one process."""
+    """The facts that the system gives about one process."""
 
     pid: int
     parent: int
     start: str
     """When it started, in the system's own form; with the pid, it names the process for ever."""
     marked: bool = False
-    """Whether its environment is that of a supervised command."""
+    """True if its environment is that of a supervised command."""
     keeper: bool = False
-    """Whether it is a keeper by its command line."""
+    """True if its command line is that of a keeper."""
     descends_from: Origin | None = None
     """Whom it descends from by the mark that it has inherited, whatever became of its ancestors."""
     foreign: bool = False
-    """Whether it belongs to another user, so that little is known about it."""
+    """True if it belongs to another user, so that little is known about it."""
 
 
 Look = Callable[[int], ProcessSeen | None]
@@ -58,10 +55,8 @@ Look = Callable[[int], ProcessSeen | None]
 
 
 def ancestry(pid: int, look: Look) -> tuple[ProcessSeen, ...] | None:
-    """The process and its ancestors, the process first. None: they cannot be told.
-
-    A parent that ends while we look hands its children on, so the walk begins again.
-    """
+    """Return the process and its ancestors, the process first. None: they cannot be determined."""
+    # A parent that ends during the walk leaves its children to another process, so the walk begins again.
     for _ in range(_TRIES):
         line: list[ProcessSeen] = []
         following = pid
@@ -79,10 +74,9 @@ def ancestry(pid: int, look: Look) -> tuple[ProcessSeen, ...] | None:
 def why_supervised(
     line: tuple[ProcessSeen, ...] | None, keepers: Collection[int], agents: Mapping[tuple[int, str], str] = NO_AGENTS
 ) -> str | None:
-    """Why a peer with these ancestors may not decide. None: it may.
+    """Return the reason why a peer with these ancestors may not decide. None: it may (decision 18).
 
-    `agents` are those that are connected, by pid and start. What an agent's model does, it does through what the
-    agent starts; the agent's own process runs its author's program, which may be one that asks its user.
+    `agents` are the agents that are or were connected, by pid and start.
     """
     if line is None or line[0].foreign:
         return "the process that asks cannot be looked at"
@@ -93,6 +87,8 @@ def why_supervised(
             return f"it was asked from inside a supervised command (its environment has {INSIDE})"
         if seen.descends_from == "command":
             return _MARKED
+    # The agent's own process is left out: it runs its author's program, which may ask its user. The model acts through
+    # what that process starts.
     for seen in line[1:]:
         if (agent := agents.get((seen.pid, seen.start))) is not None:
             return f"it was asked from inside the agent {agent}"
@@ -102,11 +98,11 @@ def why_supervised(
 
 
 def why_supervised_here() -> str | None:
-    """Why this very process may not decide, as far as it can tell without the supervisor. None: it may."""
+    """Return the reason why this process may not decide, as far as it can tell alone. None: it may."""
     line = ancestry(os.getpid(), look)
     if line is not None and (problem := why_supervised(line, ())) is not None:
         return problem
-    return _MARKED if mark.is_borne_here() else None
+    return _MARKED if process_marks.is_supervised_here() else None
 
 
 def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, str]) -> str | None:
@@ -115,21 +111,18 @@ def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, 
 
 
 def origin_by_mark(pid: int) -> Origin | None:
-    """Who has started a process, by its mark alone: that is one look, quick enough for everybody who connects.
-
-    A process that is not there any more counts as a command's, for it may have left its connection to one. Where
-    there are no marks, nobody has one.
-    """
+    """Return the origin of a process by its mark alone, with one read of /proc."""
     if sys.platform != "linux":
-        return None
+        return None  # There are no marks.
     try:
-        return mark.shown_by((Path("/proc") / str(pid) / "limits").read_bytes())
+        return process_marks.mark_in_limits((Path("/proc") / str(pid) / "limits").read_bytes())
     except OSError:
+        # It has ended, and may have left its connection to a command: the strictest limit applies.
         return "command"
 
 
 def look_linux(pid: int) -> ProcessSeen | None:
-    """Read /proc. A process that has ended, even if it is not yet reaped, is not there."""
+    """Read a process from /proc. None for a zombie as well."""
     directory = Path("/proc") / str(pid)
     try:
         status = (directory / "stat").read_bytes()
@@ -141,6 +134,7 @@ def look_linux(pid: int) -> ProcessSeen | None:
         return _hidden(pid)
     except OSError:
         return None
+    # A process names itself, and its name may hold blanks and parentheses: the last one ends it.
     fields = status[status.rindex(b")") + 2 :].split()
     if fields[0] in {b"Z", b"X"}:
         return None
@@ -150,13 +144,13 @@ def look_linux(pid: int) -> ProcessSeen | None:
         start=fields[19].decode(),
         marked=any(entry.startswith(f"{INSIDE}=".encode()) for entry in environment.split(b"\0")),
         keeper=KEEPER_MODULE in command,
-        descends_from=mark.shown_by(limits),
+        descends_from=process_marks.mark_in_limits(limits),
         foreign=foreign,
     )
 
 
 def _environment(directory: Path) -> bytes:
-    """Empty where the system protects it, as it does with processes of others: their ancestors still tell."""
+    """Return the environment of a process; empty where the system protects it."""
     try:
         return (directory / "environ").read_bytes()
     except PermissionError:
@@ -164,7 +158,8 @@ def _environment(directory: Path) -> bytes:
 
 
 def _hidden(pid: int) -> ProcessSeen | None:
-    """A process of another user on a system that hides those: the line of what can be known ends there."""
+    """Return a process that the system hides because it belongs to another user."""
+    # With /proc mounted as hidepid=2 it looks as if it did not exist; kill(pid, 0) tells the two cases apart.
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -188,7 +183,7 @@ def _ps(pid: int, *options: str) -> bytes:
 
 
 def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | None:
-    """What two answers of `ps` say: parent, user and start; command line and environment."""
+    """Parse two answers of `ps`: parent, user and start; command line and environment."""
     words = told.split()
     if len(words) < 3 or not command:
         return None
@@ -203,19 +198,17 @@ def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | N
 
 
 look: Look = look_linux if sys.platform == "linux" else look_ps
-"""How this system shows a process."""
+"""The `Look` of this system."""
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Whether the process that made a connection is gone, so that its pid may be another's by now.
-
-    Linux before 6.5 cannot tell: there a start time that has changed is all that shows it.
-    """
+    """Return True if the process that made a connection is gone, so that its pid may have been reused."""
     if sys.platform != "linux":
         return False
     try:
         peer = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError as error:
+        # Linux before 6.5 has no such option; there only the start time shows a reused pid.
         return error.errno != errno.ENOPROTOOPT
     try:
         ended = select.poll()
@@ -226,7 +219,34 @@ def has_ended(connection: socket.socket) -> bool:
 
 
 def descends(connection: Any, pid: int) -> bool:
-    """Whether the process at the other end of a socket is, or descends from, the process with this pid."""
+    """True if the process at the other end of a socket is, or descends from, the process with this pid."""
     peer, _ = peer_process(connection)
     line = ancestry(peer, look)
     return line is not None and not has_ended(connection) and any(seen.pid == pid for seen in line)
+
+
+async def check_origin(connection: Any, hello: dict[str, Any]) -> None:
+    """Check the agent's pid in a hello; drop it if it comes from another pid namespace.
+
+    Raises `NotAllowed` if that process is no ancestor of the peer.
+    """
+    pid = hello.get("pid")
+    if not isinstance(pid, int):
+        return
+    # In a container the number names another process here, or none.
+    if await asyncio.to_thread(_counts_pids_otherwise, connection):
+        hello["pid"] = None
+    elif not await asyncio.to_thread(descends, connection, pid):
+        raise NotAllowed(
+            f"this connection says that process {pid} is its agent, and does not come from there",
+            hint="Let the agent itself start whisper-tui mcp, or its hook",
+        )
+
+
+def _counts_pids_otherwise(connection: Any) -> bool:
+    """True if the process at the other end lives in another pid namespace, as in a container."""
+    peer, _ = peer_process(connection)
+    try:
+        return Path(f"/proc/{peer}/ns/pid").readlink() != Path(f"/proc/{os.getpid()}/ns/pid").readlink()
+    except OSError:
+        return False

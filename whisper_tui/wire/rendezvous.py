@@ -14,26 +14,29 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from whisper_tui.model.errors import AlreadyRunning, NotAllowed, Unavailable, WhisperError, error_from
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.keeper import mark
-from whisper_tui.supervisor.state_directory import is_locked, prepare
+from whisper_tui.system import process_marks
+from whisper_tui.system.state_directory import Directories, is_locked, prepare
 from whisper_tui.wire.protocol import SOCKET
 
 PATIENCE_S = 60.0
-"""Seconds that a new supervisor has to take everything back and answer."""
+"""Seconds in which a new supervisor has to recover its runs and answer."""
 
 LOG = "supervisor.log"
-"""Name of the file in the state directory that takes what the supervisor has to say."""
+"""Name of the supervisor's log file in the state directory."""
 
 START_LOCK = "start.lock"
-"""Name of the file in the runtime directory that whoever starts a supervisor holds locked."""
+"""Name of the file in the runtime directory that is locked while a supervisor is being started."""
 
 HELD = "held"
 """Name of the file in the state directory that is there while only a human may start a supervisor."""
 
+FOR_AGENTS = b"agents"
+"""Content of that file if it holds agents alone. Any other: whisper-tui and whisper-tui restart remove it."""
+
 INSIDE = "WHISPER_TUI_CALL_ID"
 """Set in the environment of every supervised command."""
 
+# macOS takes 104 bytes for the path of a socket, with the final null; Linux takes 108.
 _LONGEST_ADDRESS = 103
 _POLL_S = 0.05
 _LOG_ROTATED_AT = 4 * 1024 * 1024
@@ -41,13 +44,14 @@ _LOG_ROTATED_AT = 4 * 1024 * 1024
 
 @contextmanager
 def socket_address(directory: PurePath) -> Iterator[str]:
-    """A path of the socket in a directory that is short enough for the system. Raises `Unavailable`, `OSError`."""
+    """Return a path of the socket that is short enough for the system. Raises `Unavailable` and `OSError`."""
     path = directory / SOCKET
     if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
         yield str(path)
         return
     if not Path("/proc/self/fd").is_dir():
         raise Unavailable(f"the path of the socket is too long for this system: {path}", hint="Choose a shorter --home")
+    # A deep --home exceeds the limit of socket addresses; through /proc the same directory has a short name.
     directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{directory_fd}/{SOCKET}"
@@ -55,8 +59,8 @@ def socket_address(directory: PurePath) -> Iterator[str]:
         os.close(directory_fd)
 
 
-def connect(home: Home, *, timeout_s: float = 10.0) -> socket.socket | None:
-    """A connection to the supervisor that runs. None: none runs. Raises `Unavailable`."""
+def connect(home: Directories, *, timeout_s: float = 10.0) -> socket.socket | None:
+    """Connect to the running supervisor. None: none runs. Raises `Unavailable`."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_s)
     try:
@@ -79,19 +83,20 @@ def connect(home: Home, *, timeout_s: float = 10.0) -> socket.socket | None:
     return connection
 
 
-def reach(home: Home, *, patience_s: float = PATIENCE_S) -> socket.socket:
-    """A connection to the supervisor, which is started if none runs. Raises `WhisperError`.
+def reach(home: Directories, *, patience_s: float = PATIENCE_S, for_agent: bool = False) -> socket.socket:
+    """Connect to the supervisor, and start one if none runs. Raises `WhisperError`.
 
-    However many ask at once, one of them starts it and the others wait.
+    `for_agent`: an agent asks, which starts none that a human has stopped.
     """
     deadline = time.monotonic() + patience_s
     connection = connect(home)
     if connection is not None:
         return connection
     _check_outside(home)
-    _check_held(home)
+    _check_held(home, for_agent=for_agent)
     prepare(home)
     while True:
+        # Many clients may start at once: one gets the lock and starts it, and the others find it running.
         with turn(home, deadline):
             connection = connect(home)
             if connection is None:
@@ -104,10 +109,10 @@ def reach(home: Home, *, patience_s: float = PATIENCE_S) -> socket.socket:
         time.sleep(_POLL_S)
 
 
-def replace(home: Home, *, patience_s: float = PATIENCE_S) -> None:
-    """Have a supervisor of this program's version take over from the one that runs, or start one. What runs goes on.
+def replace(home: Directories, *, patience_s: float = PATIENCE_S) -> None:
+    """Start a supervisor of this version, which takes over from the one that runs. Commands keep running.
 
-    Nobody else starts one meanwhile. Raises `WhisperError`.
+    Raises `WhisperError`.
     """
     deadline = time.monotonic() + patience_s
     _check_outside(home)
@@ -116,34 +121,49 @@ def replace(home: Home, *, patience_s: float = PATIENCE_S) -> None:
         _start(home, deadline, "--replace")
 
 
-def hold(home: Home) -> None:
-    """Have no agent and no script start a supervisor until a human does. Raises `WhisperError`."""
+def hold(home: Directories, content: bytes = b"") -> None:
+    """Let no agent start a supervisor until a human does, and without `FOR_AGENTS` no script. Raises `WhisperError`."""
     prepare(home)
-    (Path(home.state) / HELD).touch(mode=0o600)
+    with os.fdopen(os.open(Path(home.state) / HELD, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
 
 
-def release(home: Home) -> None:
-    """A human starts it, or nothing was stopped: whoever needs a supervisor may start one again."""
+def held(home: Directories) -> bytes | None:
+    """Return the content of the file that holds a stopped supervisor. None: nothing holds it."""
+    try:
+        return (Path(home.state) / HELD).read_bytes()
+    except OSError:
+        return None
+
+
+def release(home: Directories) -> None:
+    """Let every program start a supervisor again."""
     (Path(home.state) / HELD).unlink(missing_ok=True)
 
 
-def _check_held(home: Home) -> None:
-    if (Path(home.state) / HELD).exists():
+def _check_held(home: Directories, *, for_agent: bool) -> None:
+    content = held(home)
+    # An agent may also run a human's subcommand in a shell of its own; the mark of agents gives it away.
+    if content is not None and (content != FOR_AGENTS or for_agent or _is_marked_here()):
         raise Unavailable(
             "the supervisor was stopped, and stays so until a human starts it",
             hint="whisper-tui restart starts it, and so does opening the cockpit",
         )
 
 
-def was_stopped(home: Home) -> bool:
-    """Whether a supervisor that is gone went in order, and nobody is starting another one.
+def _is_marked_here() -> bool:
+    if sys.platform != "linux":
+        return False
+    return process_marks.mark_in_limits(Path("/proc/self/limits").read_bytes()) is not None
 
-    One that crashed has left its socket behind; one that another takes over from goes while that one is being started.
-    """
+
+def was_stopped(home: Directories) -> bool:
+    """Return True if the last supervisor was stopped on purpose and no other one is being started."""
+    # A crashed one leaves its socket behind. During a takeover, the new one's starter holds the lock.
     return not is_locked(home.runtime / START_LOCK) and not (Path(home.runtime) / SOCKET).exists()
 
 
-def choice_of(home: Home) -> list[str]:
+def choice_of(home: Directories) -> list[str]:
     """The options that make a subcommand use exactly these directories."""
     root = home.config.parent
     if tuple(home) == (root / "config", root / "state", root / "run"):
@@ -156,6 +176,7 @@ def peer_process(connection: socket.socket) -> tuple[int, int]:
     if sys.platform == "linux":
         pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return pid, uid
+    # Python has no names for these.
     local, peer_credentials, peer_pid = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID of macOS
     uid = struct.unpack_from("2I", connection.getsockopt(local, peer_credentials, 76))[1]
     pid = struct.unpack("i", connection.getsockopt(local, peer_pid, 4))[0]
@@ -163,17 +184,17 @@ def peer_process(connection: socket.socket) -> tuple[int, int]:
 
 
 def _dial(connection: socket.socket, address: str, deadline: float) -> None:
-    """Connect, waiting while more programs want to than the system lets queue. Raises `OSError`."""
+    """Connect; wait while the queue of the listening socket is full. Raises `OSError`."""
     while True:
         try:
             return connection.connect(address)
-        except BlockingIOError:
+        except BlockingIOError:  # Linux answers EAGAIN for a full backlog of a local socket instead of waiting.
             if time.monotonic() > deadline:
                 raise
             time.sleep(_POLL_S)
 
 
-def _check_owner(connection: socket.socket, home: Home) -> None:
+def _check_owner(connection: socket.socket, home: Directories) -> None:
     _, uid = peer_process(connection)
     if uid != os.geteuid():
         raise Unavailable(
@@ -182,7 +203,7 @@ def _check_owner(connection: socket.socket, home: Home) -> None:
         )
 
 
-def _check_outside(home: Home) -> None:
+def _check_outside(home: Directories) -> None:
     if os.environ.get(INSIDE):
         raise NotAllowed(
             f"no supervisor was started for {home.state}: a supervised command may not do that",
@@ -190,19 +211,20 @@ def _check_outside(home: Home) -> None:
         )
 
 
-def _check_origin(connection: socket.socket, home: Home) -> None:
-    """A supervised command may move the socket away and listen in its place: it bears the mark of one.
+def _check_origin(connection: socket.socket, home: Directories) -> None:
+    """Check that the peer is no supervised command.
 
-    Raises `Unavailable`, and `ProcessLookupError` where whoever listened is gone by now.
+    Raises `Unavailable`, and `ProcessLookupError` if the peer has ended.
     """
     if sys.platform != "linux":
         return
+    # A command runs as the same user, so it can move the socket away and listen in its place; its mark gives it away.
     pid, _ = peer_process(connection)
     try:
         limits = Path(f"/proc/{pid}/limits").read_bytes()
     except OSError as error:
         raise ProcessLookupError(errno.ESRCH, "who listens at the socket is gone") from error
-    if mark.shown_by(limits) == "command":
+    if process_marks.mark_in_limits(limits) == "command":
         raise Unavailable(
             f"pid {pid} listens at the supervisor's socket in {home.runtime}, and it is no supervisor: a supervised "
             "command has started it",
@@ -211,8 +233,8 @@ def _check_origin(connection: socket.socket, home: Home) -> None:
 
 
 @contextmanager
-def turn(home: Home, deadline: float) -> Iterator[None]:
-    """Only one starter at a time. `deadline`: monotonic seconds. Raises `Unavailable`."""
+def turn(home: Directories, deadline: float) -> Iterator[None]:
+    """Hold the start lock. `deadline` is in monotonic seconds. Raises `Unavailable`."""
     lock = os.open(home.runtime / START_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
@@ -229,7 +251,7 @@ def turn(home: Home, deadline: float) -> Iterator[None]:
         os.close(lock)
 
 
-def _check_time(home: Home, deadline: float) -> None:
+def _check_time(home: Directories, deadline: float) -> None:
     if time.monotonic() > deadline:
         raise Unavailable(
             f"the supervisor for {home.state} did not answer in time",
@@ -237,7 +259,7 @@ def _check_time(home: Home, deadline: float) -> None:
         )
 
 
-def _start(home: Home, deadline: float, *options: str) -> None:
+def _start(home: Directories, deadline: float, *options: str) -> None:
     """Start a supervisor and wait for its word that it is ready. Raises `WhisperError`."""
     import subprocess
 
@@ -246,6 +268,7 @@ def _start(home: Home, deadline: float, *options: str) -> None:
     with os.fdopen(told, "rb") as report, _open_log(log_path) as log:
         began = log.tell()
         try:
+            # In "/", so that it keeps no file system busy, and in a session of its own, so that no terminal ends it.
             process = subprocess.Popen(
                 [sys.executable, "-m", "whisper_tui", "supervise", *choice_of(home), *options, "--tell", str(tell)],
                 stdin=subprocess.DEVNULL,
@@ -281,8 +304,8 @@ def _open_log(path: Path) -> BinaryIO:
     return log
 
 
-def _read_report(report: int, home: Home, deadline: float) -> dict[str, Any]:
-    """The one line in which a new supervisor says that it is ready or why not; empty when it died silently."""
+def _read_report(report: int, home: Directories, deadline: float) -> dict[str, Any]:
+    """Read the line in which a new supervisor reports that it is ready, or why not. Empty: it died silently."""
     import select
 
     line = b""

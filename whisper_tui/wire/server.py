@@ -1,34 +1,88 @@
-"""The supervisor's socket: who connects is checked, says which door it wants, and is handed over to it."""
+"""The supervisor's socket: it limits connections, checks the peers, and hands each to its endpoint."""
 
 import asyncio
 import json
 import logging
 import os
+import resource
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllowed, Unavailable, WhisperError
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.state_directory import prepare
-from whisper_tui.wire.codec import error_line
-from whisper_tui.wire.origin import check_origin
-from whisper_tui.wire.peers import origin_by_mark
-from whisper_tui.wire.picture import InProcess, Picture
-from whisper_tui.wire.places import Places, most_connections
-from whisper_tui.wire.port_door import PortDoor
-from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET
-from whisper_tui.wire.refusals import Record, Refusals
+from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
+from whisper_tui.wire.authorization import RecordRefusal, RefusalLog
+from whisper_tui.wire.connection import ApiEndpoint
+from whisper_tui.wire.operations import error_line
+from whisper_tui.wire.peers import Origin, check_origin, origin_by_mark
+from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET, greeting
 from whisper_tui.wire.rendezvous import peer_process, socket_address
+from whisper_tui.wire.server_state import InProcess, ServerState
 
-Door = Callable[[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]], Awaitable[None]]
-"""Takes over a connection after its hello, until the coroutine ends."""
+MOST = 4096
+"""Connections in all, where the system allows so many open files."""
+
+
+SHARES: dict[Origin, int] = {"command": 4, "agent": 2}
+"""The limit for one origin, as a divisor of all connections: the rest is left to the human."""
+
+_STARTED_BY: dict[Origin, str] = {"command": "supervised commands", "agent": "agents"}
+
+
+class ConnectionLimits:
+    """Limits of open connections: in all, for one process (half of all), and for commands and for agents."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[int] = Counter()
+        self._started: Counter[Origin | None] = Counter()
+
+    @contextmanager
+    def taken(self, pid: int, origin: Origin | None) -> Iterator[None]:
+        """Count one connection of a process; `origin` is None for a human's own programs. Raises `Unavailable`."""
+        # A forking command opens connections from ever new pids, so its origin is limited too (decision 21).
+        if self._taken.total() >= self._most:
+            raise Unavailable(
+                f"{self._most:,} connections are open, and no more are taken",
+                hint="End programs that use whisper_tui, then try again",
+            )
+        if self._taken[pid] >= self._most // 2:
+            raise Unavailable(
+                f"process {pid} has {self._taken[pid]:,} connections open, half of all that there may be",
+                hint="Let it use one connection for many requests",
+            )
+        if origin is not None and self._started[origin] >= max(1, self._most // SHARES[origin]):
+            raise Unavailable(
+                f"{self._started[origin]:,} connections are open of what {_STARTED_BY[origin]} have started, "
+                "and no more of those are taken",
+                hint="End some of those programs, then try again",
+            )
+        self._taken[pid] += 1
+        self._started[origin] += 1
+        try:
+            yield
+        finally:
+            self._started[origin] -= 1
+            self._taken[pid] -= 1
+            if not self._taken[pid]:
+                del self._taken[pid]
+
+
+def most_connections() -> int:
+    """Return half of the files that this process may open; the journal and the runs need the other half."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if allowed == resource.RLIM_INFINITY else max(2, min(MOST, allowed // 2))
+
+
+Endpoint = Callable[[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]], Awaitable[None]]
+"""Serves a connection after its hello, until the coroutine ends."""
 
 HELLO_S = 30.0
-"""Seconds in which a client has to say what it wants."""
+"""Seconds in which a client has to send its hello."""
 
 FAREWELL_S = 2.0
 """Seconds in which a client has to take what it was told before its connection ends."""
@@ -40,12 +94,14 @@ _log = logging.getLogger(__name__)
 class Server:
     """Listens until it is closed."""
 
-    def __init__(self, supervision: InProcess, home: Home, doors: Mapping[str, Door], refusals: Refusals) -> None:
+    def __init__(
+        self, supervision: InProcess, home: Directories, endpoints: Mapping[str, Endpoint], refusals: RefusalLog
+    ) -> None:
         self._home = home
-        self._picture = Picture(supervision)
-        self._doors: dict[str, Door] = {"port": PortDoor(supervision, self._picture, refusals), **doors}
+        self._picture = ServerState(supervision)
+        self._endpoints: dict[str, Endpoint] = {"port": ApiEndpoint(supervision, self._picture, refusals), **endpoints}
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        self._places = Places(most_connections())
+        self._places = ConnectionLimits(most_connections())
         self._listening: asyncio.Server | None = None
         self._path = Path(home.runtime) / SOCKET
         self._inode = 0
@@ -56,8 +112,9 @@ class Server:
         await self.listen()
 
     async def listen(self) -> None:
-        """Make the socket, and listen there and nowhere else. Connections stay. Raises `WhisperError`."""
+        """Create the socket and listen on it alone. Open connections stay. Raises `WhisperError`."""
         prepare(self._home)
+        # The new socket is bound before the old one closes, so that no client is refused in between.
         earlier, bound = self._listening, _bound_socket(self._path)
         self._inode = self._path.lstat().st_ino
         self._listening = await asyncio.start_unix_server(
@@ -68,7 +125,7 @@ class Server:
 
     @property
     def is_found(self) -> bool:
-        """Whether the socket is where clients look for it."""
+        """True if the socket is where clients look for it."""
         try:
             return self._path.lstat().st_ino == self._inode
         except OSError:
@@ -77,6 +134,7 @@ class Server:
     async def close(self) -> None:
         """Stop listening and end every connection."""
         if self._listening is not None:
+            # Another supervisor may have taken over, and the path is its socket then.
             if self.is_found:
                 self._path.unlink(missing_ok=True)
             self._listening.close()
@@ -85,7 +143,7 @@ class Server:
         if self._connections:
             await asyncio.wait(self._connections, timeout=FAREWELL_S)
         for writer in self._connections.values():
-            # What is left waits for a client that does not read its answers.
+            # These connections wait for a client that does not read its answers.
             writer.transport.abort()
         if self._connections:
             await asyncio.wait(self._connections)
@@ -106,17 +164,18 @@ class Server:
             try:
                 pid = _own_peer(writer.get_extra_info("socket"))
                 place.enter_context(self._places.taken(pid, origin_by_mark(pid)))
-                door, hello = await self._receive(reader)
+                endpoint, hello = await self._receive(reader)
                 await check_origin(writer.get_extra_info("socket"), hello)
-                await door(reader, writer, hello)
+                await endpoint(reader, writer, hello)
             except WhisperError as error:
+                # Every program of every version reads an error of this form, so it also answers a wrong hello.
                 writer.write(error_line(error))
             except ConnectionError:
                 return
             finally:
                 await _closed(writer)
 
-    async def _receive(self, reader: asyncio.StreamReader) -> tuple[Door, dict[str, Any]]:
+    async def _receive(self, reader: asyncio.StreamReader) -> tuple[Endpoint, dict[str, Any]]:
         try:
             async with asyncio.timeout(HELLO_S):
                 line = await reader.readline()
@@ -127,20 +186,25 @@ class Server:
         if not line:
             raise ConnectionResetError
         hello = _hello(line)
-        door = self._doors.get(hello["door"])
-        if door is None:
-            raise InvalidRequest(f"there is no door {hello['door']!r}", hint=f"There are {', '.join(self._doors)}")
-        return door, hello
+        endpoint = self._endpoints.get(hello["door"])
+        if endpoint is None:
+            raise InvalidRequest(f"there is no door {hello['door']!r}", hint=f"There are {', '.join(self._endpoints)}")
+        greeting(hello)
+        return endpoint, hello
 
 
 async def serve(
-    supervision: InProcess, home: Home, doors: Mapping[str, Door], *, refused: Record | None = None
+    supervision: InProcess,
+    home: Directories,
+    endpoints: Mapping[str, Endpoint],
+    *,
+    refused: RecordRefusal | None = None,
 ) -> Server:
-    """Listen at the instance's socket. The door `port` is there by itself; the others are given by name.
+    """Listen at the instance's socket. `endpoints` serve the operations beside the API, by their names.
 
     `refused` records the attempts to decide of those who may not. None: they are only logged.
     """
-    server = Server(supervision, home, doors, Refusals(refused))
+    server = Server(supervision, home, endpoints, RefusalLog(refused))
     await server.open()
     return server
 
@@ -154,7 +218,7 @@ def _own_peer(connection: Any) -> int:
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
-    """End a connection once the client has taken what it was told, or does not take it."""
+    """End a connection once the client has read its last answer, or the time for that is over."""
     writer.close()
     try:
         async with asyncio.timeout(FAREWELL_S):
@@ -176,7 +240,7 @@ def _hello(line: bytes) -> dict[str, Any]:
 
 
 def _bound_socket(path: Path) -> socket.socket:
-    """A listening socket that only this user can open. Whoever holds the state directory may replace a stale one."""
+    """Return a listening socket that only this user can open; a stale one is replaced."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise BadStateDirectory(f"{path} is not a socket", hint="Move it away, or choose another --home")
@@ -187,6 +251,7 @@ def _bound_socket(path: Path) -> socket.socket:
     try:
         with socket_address(path.parent) as address:
             listening.bind(address)
+        # bind() follows the umask, and a program with another umask must not open the socket to others.
         path.chmod(0o600)
         listening.listen(_BACKLOG)
         listening.setblocking(False)
@@ -196,3 +261,27 @@ def _bound_socket(path: Path) -> socket.socket:
             f"the socket {path} cannot be made: {error.strerror}", hint="Check free disk space"
         ) from error
     return listening
+
+
+LOOK_EVERY_S = 5.0
+"""Seconds between two looks."""
+
+
+async def keep_listening(server: Server, occupation: StateDirectoryLock, nobody_can: Callable[[], None]) -> None:
+    """Listen again whenever the socket was removed.
+
+    `nobody_can` is called, and the loop ends, once the state directory was removed or replaced.
+    """
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        # Clients that look there start another supervisor, so this one would never be found again.
+        if not occupation.holds:
+            _log.critical("the state directory was removed or replaced: nobody finds this supervisor, and it stops")
+            nobody_can()
+            return
+        if not server.is_found:
+            _log.warning("the socket was removed, and is made again")
+            try:
+                await server.listen()
+            except (WhisperError, OSError) as error:
+                _log.warning("that cannot be done now: %s", error)

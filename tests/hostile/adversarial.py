@@ -5,12 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.in_memory.supervisor import InMemorySupervisor
+from tests.in_memory.world import ManualClock
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import ME, Play
-from whisper_tui.demo.cast import StageClock
-from whisper_tui.demo.stage import Stage
-from whisper_tui.model.call import CallRequest, ClientInfo, Session
-from whisper_tui.model.command import Argv, Command, CommandSpec, Function, Shell
+from whisper_tui.model.call import Argv, CallRequest, ClientInfo, Command, CommandSpec, Function, Session, Shell
 from whisper_tui.model.decision import Approve, Decider, Grant, PrefixScope
 from whisper_tui.model.ending import Ending, FailedToStart, Lost, Withdrawn
 from whisper_tui.model.event import (
@@ -22,12 +21,12 @@ from whisper_tui.model.event import (
     SessionOpened,
     SessionSaid,
 )
+from whisper_tui.model.shown_rules import Judgement, RuleList, ShownRule
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
-from whisper_tui.tui.rule_book import Judgement, RuleList, ShownRule
 
 
 @dataclass
-class Evil:
+class Adversary:
     """Plays an agent that fills in `text`, whatever it is asked for."""
 
     text: str
@@ -35,8 +34,8 @@ class Evil:
     session: Session = field(init=False)
 
     def __post_init__(self) -> None:
-        clock = StageClock()
-        self.play = Play(Stage(clock), clock)
+        clock = ManualClock()
+        self.play = Play(InMemorySupervisor(clock), clock)
         text = self.text
         client = ClientInfo(name=f"client {text}", version=f"v {text}", model=f"model {text}")
         self.session = Session(
@@ -139,27 +138,28 @@ class Evil:
 
 
 @dataclass
-class EvilBook:
+class AdversarialRuleBook:
     """Rules that an agent has written into its project."""
 
-    evil: Evil
+    adversary: Adversary
     path: Path = Path("rules.toml")
 
     def rules(self, roots: Sequence[str] = ()) -> RuleList:
-        text = self.evil.text
-        rule = ShownRule("ask", f"rule {text}", f"subject {text}", f"where {text}", f"because {text}", removable=True)
-        return RuleList(rules=(rule,), broken=f"broken {text}")
+        text = self.adversary.text
+        said = {name: f"{name} {text}" for name in ("subject", "where", "because")}
+        rule = ShownRule(effect="ask", name=f"rule {text}", **said, removable=True)
+        return RuleList(rules=(rule,), broken=f"broken {text}", path=str(self.path))
 
     def judge(self, text: str, directory: str) -> Judgement:
-        return Judgement(self.evil.verdict(), self.evil.resolved())
+        return Judgement(verdict=self.adversary.verdict(), resolved=self.adversary.resolved())
 
     def remove(self, name: str) -> None:
         raise AssertionError("nobody removes anything here")
 
 
 @asynccontextmanager
-async def seated(evil: Evil, size: tuple[int, int] = (200, 60)) -> AsyncIterator[Cockpit]:
+async def seated(adversary: Adversary, size: tuple[int, int] = (200, 60)) -> AsyncIterator[Cockpit]:
     """A cockpit that shows it, a moment later."""
-    async with cockpit(evil.play, size=size, rule_book=EvilBook(evil)) as seat:
-        evil.play.clock.advance(5)
+    async with cockpit(adversary.play, size=size, rule_book=AdversarialRuleBook(adversary)) as seat:
+        adversary.play.clock.advance(5)
         yield seat

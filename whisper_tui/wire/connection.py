@@ -1,4 +1,4 @@
-"""The door `port`: everything that the port offers, as requests and answers on one connection."""
+"""One connection of a client: the operations of the API, as requests and answers in lines."""
 
 import asyncio
 import logging
@@ -7,22 +7,27 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
-from whisper_tui.model.port import Supervision
-from whisper_tui.wire.codec import answer_line, error_line, line_of
-from whisper_tui.wire.operations import Arguments, BadLine, Cancel, Operation, parse_line
-from whisper_tui.wire.picture import Picture
-from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST
-from whisper_tui.wire.refusals import Refusals
-from whisper_tui.wire.rows import Rows
-from whisper_tui.wire.versions import greeting
-from whisper_tui.wire.visitor import Visitor
+from whisper_tui.wire.authorization import PeerAuthorizer, RefusalLog
+from whisper_tui.wire.operations import (
+    Arguments,
+    BadLine,
+    Cancel,
+    Operation,
+    answer_line,
+    error_line,
+    line_of,
+    parse_line,
+)
+from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST, greeting
+from whisper_tui.wire.server_state import Rows, ServerState
 
 MOST_IN_FLIGHT = 10_000
 """Requests of one connection that may wait for their answers at the same time."""
 
 MOST_WATCHES = 16
-"""Of them those that follow the events: each is sent all that is on the board."""
+"""Of them, requests that watch the events: each starts with a copy of the whole board."""
 
 LARGEST_IN_FLIGHT = 64 * 1024 * 1024
 """Bytes of those requests."""
@@ -34,21 +39,21 @@ LARGEST_PART = 1024 * 1024
 """Bytes of several events in one line at most; a larger one has a line of its own."""
 
 UNTAKEN = 64 * 1024
-"""Bytes of answers that may wait for the client before another one is made."""
+"""Bytes of answers that may wait for the client before the next one is made."""
 
 _log = logging.getLogger(__name__)
 
 
 class Cancelled(Refused):
-    """The request was given up by the one who made it."""
+    """The request was cancelled by its client."""
 
     kind = "cancelled"
 
 
-class PortDoor:
+class ApiEndpoint:
     """Serves connections, each with as many requests at once as its client likes."""
 
-    def __init__(self, supervision: Supervision, picture: Picture, refusals: Refusals) -> None:
+    def __init__(self, supervision: Supervision, picture: ServerState, refusals: RefusalLog) -> None:
         self._supervision = supervision
         self._picture = picture
         self._refusals = refusals
@@ -57,7 +62,7 @@ class PortDoor:
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection until it ends."""
         answer = greeting(hello)
-        visitor = Visitor(writer.get_extra_info("socket"), self._picture, self._refusals)
+        visitor = PeerAuthorizer(writer.get_extra_info("socket"), self._picture, self._refusals)
         await visitor.looked_at()
         writer.write(line_of(answer))
         connection = _Connection(self._supervision, self._rows, visitor, writer)
@@ -78,7 +83,9 @@ class _UnderWay:
 
 
 class _Connection:
-    def __init__(self, supervision: Supervision, rows: Rows, visitor: Visitor, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, supervision: Supervision, rows: Rows, visitor: PeerAuthorizer, writer: asyncio.StreamWriter
+    ) -> None:
         self._supervision = supervision
         self._rows = rows
         self._visitor = visitor
@@ -89,7 +96,7 @@ class _Connection:
         self._ends = False
 
     async def read(self, reader: asyncio.StreamReader) -> None:
-        """Take requests. A client that does not read its answers is not read from either."""
+        """Read requests. While the client does not read its answers, nothing more is read from it."""
         while True:
             try:
                 line = await reader.readline()
@@ -107,9 +114,10 @@ class _Connection:
             await self._writer.drain()
 
     async def close(self) -> None:
-        """Give up what only waits; what is being carried out is carried out whole."""
+        """Cancel the requests that only wait, and complete the others."""
         self._ends = True
         for request in self._under_way.values():
+            # A decision half carried out would be worse than one whose answer nobody reads.
             if request.operation.patient:
                 request.task.cancel()
         if self._under_way:
@@ -131,7 +139,7 @@ class _Connection:
         task.add_done_callback(lambda done: self._finish(request_id, operation, done))
 
     def _check_room(self, request_id: int, operation: Operation, size: int) -> None:
-        """Raises `BadLine` for a request that there is no room for."""
+        """Raise `BadLine` if the request would exceed a limit."""
         if request_id in self._under_way:
             raise BadLine(f"request {request_id} is still being answered", hint="Give every request its own id")
         hint = "Wait for answers, or give requests up"
@@ -178,21 +186,20 @@ class _Connection:
         self._writer.write(answer_line(request_id, "ok", body))
 
     async def _taken(self) -> None:
-        """Wait until the client has taken what it was answered: nothing piles up for one that does not read."""
+        """Wait until the client has read most of its answers."""
+        # Without this backpressure, a client that does not read would fill the supervisor's memory (decision 21).
         while self._writer.transport.get_write_buffer_size() > UNTAKEN:
             await self._writer.drain()
 
     async def _stream(self, operation: Operation, request_id: int, items: AsyncIterator[tuple[Any, ...]]) -> None:
-        """Send items as fast as they are read: the source is asked for more only when the last were taken.
-
-        Who reads slowly holds their text, which is a small part of what they take as objects.
-        """
+        """Send items as fast as the client reads; the source is asked for more only when the last ones were read."""
         async for item in items:
             lines = deque(
                 answer_line(request_id, "item", part)
                 for start in range(0, len(item), EVENTS_A_LINE)
                 for part in _parts(operation, item[start : start + EVENTS_A_LINE])
             )
+            # Encoded lines take a small part of the memory of the event objects that a slow reader would hold.
             del item
             while lines:
                 self._writer.write(lines.popleft())
@@ -206,6 +213,7 @@ def _parts(operation: Operation, items: tuple[Any, ...]) -> Iterator[bytes]:
     if len(body) <= LARGEST_PART or len(items) == 1:
         yield body
         return
+    # JSON of unknown length cannot be cut by bytes, so the items are halved until each part fits.
     half = len(items) // 2
     yield from _parts(operation, items[:half])
     yield from _parts(operation, items[half:])

@@ -1,0 +1,281 @@
+"""Processes: find them, tell them from others that take their pids, signal just those. Standard library only."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+LINUX = sys.platform.startswith("linux")
+_LSTART_WORDS = 5
+_ZOMBIE_STATES = frozenset("ZX")
+
+
+class ProcessEntry(NamedTuple):
+    """One living process at one moment."""
+
+    pid: int
+    ppid: int
+    pgid: int
+    start: int
+    """Clock ticks after boot; where only `ps` tells, seconds since the epoch."""
+
+
+def boot_id() -> str:
+    """Id of this boot of the machine. Empty if the system has none."""
+    if LINUX:
+        return kernel_file("/proc/sys/kernel/random/boot_id").decode().strip()
+    return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
+
+
+def find_process(pid: int, *, dead_too: bool = False) -> ProcessEntry | None:
+    """A process as it is now. None: there is none, or only its remains, and those were not asked for."""
+    if not LINUX:
+        return next((seen for seen in _from_ps(dead_too=dead_too) if seen.pid == pid), None)
+    text = kernel_file(f"/proc/{pid}/stat")
+    # The name of a process may contain blanks and parentheses, so fields are counted from the last `)`.
+    after_name = text[text.rfind(b")") + 2 :].split()
+    if len(after_name) < 20 or (after_name[0].decode() in _ZOMBIE_STATES and not dead_too):
+        return None
+    return ProcessEntry(pid, int(after_name[1]), int(after_name[2]), int(after_name[19]))
+
+
+def is_stopped(pid: int) -> bool:
+    """True if a signal or a debugger has stopped it."""
+    if not LINUX:
+        return _output("ps", "-p", str(pid), "-o", "stat=").strip()[:1] == "T"
+    text = kernel_file(f"/proc/{pid}/stat")
+    return text[text.rfind(b")") + 2 :][:1] in {b"T", b"t"}
+
+
+def command_of(pid: int) -> str:
+    """Its command line as the system shows it, words joined by spaces."""
+    if not LINUX:
+        return _output("ps", "-p", str(pid), "-o", "command=").strip()
+    words = kernel_file(f"/proc/{pid}/cmdline")
+    if words:
+        return words.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+    # Kernel threads, and processes that overwrote their arguments, have an empty command line.
+    return f"[{kernel_file(f'/proc/{pid}/comm').decode('utf-8', 'replace').strip()}]"
+
+
+def children_of(pid: int) -> list[int]:
+    """Pids of the direct children of a process, the dead and unburied included."""
+    found: list[int] = []
+    try:
+        # The kernel lists children by the thread that forked them.
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found
+    for thread in threads:
+        found += map(int, kernel_file(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+class Descendants:
+    """Everything that goes back to one process. Remembers what it saw where the system forgets who came from whom."""
+
+    def __init__(self, root: int, *, adopts: bool) -> None:
+        """`adopts`: orphans of this process's tree become its own children."""
+        self._root = root
+        self.can_hide = not adopts
+        """True if a descendant can live on that is no child of the root, nor of its children."""
+        self._groups: set[int] = set()
+        self._known: set[tuple[int, int]] = set()
+        self._by_children: bool | None = None if adopts and LINUX else False
+
+    def expect_group(self, pgid: int) -> None:
+        """Whoever is in this process group counts, should its parent be gone."""
+        if self.can_hide:
+            self._groups.add(pgid)
+
+    def now(self, *, without: int | None = None) -> list[ProcessEntry]:
+        """The living descendants at this moment; `without` leaves one child out, and all that goes back to it."""
+        if self._by_children is None:
+            # The file exists only in kernels with CONFIG_PROC_CHILDREN.
+            self._by_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+        if self._by_children:
+            return self._walk(without)
+        return self._select(_from_proc() if LINUX else _from_ps(), without)
+
+    def _walk(self, without: int | None) -> list[ProcessEntry]:
+        found: list[ProcessEntry] = []
+        visited = {self._root, without}
+        waiting = children_of(self._root)
+        while waiting:
+            pid = waiting.pop()
+            if pid in visited:
+                continue
+            visited.add(pid)
+            waiting += children_of(pid)
+            if (seen := find_process(pid)) is not None:
+                found.append(seen)
+        return found
+
+    def _select(self, everything: list[ProcessEntry], without: int | None) -> list[ProcessEntry]:
+        """By parent; and where orphans leave the family, by group and by having been seen in it before."""
+        chosen = _close_over({self._root}, everything, self._belongs)
+        if self.can_hide:
+            # Our own group would make every process of the supervisor a descendant.
+            self._groups |= {seen.pgid for seen in chosen.values()} - {os.getpgid(0)}
+            self._known = {(seen.pid, seen.start) for seen in chosen.values()}
+        if without is not None:
+            for pid in _close_over({without}, everything, _is_child):
+                chosen.pop(pid, None)
+            chosen.pop(without, None)
+        return list(chosen.values())
+
+    def _belongs(self, seen: ProcessEntry, family: set[int]) -> bool:
+        return seen.ppid in family or seen.pgid in self._groups or (seen.pid, seen.start) in self._known
+
+
+def _is_child(seen: ProcessEntry, family: set[int]) -> bool:
+    return seen.ppid in family
+
+
+def _close_over(
+    roots: set[int], everything: list[ProcessEntry], belongs: Callable[[ProcessEntry, set[int]], bool]
+) -> dict[int, ProcessEntry]:
+    """All that belongs to the roots, to what belongs to them, and so on; by pid."""
+    family = set(roots)
+    chosen: dict[int, ProcessEntry] = {}
+    grown = True
+    while grown:
+        grown = False
+        for seen in everything:
+            if seen.pid not in family and belongs(seen, family):
+                chosen[seen.pid] = seen
+                family.add(seen.pid)
+                grown = True
+    return chosen
+
+
+def _from_proc() -> list[ProcessEntry]:
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [seen for pid in pids if (seen := find_process(pid)) is not None]
+
+
+def _from_ps(*, dead_too: bool = False) -> list[ProcessEntry]:
+    found: list[ProcessEntry] = []
+    for line in _output("ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart=").splitlines():
+        words = line.split()
+        if len(words) < 4 + _LSTART_WORDS or _is_own_ps(words):
+            continue
+        if words[3][0] in _ZOMBIE_STATES and not dead_too:
+            continue
+        try:
+            started = time.mktime(time.strptime(" ".join(words[4 : 4 + _LSTART_WORDS]), "%a %b %d %H:%M:%S %Y"))
+        except ValueError:
+            started = 0.0
+        found.append(ProcessEntry(int(words[0]), int(words[1]), int(words[2]), int(started)))
+    return found
+
+
+def _is_own_ps(words: list[str]) -> bool:
+    """The `ps` that asks is a child of ours, too, but in our own group, where no command ever is."""
+    return int(words[1]) == os.getpid() and int(words[2]) == os.getpgid(0)
+
+
+def _output(*argv: str) -> str:
+    """Output of a small program; empty if it is not installed."""
+    import subprocess  # not needed, and not small, where there is /proc
+
+    # `lstart` is printed in the locale's language, and is parsed below.
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def kernel_file(path: str) -> bytes:
+    """Content of a small kernel file; empty if its process is gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        pieces = []
+        while piece := os.read(fd, 65_536):
+            pieces.append(piece)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return b"".join(pieces)
+
+
+BURST_S = 0.05
+"""Seconds that one burst of killing may keep the keeper from its other work."""
+
+
+def send_to(seen: ProcessEntry, number: int) -> bool:
+    """Signal one process, if it is still the one that was seen. Returns whether it was."""
+    if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
+        return _send_by_pidfd(seen, number)
+    now = find_process(seen.pid)
+    return now is not None and now.start == seen.start and _quietly(os.kill, seen.pid, number)
+
+
+def send_to_group(pgid: int, number: int) -> bool:
+    """Signal a process group of which a member was just seen. Returns whether there was one."""
+    # kill(0) and kill(-1) reach our own group and every process of the user.
+    if pgid <= 1 or pgid == os.getpgid(0):
+        return False
+    return _quietly(os.killpg, pgid, number)
+
+
+def send_to_all(family: list[ProcessEntry], *numbers: int) -> None:
+    """Signal every process of a family, each number in turn."""
+    for number in numbers:
+        for seen in family:
+            send_to(seen, number)
+
+
+def kill_burst(descendants: Descendants, nothing_left: Callable[[], bool]) -> bool:
+    """Kill, look again, kill, until nothing is left or the burst is over. Returns whether nothing is left.
+
+    One look is never enough: what forks between the look and the signal would get away. A whole group is killed in one
+    step, which forks inside it cannot outrun; a loop outruns those that change their group.
+    """
+    deadline = time.monotonic() + BURST_S
+    while not nothing_left():
+        if time.monotonic() >= deadline:
+            return False
+        family = descendants.now()
+        # The kernel signals a group atomically: a fork in it cannot escape.
+        for pgid in {seen.pgid for seen in family}:
+            send_to_group(pgid, signal.SIGKILL)
+        send_to_all(family, signal.SIGKILL)
+    return True
+
+
+def _send_by_pidfd(seen: ProcessEntry, number: int) -> bool:
+    try:
+        fd = os.pidfd_open(seen.pid)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return _quietly(os.kill, seen.pid, number)
+    try:
+        now = find_process(seen.pid)
+        # The descriptor pins whoever has the pid now; only the start time says that it is the one that was seen.
+        if now is None or now.start != seen.start:
+            return False
+        signal.pidfd_send_signal(fd, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _quietly(send: Callable[[int, int], None], pid: int, number: int) -> bool:
+    """True if the signal was sent; False if the process is gone or belongs to another user now."""
+    try:
+        send(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,241 @@
+"""A small synchronous client of the supervisor, for commands that must start quickly. Standard library only."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError, error_from
+from whisper_tui.wire.protocol import HAND_OVER, LONGEST_REQUEST, check_greeting, hello
+
+if TYPE_CHECKING:
+    # `socket` and `pathlib` take as long to import as all else here.
+    from _socket import socket as Connection
+
+    from whisper_tui.system.state_directory import Directories
+
+ANSWER_S = 60.0
+"""Seconds in which an answer has to come."""
+
+_AGAIN = "What runs goes on; try again"
+_PIECE = 1 << 18
+_WRITING = 1  # SHUT_WR
+
+
+class SupervisorLost(Unavailable):
+    """The connection to the supervisor was lost; it may be running again."""
+
+
+class JsonLines:
+    """JSON objects in both directions on one connection, one a line."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._held = bytearray()
+
+    def say(self, content: dict[str, Any]) -> None:
+        """Send an object. Raises `InvalidRequest` for one that is too long, and `ConnectionLost`."""
+        line = json.dumps(content).encode() + b"\n"
+        if len(line) > LONGEST_REQUEST:
+            raise InvalidRequest(
+                f"the request is {len(line):,} bytes long, and {LONGEST_REQUEST:,} can be sent at once"
+            )
+        try:
+            # A full server refuses and closes before it reads; its reason can still be received.
+            with suppress(BrokenPipeError):
+                self._connection.sendall(line)
+        except OSError as error:
+            raise _lost(error) from None
+
+    def hear(self, seconds: float | None = ANSWER_S) -> dict[str, Any]:
+        """Return the next object; `seconds` of None waits without a limit.
+
+        Raises the supervisor's error, `SupervisorLost`, and `Unavailable` if no answer comes in time.
+        """
+        try:
+            self._connection.settimeout(seconds)
+            answer = json.loads(self._line() or b"null")
+        except TimeoutError:
+            raise Unavailable(f"the supervisor did not answer within {seconds:g} s", hint=_AGAIN) from None
+        except OSError as error:
+            raise _lost(error) from None
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise _lost()
+        if "error" in answer:
+            raise _error(answer["error"])
+        return answer
+
+    def fileno(self) -> int:
+        """Return the descriptor of the connection, to be waited for together with others."""
+        return self._connection.fileno()
+
+    @property
+    def has_line(self) -> bool:
+        """True if the next object was received already, so that the descriptor may stay silent."""
+        return b"\n" in self._held
+
+    def give_up(self, seconds: float) -> None:
+        """Close the sending half, and give the supervisor time to withdraw the request."""
+        with suppress(OSError):
+            self._connection.settimeout(seconds)
+            self._connection.shutdown(_WRITING)
+            self.until_closed()
+
+    def until_closed(self) -> None:
+        """Wait until the supervisor ends the connection."""
+        try:
+            while self._connection.recv(_PIECE):
+                pass
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _line(self) -> bytes:
+        """Return one line, or the unfinished rest at the end of the connection."""
+        searched = 0
+        while (end := self._held.find(b"\n", searched)) < 0:
+            # Searching only the new part keeps an answer of 100 MB linear instead of quadratic.
+            searched = len(self._held)
+            piece = self._connection.recv(_PIECE)
+            if not piece:
+                end = searched
+                break
+            self._held += piece
+        line = bytes(self._held[:end])
+        del self._held[: end + 1]
+        return line
+
+
+class LightClient(JsonLines):
+    """One question at a time. Values are plain JSON in the shape of the model."""
+
+    def __init__(self, connection: "Connection") -> None:
+        """Say hello. Raises `Unavailable`; `OtherVersion` where nothing can be asked."""
+        super().__init__(connection)
+        self._last_id = 0
+        try:
+            self.say(hello())
+            self.greeting = self.hear()
+            check_greeting(self.greeting)
+        except WhisperError:
+            self.close()
+            raise
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """The answer to one question. Raises what the supervisor raised, or `Unavailable`."""
+        self._last_id += 1
+        self.say({"id": self._last_id, "op": operation, "args": arguments})
+        try:
+            return self.hear()["ok"]
+        except InvalidRequest as error:
+            # Releases may add operations without a new version of the protocol; the older one lists all that it has.
+            if error.message.startswith("there is no operation"):
+                raise OtherVersion("the supervisor that runs is older than this program", hint=HAND_OVER) from error
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _lost(error: OSError | None = None) -> SupervisorLost:
+    why = f" ({error.strerror})" if error is not None else ""
+    return SupervisorLost(f"the connection to the supervisor was lost{why}", hint=_AGAIN)
+
+
+def _error(told: dict[str, Any]) -> WhisperError:
+    return error_from(str(told.get("kind", "")), str(told.get("message", "")), str(told.get("hint", "")))
+
+
+@contextmanager
+def questions_to(home: "Directories", *, start: bool = True) -> Iterator[LightClient]:
+    """Connect for a few requests; `start` a supervisor if none runs.
+
+    Raises `WhisperError`, and `Unavailable` if none runs and `start` is false.
+    """
+    from whisper_tui.wire.rendezvous import connect, reach
+
+    connection = reach(home) if start else connect(home)
+    if connection is None:
+        raise Unavailable(f"no supervisor runs for {home.state}", hint="Any other whisper-tui command starts one")
+    with LightClient(connection) as questions:
+        yield questions
+
+
+# macOS takes 104 bytes for the path of a socket, with the final null; Linux takes 108.
+_LONGEST_ADDRESS = 103
+
+
+def connect_quickly(runtime: str) -> "Connection | None":
+    """Connect to the socket in a runtime directory. None: only the full check can tell what is there."""
+    path = f"{runtime}/supervisor.sock"
+    if not sys.platform.startswith("linux") or len(os.fsencode(path)) > _LONGEST_ADDRESS:
+        return None
+    # `socket` itself imports selectors and enum, which takes longer than the whole request.
+    import _socket
+
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.connect(path)
+        about = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    except OSError:
+        connection.close()
+        return None
+    # SO_PEERCRED: pid, uid and gid of whoever called listen(), as three native integers.
+    known = int.from_bytes(about[4:8], sys.byteorder) == os.geteuid()
+    if not known or _may_be_supervised(int.from_bytes(about[:4], sys.byteorder)):
+        connection.close()
+        return None
+    return connection
+
+
+def _may_be_supervised(pid: int) -> bool:
+    """Return True if a process may bear the mark of supervised commands; then the full check has to decide."""
+    # The mark is a finite limit of file locks, which Linux ignores and every descendant inherits.
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
+            limits = file.read()
+    except OSError:
+        return True
+    return limits.partition(b"Max file locks")[2].lstrip().split(None, 2)[1:2] != [b"unlimited"]
+
+
+def quick_runtime(chosen: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """The runtime directory that these options and variables choose. None: `find_directories` has to say.
+
+    `chosen` is empty, `--home DIR` or `--directories CONFIG STATE RUNTIME`.
+    """
+    if len(chosen) == 4:
+        return chosen[3]
+    if len(chosen) == 2 and not chosen[1]:
+        return None
+    home = chosen[1] if len(chosen) == 2 else environ.get("WHISPER_TUI_HOME", "")
+    if home:
+        return os.path.join(os.path.abspath(home), "run")  # noqa: PTH100, PTH118
+    state = environ.get("XDG_STATE_HOME", "")
+    if sys.platform == "darwin" or not environ.get("HOME") or environ.get("XDG_CONFIG_HOME", "").startswith("/"):
+        return None
+    if state.startswith("/"):
+        return os.path.join(state, "whisper_tui", "run")  # noqa: PTH118
+    usual = usual_directories(environ)
+    return None if usual is None else usual[2]
+
+
+def usual_directories(environ: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """The directories that are found where only the home directory is known. None: `find_directories` has to say."""
+    home = environ.get("HOME")
+    if sys.platform == "darwin" or not home:
+        return None
+    state = os.path.join(home, ".local/state/whisper_tui")  # noqa: PTH118
+    if os.path.lexists(os.path.join(state, "elsewhere")):  # noqa: PTH118
+        return None
+    return os.path.join(home, ".config/whisper_tui"), state, os.path.join(state, "run")  # noqa: PTH118

@@ -1,0 +1,219 @@
+"""The current state as the server sees it: the board, the programs of the agents, and calls as rows."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Protocol
+
+from whisper_tui.model.api import HistoryQuery, Page, Supervision, output_was_removed
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import Session
+from whisper_tui.model.call_rows import Row, call_details, call_row, denial_row, grant_row
+from whisper_tui.model.decision import masked_denial
+from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
+from whisper_tui.model.masked_calls import mask_unless_undecided, masked_grant
+from whisper_tui.model.run import NO_STALL, Stall
+from whisper_tui.model.state import CallRecord
+from whisper_tui.system import process_marks
+from whisper_tui.wire.peers import Look, ProcessSeen, ancestry, look
+
+MOST = 1000
+"""Programs that are remembered before those that have ended are removed."""
+
+
+class AgentPrograms:
+    """The programs of agents, remembered beyond their sessions."""
+
+    def __init__(self, look_at: Look = look) -> None:
+        self._look = look_at
+        self._known: dict[tuple[int, str], str] = {}
+
+    @property
+    def known(self) -> Mapping[tuple[int, str], str]:
+        """The name of each agent program, by pid and start."""
+        return self._known
+
+    async def note(self, session: Session) -> None:
+        """Remember the program that says it is the agent of this session."""
+        # Sessions of our hook have a key, and those of our relay a client. A program that uses the library is its
+        # author's own, and so is all that it starts.
+        if session.key is None and session.client is None:
+            return
+        if session.pid is None or session.pid < 1:
+            return
+        seen = await asyncio.to_thread(self._agent, session.pid)
+        if seen is None:
+            return
+        # Kept after the session ends: an agent that drops its connection is still an agent.
+        self._known[seen.pid, seen.start] = f"{session.name} (session {session.id}, pid {session.pid})"
+        process_marks.mark_agent(seen.pid)
+        if len(self._known) > MOST:
+            await asyncio.to_thread(self._forget_ended)
+
+    def _agent(self, pid: int) -> ProcessSeen | None:
+        # An ancestor of the supervisor, such as init, is also an ancestor of the human's terminals.
+        ours = ancestry(os.getpid(), self._look) or ()
+        return None if any(seen.pid == pid for seen in ours) else self._look(pid)
+
+    def _forget_ended(self) -> None:
+        for pid, start in tuple(self._known):
+            seen = self._look(pid)
+            if seen is None or seen.start != start:
+                del self._known[pid, start]
+
+
+class InProcess(Supervision, Protocol):
+    """A supervisor in this very process, which lets its board be read."""
+
+    @property
+    def board(self) -> Board:
+        """Everything as it is now; only to be read."""
+        ...
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Register a function that is called with every event, in order, once the board shows it."""
+        ...
+
+
+class ServerState:
+    """The supervisor's board, and the programs of the agents."""
+
+    def __init__(self, supervisor: InProcess) -> None:
+        self._supervisor = supervisor
+        self._agents = AgentPrograms()
+        self._came: asyncio.Queue[str] = asyncio.Queue()
+        """Ids of sessions whose agents are to be looked at."""
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def board(self) -> Board:
+        """Everything as it is now."""
+        return self._supervisor.board
+
+    def open(self) -> None:
+        """Begin to follow."""
+        for session_id in self.board.sessions:
+            self._came.put_nowait(session_id)
+        self._supervisor.listen(self._notice)
+        self._task = asyncio.create_task(self._note_agents())
+
+    async def close(self) -> None:
+        """Stop following."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    def keepers(self) -> Mapping[int, str]:
+        """Return the calls with living processes, by the pids of their keepers."""
+        records = (self.board.calls.get(call_id) for call_id in (*self.board.running, *self.board.unsettled))
+        return {record.process.keeper_pid: record.id for record in records if record and record.process}
+
+    def agents(self) -> Mapping[tuple[int, str], str]:
+        """The names of the agents' programs, by pid and start."""
+        return self._agents.known
+
+    def _notice(self, event: Event) -> None:
+        if self._task is not None and isinstance(event, SessionOpened | SessionDescribed | SessionResumed):
+            self._came.put_nowait(event.session.id if isinstance(event, SessionOpened) else event.session_id)
+
+    async def _note_agents(self) -> None:
+        while True:
+            session = self.board.sessions.get(await self._came.get())
+            if session is not None and session.closed_at is None:
+                await self._agents.note(session)
+
+
+RowKind = Literal["list", "ps", "history", "show", "approvals", "denials"]
+
+
+class RowSource(Protocol):
+    """The operation that the server offers beside the API."""
+
+    async def rows(
+        self,
+        kind: RowKind,
+        *,
+        call_id: str | None = None,
+        limit: Page = 50,
+        session: str | None = None,
+        text: str = "",
+        unmasked: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Rows of one kind. `show` wants a call id; `limit`, `session` and `text` are about `history`.
+
+        Secrets are replaced, but in calls that wait for a human; `unmasked`: nowhere.
+        """
+        ...
+
+
+class Rows:
+    """Makes the rows from the board and from the journal."""
+
+    def __init__(self, supervision: Supervision, picture: ServerState) -> None:
+        self._supervision = supervision
+        self._picture = picture
+
+    async def rows(
+        self,
+        kind: RowKind,
+        *,
+        call_id: str | None = None,
+        limit: int = 50,
+        session: str | None = None,
+        text: str = "",
+        unmasked: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Rows of one kind: waiting ones first in `list`, newest first in `history`."""
+        board = self._picture.board
+        shown = _whole if unmasked else mask_unless_undecided
+        match kind:
+            case "list":
+                stalls = await self._supervision.stalls()
+                return _call_rows(board, stalls, shown, (*board.waiting, *board.held, *board.queued, *board.running))
+            case "ps":
+                return _call_rows(board, await self._supervision.stalls(), shown, (*board.running, *board.unsettled))
+            case "show":
+                record = await self._supervision.record(call_id or "")
+                stall = (await self._supervision.stalls()).get(record.id, NO_STALL)
+                row = call_details(
+                    shown(record), await self._session(record), still=board.paused is not None, stall=stall
+                )
+                return [{**row, "output_removed": await output_was_removed(self._supervision, record)}]
+            case "approvals":
+                return [
+                    grant_row(grant if unmasked else masked_grant(grant), board.sessions.get(grant.session_id))
+                    for grant in await self._supervision.grants()
+                ]
+            case "denials":
+                return [
+                    denial_row(denial if unmasked else masked_denial(denial), board.sessions.get(denial.session_id))
+                    for denial in await self._supervision.denials()
+                ]
+            case "history":
+                records = await self._supervision.history(HistoryQuery(limit=limit, session=session, text=text))
+                return [call_row(shown(record), await self._session(record)) for record in records]
+
+    async def _session(self, record: CallRecord) -> Session:
+        """Return the session of a call; the board holds only recent ones."""
+        session_id = record.call.session_id
+        return self._picture.board.sessions.get(session_id) or await self._supervision.session(session_id)
+
+
+def _whole(record: CallRecord) -> CallRecord:
+    return record
+
+
+def _call_rows(
+    board: Board, stalls: Mapping[str, Stall], shown: Callable[[CallRecord], CallRecord], call_ids: Iterable[str]
+) -> list[Row]:
+    still = board.paused is not None
+    return [
+        call_row(
+            shown(record),
+            board.sessions.get(record.call.session_id),
+            still=still,
+            stall=stalls.get(record.id, NO_STALL),
+        )
+        for record in map(board.calls.__getitem__, call_ids)
+    ]
