@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.cli.main import parser
-from whisper_tui.install.clients import CLIENTS
-from whisper_tui.install.files import changes
-from whisper_tui.install.launch import OR_REFUSE, Launch, split
-from whisper_tui.install.wish import Wish
+from whisper_tui.agents.client_files import changes
+from whisper_tui.agents.install_request import OR_REFUSE, InstallRequest, Launch, split
+from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
+from whisper_tui.cli.dispatch import parser
 
 PAGES = sorted((Path(__file__).parent.parent / "docs" / "agents").glob("*.md"))
 PARSE = {"json": json.loads, "toml": tomllib.loads}
@@ -41,13 +40,15 @@ def snippets(page: Path) -> list[Any]:
 
 def written(client: str, home: Path) -> dict[str, str]:
     """What the installer would write into an empty home, by the name of the file."""
-    wish = Wish(Launch((LAUNCHER,), DIRECTORIES), {"HOME": str(home), "PATH": "/nowhere"})
-    planned = changes(CLIENTS[client].fulfil(wish).files)
+    wish = InstallRequest(Launch((LAUNCHER,), DIRECTORIES), {"HOME": str(home), "PATH": "/nowhere"})
+    planner = profile_of(client).plan_install
+    assert planner is not None
+    planned = changes(planner(wish).files)
     return {f"~/{change.path.relative_to(home)}": change.after or "" for change in planned}
 
 
 def test_every_client_has_a_page() -> None:
-    assert sorted(map(client_of, PAGES)) == sorted(CLIENTS)
+    assert sorted(map(client_of, PAGES)) == sorted(INSTALLABLE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

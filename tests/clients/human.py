@@ -8,11 +8,11 @@ from typing import Self
 
 from tests.clients.scenes import Approved, ApprovedThenSignalled, ApprovedTooLate, DeniedFor, Edited, NotDecided, Scene
 from whisper_tui.model.board import Board
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord, Running, Waiting
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 
 ME = Decider(surface="cockpit", who="the tests")
 POLL_S = 0.02
@@ -23,8 +23,8 @@ class Human:
 
     def __init__(self, home: Path, scenes: Sequence[Scene], told: Callable[[Scene], bool]) -> None:
         """`told`: whether the model has been told anything about a scene."""
-        places = Home(config=home / "config", state=home / "state", runtime=home / "run")
-        self.port = RemoteSupervision(places)
+        places = Directories(config=home / "config", state=home / "state", runtime=home / "run")
+        self.port = SupervisorClient(places)
         self.board = Board()
         self.problems: list[BaseException] = []
         """What went wrong while deciding."""

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.agent_process import AgentProcess
 from tests.install.realistic import REALISTIC
-from whisper_tui.install.clients import client_of
-from whisper_tui.install.doctor.examine import examine
-from whisper_tui.install.doctor.found import Scene
-from whisper_tui.install.doctor.report import Report
-from whisper_tui.install.files import Change, changes
-from whisper_tui.install.launch import Launch
-from whisper_tui.install.wish import Fulfilment, Wish
-from whisper_tui.install.writing import carry_out
+from whisper_tui.agents.client_files import Change, carry_out, changes
+from whisper_tui.agents.doctor import examine
+from whisper_tui.agents.findings import DoctorContext, Report
+from whisper_tui.agents.install_request import InstallPlan, InstallRequest, Launch
+from whisper_tui.agents.known_clients import profile_of
 
 HERE = Path(__file__).parent
 VERSIONS = {"claude": "2.1.329 (Claude Code)", "gemini": "0.61.0", "opencode": "1.18.33"}
@@ -23,9 +21,10 @@ CLIENTS = ("claude", "codex", "gemini", "opencode")
 
 
 class Machine:
-    """A home, a project in it, programs on PATH, and the installer."""
+    """A home, a project in it, programs on PATH, an agent, and the installer."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, agent: AgentProcess) -> None:
+        self.agent = agent
         self.home = root / "home"
         self.project = self.home / "work" / "project"
         self.bin = root / "bin"
@@ -57,14 +56,16 @@ class Machine:
         """How the launcher behaves from now on."""
         (self.bin / "mood").write_text(mood)
 
-    def wish(self, *, project: bool = False, **what: Any) -> Wish:
-        return Wish(self.launch, self.environ, project=self.project if project else None, **what)
+    def wish(self, *, project: bool = False, **what: Any) -> InstallRequest:
+        return InstallRequest(self.launch, self.environ, project=self.project if project else None, **what)
 
-    def fulfil(self, client: str, **what: Any) -> Fulfilment:
-        return client_of(client).fulfil(self.wish(**what))
+    def plan_install(self, client: str, **what: Any) -> InstallPlan:
+        planner = profile_of(client).plan_install
+        assert planner is not None
+        return planner(self.wish(**what))
 
     def install(self, client: str, **what: Any) -> list[Change]:
-        planned = changes(self.fulfil(client, **what).files)
+        planned = changes(self.plan_install(client, **what).files)
         carry_out(planned)
         return planned
 
@@ -72,9 +73,9 @@ class Machine:
         return self.install(client, hook=False, mcp=False, **what)
 
     @property
-    def scene(self) -> Scene:
+    def scene(self) -> DoctorContext:
         """Where the doctor looks. It waits long, for machines with much to do."""
-        return Scene(self.launch, self.environ, self.project, canary_s=self.canary_s)
+        return DoctorContext(self.launch, self.environ, self.project, canary_s=self.canary_s)
 
     def doctor(self, client: str, *, asked_for: bool = True) -> Report:
         return examine(client, self.scene, asked_for=asked_for)
@@ -113,5 +114,5 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path, agent_process: AgentProcess) -> Machine:
+    return Machine(tmp_path, agent_process)

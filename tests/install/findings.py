@@ -1,7 +1,7 @@
 """What tests of the doctor look for in its reports, and how they break what was installed."""
 
 from tests.install.conftest import Machine
-from whisper_tui.install.doctor.report import Report, State
+from whisper_tui.agents.findings import CheckState, Report
 
 FILES = {
     "claude": ".claude/settings.json",
@@ -17,14 +17,14 @@ PROJECT_FILES = {
 }
 
 
-def said(report: Report, subject: str, state: State) -> str:
+def said(report: Report, subject: str, state: CheckState) -> str:
     """The one sentence of that kind."""
     (check,) = [one for one in report.checks if one.subject == subject and one.state is state]
     return f"{check.sentence}. {check.hint}"
 
 
 def troubles(report: Report) -> list[str]:
-    return [check.sentence for check in report.checks if check.state is not State.GOOD]
+    return [check.sentence for check in report.checks if check.state is not CheckState.GOOD]
 
 
 def change(machine: Machine, name: str, old: str, new: str) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from tests.install.conftest import CLIENTS, HERE, Machine
 from tests.install.findings import FILES, PROJECT_FILES, change, said, troubles
-from whisper_tui.install.doctor.canary import Canary, hook_input
-from whisper_tui.install.doctor.report import State
-from whisper_tui.install.launch import Launch
+from whisper_tui.agents.findings import CheckState
+from whisper_tui.agents.install_request import Launch
+from whisper_tui.agents.known_clients import profile_of
+from whisper_tui.agents.probe import Canary
 
 WITH_TIMEOUTS = ("claude", "codex", "gemini")
 
@@ -24,8 +25,8 @@ def test_a_good_installation_is_proved(machine: Machine, client: str) -> None:
     report = machine.doctor(client)
     assert troubles(report) == []
     assert report.proved
-    assert "stopped a canary" in said(report, "gate", State.GOOD)
-    assert "answers as whisper_tui" in said(report, "tools", State.GOOD)
+    assert "stopped a canary" in said(report, "gate", CheckState.GOOD)
+    assert "answers as whisper_tui" in said(report, "tools", CheckState.GOOD)
 
 
 def test_a_good_installation_of_a_project_is_proved(machine: Machine, client: str) -> None:
@@ -34,7 +35,7 @@ def test_a_good_installation_of_a_project_is_proved(machine: Machine, client: st
     machine.install(client, project=True)
     report = machine.doctor(client)
     assert troubles(report) == []
-    assert PROJECT_FILES[client] in said(report, "gate", State.GOOD)
+    assert PROJECT_FILES[client] in said(report, "gate", CheckState.GOOD)
 
 
 def test_the_doctor_changes_no_file(machine: Machine, client: str) -> None:
@@ -48,12 +49,12 @@ def test_a_hook_that_is_gone_is_missed(machine: Machine, client: str) -> None:
     machine.install(client, hook=False)
     report = machine.doctor(client, asked_for=False)
     assert not report.proved
-    assert f"Run whisper-tui install {client}" in said(report, "hook", State.BAD)
+    assert f"Run whisper-tui install {client}" in said(report, "hook", CheckState.BAD)
 
 
 def test_a_client_without_anything_of_ours_is_no_trouble_unless_it_was_asked_for(machine: Machine, client: str) -> None:
     assert machine.doctor(client, asked_for=False).proved
-    assert "run unseen" in said(machine.doctor(client), "hook", State.BAD)
+    assert "run unseen" in said(machine.doctor(client), "hook", CheckState.BAD)
 
 
 @pytest.mark.parametrize(
@@ -70,16 +71,16 @@ def test_a_client_without_a_shell_tool_needs_no_hook(machine: Machine, client: s
     machine.install(client, hook=False)
     report = machine.doctor(client)
     assert report.proved
-    assert name in said(report, "hook", State.GOOD)
+    assert name in said(report, "hook", CheckState.GOOD)
 
 
 def test_a_launcher_that_is_gone_is_named(machine: Machine, client: str) -> None:
     machine.install(client)
     (machine.bin / "whisper-tui").unlink()
     report = machine.doctor(client)
-    assert f"{machine.bin}/whisper-tui" in said(report, "launcher", State.BAD)
-    assert "did not stop a canary" in said(report, "gate", State.BAD)
-    assert "cannot be used" in said(report, "tools", State.BAD)
+    assert f"{machine.bin}/whisper-tui" in said(report, "launcher", CheckState.BAD)
+    assert "did not stop a canary" in said(report, "gate", CheckState.BAD)
+    assert "cannot be used" in said(report, "tools", CheckState.BAD)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_a_hook_that_answers_otherwise_is_no_gate(machine: Machine, client: str,
     machine.install(client)
     machine.mood(mood)
     report = machine.doctor(client)
-    sentence = said(report, "gate", State.BAD)
+    sentence = said(report, "gate", CheckState.BAD)
     assert why in sentence or "whisper_tui gave no answer, so nothing was run" in sentence
 
 
@@ -103,7 +104,7 @@ def test_a_hook_that_does_not_answer_is_no_gate(machine: Machine, client: str) -
     machine.install(client)
     machine.mood("hangs")
     machine.canary_s = 2.0
-    assert "no answer within 2 s" in said(machine.doctor(client), "gate", State.BAD)
+    assert "no answer within 2 s" in said(machine.doctor(client), "gate", CheckState.BAD)
 
 
 def test_a_hook_for_the_user_and_one_for_the_project_are_one_too_many(machine: Machine, client: str) -> None:
@@ -111,7 +112,7 @@ def test_a_hook_for_the_user_and_one_for_the_project_are_one_too_many(machine: M
         machine.write(".codex/config.toml", f'[projects."{machine.project}"]\ntrust_level = "trusted"\n')
     machine.install(client)
     machine.install(client, project=True)
-    sentence = said(machine.doctor(client), "hook", State.BAD)
+    sentence = said(machine.doctor(client), "hook", CheckState.BAD)
     assert "2 times" in sentence and "--project" in sentence
     assert FILES[client] in sentence and f"work/project/{PROJECT_FILES[client]}" in sentence
 
@@ -121,7 +122,7 @@ def test_the_hook_of_another_installation_is_told(machine: Machine, client: str)
     elsewhere = machine.program("whisper-tui", HERE / "fake_launcher.py", machine.home.parent / "elsewhere")
     machine.launch = Launch((str(elsewhere),))
     report = machine.doctor(client)
-    assert f"{machine.bin}/whisper-tui" in said(report, "launcher", State.NOTE)
+    assert f"{machine.bin}/whisper-tui" in said(report, "launcher", CheckState.NOTE)
     assert report.proved
 
 
@@ -129,7 +130,7 @@ def test_the_hook_of_another_installation_is_told(machine: Machine, client: str)
 def test_a_client_that_waits_too_short_a_time_is_told_with_the_numbers(machine: Machine, client: str) -> None:
     machine.install(client)
     change(machine, FILES[client], "86400", "600")
-    sentence = said(machine.doctor(client), "timeout", State.BAD)
+    sentence = said(machine.doctor(client), "timeout", CheckState.BAD)
     assert ("600 s" in sentence or "600000" in sentence) and "86100 s" in sentence
 
 
@@ -142,7 +143,7 @@ def test_without_a_timeout_the_clients_own_counts(machine: Machine, client: str)
             for handler in group["hooks"]:
                 del handler["timeout"]
     (machine.home / FILES[client]).write_text(json.dumps(before))
-    assert f"{60 if client == 'gemini' else 600} s" in said(machine.doctor(client), "timeout", State.BAD)
+    assert f"{60 if client == 'gemini' else 600} s" in said(machine.doctor(client), "timeout", CheckState.BAD)
 
 
 @pytest.mark.parametrize("client", WITH_TIMEOUTS)
@@ -152,14 +153,14 @@ def test_a_hook_for_another_tool_is_no_gate(machine: Machine, client: str) -> No
     path = machine.home / FILES[client]
     text = path.read_text()
     path.write_text(text.replace('"Bash|Monitor|PowerShell"', '"Edit"').replace(f"^{shell}$", "^Edit$"))
-    told = said(machine.doctor(client), "hook", State.BAD)
+    told = said(machine.doctor(client), "hook", CheckState.BAD)
     assert "other tools" in told or "does not let the hook see the tools Bash, Monitor, PowerShell" in told
 
 
 def test_a_hook_that_is_for_bash_alone_is_no_gate_for_monitor(machine: Machine) -> None:
     machine.install("claude")
     change(machine, FILES["claude"], "Bash|Monitor|PowerShell", "Bash")
-    assert "see the tools Monitor, PowerShell" in said(machine.doctor("claude"), "hook", State.BAD)
+    assert "see the tools Monitor, PowerShell" in said(machine.doctor("claude"), "hook", CheckState.BAD)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,7 @@ def test_a_broken_file_is_told_with_its_place(machine: Machine, client: str, nam
     (machine.home / name).write_text("{\n  [[\n")
     report = machine.doctor(client)
     assert not report.proved
-    sentence = said(report, "file", State.BAD)
+    sentence = said(report, "file", CheckState.BAD)
     assert str(machine.home / name) in sentence and "line" in sentence
 
 
@@ -186,14 +187,14 @@ def test_a_client_that_is_not_there_is_told(machine: Machine, client: str) -> No
     machine.install(client)
     (machine.bin / client).unlink()
     report = machine.doctor(client)
-    assert "is not on PATH" in said(report, "client", State.NOTE)
+    assert "is not on PATH" in said(report, "client", CheckState.NOTE)
     assert report.version is None
 
 
 def test_a_client_that_does_not_tell_its_version_is_told(machine: Machine, client: str) -> None:
     machine.install(client)
     (machine.bin / client).write_text("#!/bin/sh\nexit 1\n")
-    assert "does not tell its version" in said(machine.doctor(client), "client", State.BAD)
+    assert "does not tell its version" in said(machine.doctor(client), "client", CheckState.BAD)
 
 
 def test_calls_that_may_not_take_long_and_are_asked_about_twice_are_told(machine: Machine, client: str) -> None:
@@ -211,14 +212,14 @@ def test_calls_that_may_not_take_long_and_are_asked_about_twice_are_told(machine
     else:
         change(machine, ".config/opencode/opencode.jsonc", "86400000", "60000")
         change(machine, ".config/opencode/opencode.jsonc", '"whisper_*": "allow"', '"*": "ask"')
-    notes = [check.sentence for check in machine.doctor(client).checks if check.state is State.NOTE]
+    notes = [check.sentence for check in machine.doctor(client).checks if check.state is CheckState.NOTE]
     assert len(notes) == 2
     assert "longer" in notes[0] and "second time" in notes[1]
 
 
 def test_the_canary_is_a_harmless_command_with_a_name_that_the_supervisor_knows(tmp_path: Path, client: str) -> None:
     canary = Canary("whisper-tui-canary-0123456789abcdef", tmp_path)
-    given = hook_input(client, canary)
+    given = profile_of(client).hook.question(canary.command, str(canary.directory), canary.name)
     assert given["tool_input"]["command"] == f"touch {tmp_path}/whisper-tui-canary-0123456789abcdef"
     assert given["cwd"] == str(tmp_path)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.install.conftest import Machine
 from tests.install.findings import FILES, change, said
-from whisper_tui.install.doctor.report import State
+from whisper_tui.agents.findings import CheckState
 
 
 def without_node(machine: Machine) -> None:
@@ -26,32 +26,34 @@ def test_a_codex_that_does_not_trust_the_hook_is_told(machine: Machine) -> None:
     machine.install("codex")
     change(machine, ".codex/config.toml", "sha256:", "sha256:0")
     report = machine.doctor("codex")
-    assert "does not trust" in said(report, "trust", State.BAD) and "/hooks" in said(report, "trust", State.BAD)
-    assert said(report, "gate", State.GOOD)
+    assert "does not trust" in said(report, "trust", CheckState.BAD) and "/hooks" in said(
+        report, "trust", CheckState.BAD
+    )
+    assert said(report, "gate", CheckState.GOOD)
     assert not report.proved
 
 
 def test_a_codex_that_does_not_read_the_project_is_told(machine: Machine) -> None:
     machine.install("codex", project=True)
-    assert "does not read" in said(machine.doctor("codex"), "trust", State.BAD)
+    assert "does not read" in said(machine.doctor("codex"), "trust", CheckState.BAD)
 
 
 def test_a_codex_that_cannot_be_asked_leaves_the_trust_unknown(machine: Machine) -> None:
     machine.install("codex")
     (machine.bin / "codex-mood").write_text("old")
-    assert "not known" in said(machine.doctor("codex"), "trust", State.BAD)
+    assert "not known" in said(machine.doctor("codex"), "trust", CheckState.BAD)
 
 
 def test_a_codex_whose_hooks_are_switched_off_is_told(machine: Machine) -> None:
     machine.write(".codex/config.toml", "[features]\nhooks = false\n")
     machine.install("codex")
-    assert "switches all hooks off" in said(machine.doctor("codex"), "hooks", State.BAD)
+    assert "switches all hooks off" in said(machine.doctor("codex"), "hooks", CheckState.BAD)
 
 
 def test_a_codex_without_the_rule_for_its_sandbox_is_told(machine: Machine) -> None:
     machine.install("codex")
     (machine.home / ".codex/rules/whisper_tui.rules").unlink()
-    assert "sandbox" in said(machine.doctor("codex"), "sandbox", State.NOTE)
+    assert "sandbox" in said(machine.doctor("codex"), "sandbox", CheckState.NOTE)
 
 
 @pytest.mark.parametrize(("version", "known"), [("2.1.197", False), ("2.1.240", False), ("2.1.241", True)])
@@ -68,32 +70,32 @@ def test_a_claude_code_that_may_let_commands_pass_a_failing_hook_is_told(
 def test_a_claude_code_that_is_not_told_to_block_on_failure_is_told(machine: Machine) -> None:
     machine.install("claude")
     change(machine, ".claude/settings.json", '"onFailure": "block",', "")
-    assert "when the hook itself fails" in said(machine.doctor("claude"), "hook", State.NOTE)
+    assert "when the hook itself fails" in said(machine.doctor("claude"), "hook", CheckState.NOTE)
 
 
 def test_a_claude_code_whose_hooks_are_all_disabled_is_told(machine: Machine) -> None:
     machine.write(".claude/settings.json", '{"disableAllHooks": true}')
     machine.install("claude")
-    assert "disables all hooks" in said(machine.doctor("claude"), "hooks", State.BAD)
+    assert "disables all hooks" in said(machine.doctor("claude"), "hooks", CheckState.BAD)
 
 
 def test_a_server_of_claude_code_that_is_shared_in_the_project_is_found(machine: Machine) -> None:
     server = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp"], "timeout": 86_400_000}
     (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"whisper": server}}))
-    assert ".mcp.json" in said(machine.doctor("claude"), "tools", State.GOOD)
+    assert ".mcp.json" in said(machine.doctor("claude"), "tools", CheckState.GOOD)
 
 
 @pytest.mark.parametrize("setting", [{"enabled": False}, {"disabled": ["whisper_tui"]}])
 def test_a_gemini_cli_whose_hook_is_switched_off_is_told(machine: Machine, setting: dict[str, Any]) -> None:
     machine.write(".gemini/settings.json", json.dumps({"hooksConfig": setting}))
     machine.install("gemini")
-    assert "off" in said(machine.doctor("gemini"), "hooks", State.BAD)
+    assert "off" in said(machine.doctor("gemini"), "hooks", CheckState.BAD)
 
 
 def test_a_gemini_cli_that_asks_once_more_is_told(machine: Machine) -> None:
     machine.install("gemini")
     (machine.home / ".gemini/policies/whisper_tui.toml").unlink()
-    assert "asks once more" in said(machine.doctor("gemini"), "policy", State.NOTE)
+    assert "asks once more" in said(machine.doctor("gemini"), "policy", CheckState.NOTE)
 
 
 def test_the_plugin_of_opencode_is_proved_without_node_too(machine: Machine) -> None:
@@ -101,7 +103,7 @@ def test_the_plugin_of_opencode_is_proved_without_node_too(machine: Machine) -> 
     machine.install("opencode")
     assert machine.doctor("opencode").proved
     machine.mood("allows")
-    assert "did not deny" in said(machine.doctor("opencode"), "gate", State.BAD)
+    assert "did not deny" in said(machine.doctor("opencode"), "gate", CheckState.BAD)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
@@ -111,14 +113,14 @@ def test_a_plugin_of_opencode_that_was_changed_is_no_gate(machine: Machine, dama
     machine.install("opencode")
     change(machine, FILES["opencode"], damage, f"return; {damage}")
     report = machine.doctor("opencode")
-    assert said(report, "gate", State.BAD)
+    assert said(report, "gate", CheckState.BAD)
 
 
 def test_a_second_plugin_of_opencode_is_one_too_many(machine: Machine) -> None:
     machine.install("opencode")
     plugin = machine.home / FILES["opencode"]
     machine.write(".config/opencode/plugins/copy.js", plugin.read_text())
-    assert "2 times" in said(machine.doctor("opencode"), "hook", State.BAD)
+    assert "2 times" in said(machine.doctor("opencode"), "hook", CheckState.BAD)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_claude_code_that_runs_the_commands_of_skills_is_told(
     report = machine.doctor("claude")
     assert report.proved is not is_told
     if is_told:
-        assert "skills and slash commands" in said(report, "skills", State.BAD)
+        assert "skills and slash commands" in said(report, "skills", CheckState.BAD)
 
 
 def test_a_claude_code_in_whose_sandbox_approved_commands_would_fail_is_told(machine: Machine) -> None:
@@ -149,4 +151,4 @@ def test_a_claude_code_in_whose_sandbox_approved_commands_would_fail_is_told(mac
     machine.install("claude")
     assert machine.doctor("claude").proved
     change(machine, ".claude/settings.json", "whisper-tui exec *", "other *")
-    assert "every approved command fails" in said(machine.doctor("claude"), "sandbox", State.BAD)
+    assert "every approved command fails" in said(machine.doctor("claude"), "sandbox", CheckState.BAD)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.install.conftest import Machine
-from whisper_tui.install.launch import Launch
+from whisper_tui.agents.install_request import Launch
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
@@ -64,7 +64,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     machine: Machine,
 ) -> None:
     machine.realistic("codex")
-    assert machine.fulfil("codex").notes == []
+    assert machine.plan_install("codex").notes == []
     machine.install("codex")
     configuration = tomllib.loads(machine.text(".codex/config.toml"))
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
@@ -102,7 +102,7 @@ def test_a_codex_that_cannot_be_asked_leaves_the_hook_untrusted_and_that_is_said
         (machine.bin / "codex").unlink()
     else:
         (machine.bin / "codex-mood").write_text(mood)
-    (note,) = machine.fulfil("codex").notes
+    (note,) = machine.plan_install("codex").notes
     assert "stays untrusted" in note and "/hooks" in note and "whisper-tui install codex" in note
     machine.install("codex")
     assert "trusted_hash" not in machine.text(".codex/config.toml")
@@ -117,13 +117,13 @@ def test_a_codex_that_cannot_be_asked_leaves_the_hook_untrusted_and_that_is_said
 def test_a_codex_that_is_gone_takes_no_trust_with_it(machine: Machine) -> None:
     machine.install("codex")
     (machine.bin / "codex").unlink()
-    (note,) = machine.fulfil("codex").notes
+    (note,) = machine.plan_install("codex").notes
     assert "still trusts" in note
     assert machine.install("codex") == []
 
 
 def test_codex_in_a_project_is_trusted_in_the_users_configuration(machine: Machine) -> None:
-    assert "trust the project" in machine.fulfil("codex", project=True).notes[0]
+    assert "trust the project" in machine.plan_install("codex", project=True).notes[0]
     machine.install("codex", project=True)
     assert set(machine.files()) == {
         ".codex/config.toml",
@@ -139,7 +139,7 @@ def test_hooks_of_codex_behind_ours_have_to_be_trusted_anew_and_that_is_said(mac
     text = machine.said(".codex/hooks.json")
     text["hooks"]["PreToolUse"].append({"hooks": [{"type": "command", "command": "mine"}]})
     machine.write(".codex/hooks.json", json.dumps(text))
-    assert "by their place" in machine.fulfil("codex", hook=False, mcp=False).notes[0]
+    assert "by their place" in machine.plan_install("codex", hook=False, mcp=False).notes[0]
 
 
 def test_the_directory_of_codex_may_be_elsewhere(machine: Machine) -> None:
@@ -166,7 +166,7 @@ def test_gemini_cli_goes_on_asking_where_the_agent_runs_commands_itself(machine:
     machine.install("gemini", agent_runs=True)
     assert list(machine.files()) == [".gemini/settings.json"]
     assert "--agent-runs" in machine.text(".gemini/settings.json")
-    assert "ask about each approved command" in machine.fulfil("gemini", agent_runs=True).notes[0]
+    assert "ask about each approved command" in machine.plan_install("gemini", agent_runs=True).notes[0]
 
 
 def test_the_home_of_gemini_cli_may_be_elsewhere(machine: Machine) -> None:

@@ -14,10 +14,11 @@ from tests.install.conftest import CLIENTS, Machine
 from tests.install.findings import said, troubles
 from tests.install.test_command_line import whisper
 from tests.outside import outside_only
-from whisper_tui.install.doctor.gaps import NAMES, gaps
-from whisper_tui.install.doctor.report import State
+from whisper_tui.agents.doctor import gaps
+from whisper_tui.agents.findings import CheckState
+from whisper_tui.agents.known_clients import profiles
 
-SESSION_NAMES = {name: session for session, name in NAMES.items()}
+SESSION_NAMES = {profile.name: profile.hook.name for profile in profiles()}
 
 SWITCHES = [
     ("claude", ".claude/settings.json", '{"disableAllHooks": true}', "disables all hooks"),
@@ -69,7 +70,7 @@ def test_in_the_users_own_directory_one_hook_is_one_hook(machine: Machine, clien
     report = machine.doctor(client)
     assert "times" not in " ".join(troubles(report))
     assert report.proved, troubles(report)
-    assert said(report, "gate", State.GOOD)
+    assert said(report, "gate", CheckState.GOOD)
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def started(machine: Machine, name: str) -> Iterator[None]:
     """A client that has started the MCP server in the project, and stays."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
     server = subprocess.Popen(
-        [*PROGRAM, "mcp"],
+        machine.agent.starts(*PROGRAM, "mcp"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},

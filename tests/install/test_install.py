@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
-from whisper_tui.install.files import BACKUP, JSON_WITH_COMMENTS, TOML
-from whisper_tui.install.launch import Launch
+from whisper_tui.agents.client_files import BACKUP, JSON_WITH_COMMENTS, TOML
+from whisper_tui.agents.install_request import Launch
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whisper_tui.install.documents import WrongShape
-from whisper_tui.install.json_document import JsonDocument
-from whisper_tui.install.json_text import JsonProblem, read_json
+from whisper_tui.agents.file_entries import WrongShape
+from whisper_tui.agents.json_document import JsonDocument, JsonProblem, read_json
 
 GROUP = {"matcher": "Bash", "hooks": [{"type": "command"}]}
 

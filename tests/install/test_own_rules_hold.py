@@ -32,7 +32,7 @@ def ask(machine: Machine, client: str, command: str) -> str:
     event = {} if client == "opencode" else {"hook_event_name": "BeforeTool" if client == "gemini" else "PreToolUse"}
     content: dict[str, Any] = {"session_id": "s", "cwd": str(machine.project), "tool_name": tool, **event}
     asked = subprocess.run(
-        [*PROGRAM, "hook", client, "--deadline", "1"],
+        machine.agent.starts(*PROGRAM, "hook", client, "--deadline", "1"),
         input=json.dumps({**content, "tool_input": {"command": command}, "tool_use_id": os.urandom(4).hex()}).encode(),
         env={**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
         cwd=machine.project,
@@ -46,7 +46,7 @@ def ask(machine: Machine, client: str, command: str) -> str:
 @pytest.mark.parametrize("client", RULES)
 def test_a_command_that_only_looks_is_refused_where_the_client_denies_it(machine: Machine, client: str) -> None:
     (machine.project / "notes.txt").write_text("TOP\n")
-    assert whisper(machine, "list").returncode == 0
+    assert whisper(machine, "restart").returncode == 0
     try:
         assert " exec " in ask(machine, client, "head -1 notes.txt")
         path = machine.write(*RULES[client])

@@ -14,7 +14,7 @@ from tests.install.conftest import Machine
 from tests.install.findings import said, troubles
 from tests.install.test_command_line import whisper
 from tests.outside import outside_only
-from whisper_tui.install.doctor.report import State
+from whisper_tui.agents.findings import CheckState
 
 pytestmark = outside_only
 
@@ -29,7 +29,7 @@ def evil(machine: Machine) -> Iterator[dict[str, str]]:
         config.mkdir(parents=True, mode=0o700)
         (config / "rules.toml").write_text(ALLOWS_ALL)
         (config / "rules.toml").chmod(0o600)
-    assert whisper(machine, "list").returncode == 0
+    assert whisper(machine, "restart").returncode == 0
     yield {"WHISPER_TUI_HOME": "evil", "XDG_CONFIG_HOME": str(place), "XDG_STATE_HOME": str(place)}
     whisper(machine, "stop", "--end-runs")
 
@@ -40,7 +40,7 @@ def ask(machine: Machine, command: str, variables: dict[str, str], asked_for: st
     content = {"session_id": "s", "cwd": str(machine.project), "hook_event_name": "PreToolUse", **tool}
     environ = {**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent), **variables}
     asked = subprocess.run(
-        ["/bin/sh", "-c", command.replace("--deadline 86100", "--deadline 1")],
+        machine.agent.starts("/bin/sh", "-c", command.replace("--deadline 86100", "--deadline 1")),
         input=json.dumps(content).encode(),
         env=environ,
         cwd=machine.project,
@@ -72,7 +72,7 @@ def test_the_variables_of_a_project_do_not_move_the_hook(machine: Machine, evil:
 def test_the_variables_of_a_project_do_not_move_the_server_of_the_tools(machine: Machine, evil: dict[str, str]) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
     served = subprocess.run(
-        [*PROGRAM, "mcp"],
+        machine.agent.starts(*PROGRAM, "mcp"),
         input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode() + b"\n",
         env={**machine.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent), **evil},
         cwd=machine.project,
@@ -91,7 +91,7 @@ def test_variables_in_the_settings_of_a_project_are_told(machine: Machine, name:
     settings = {"env": {"WHISPER_TUI_HOME": "evil", "EDITOR": "vi"}}
     machine.write(f"work/project/.claude/{name}", json.dumps(settings))
     report = machine.doctor("claude")
-    assert f"{name} sets WHISPER_TUI_HOME" in said(report, "variables", State.NOTE)
+    assert f"{name} sets WHISPER_TUI_HOME" in said(report, "variables", CheckState.NOTE)
     assert report.proved
     assert not any("EDITOR" in sentence for sentence in troubles(report))
 
@@ -102,7 +102,7 @@ def test_variables_in_the_files_that_gemini_cli_reads_are_told(machine: Machine,
     path = machine.project / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("# WHISPER_TUI_HOME=x\nFOO=1\nexport XDG_STATE_HOME=evil\n")
-    told = said(machine.doctor("gemini"), "variables", State.NOTE)
+    told = said(machine.doctor("gemini"), "variables", CheckState.NOTE)
     assert "sets XDG_STATE_HOME" in told and os.path.basename(name) in told
 
 
@@ -110,7 +110,7 @@ def test_variables_that_change_the_code_of_the_hook_are_no_trifle(machine: Machi
     machine.install("claude")
     machine.write("work/project/.claude/settings.json", json.dumps({"env": {"PYTHONPATH": "evil"}}))
     report = machine.doctor("claude")
-    assert "sets PYTHONPATH" in said(report, "variables", State.BAD)
+    assert "sets PYTHONPATH" in said(report, "variables", CheckState.BAD)
     assert not report.proved
 
 
@@ -119,7 +119,7 @@ def test_a_hook_that_has_to_find_its_directories_is_told(machine: Machine) -> No
     path = machine.home / ".claude" / "settings.json"
     path.write_text(path.read_text().replace(" --home /w", ""))
     report = machine.doctor("claude")
-    assert "is not told the directories" in said(report, "place", State.BAD)
+    assert "is not told the directories" in said(report, "place", CheckState.BAD)
 
 
 def test_what_is_run_in_the_place_of_a_command_needs_no_directories_where_they_are_the_usual_ones(

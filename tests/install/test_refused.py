@@ -5,8 +5,7 @@ import stat
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
-from whisper_tui.install.files import Change, backup_of, changes
-from whisper_tui.install.writing import carry_out, difference
+from whisper_tui.agents.client_files import Change, backup_of, carry_out, changes, difference
 from whisper_tui.model.errors import BadConfiguration, Refused
 
 BROKEN = [
@@ -115,7 +114,7 @@ def test_a_file_keeps_its_permissions_and_a_new_one_is_the_users_alone(machine: 
 
 def test_a_file_that_changed_after_it_was_shown_is_not_written(machine: Machine) -> None:
     path = machine.write(".claude/settings.json", "{}")
-    planned = changes(machine.fulfil("claude").files)
+    planned = changes(machine.plan_install("claude").files)
     path.write_text('{"model": "new"}')
     with pytest.raises(Refused, match="changed meanwhile"):
         carry_out(planned)
@@ -149,6 +148,6 @@ def test_if_a_directory_is_in_the_way_nothing_is_changed(machine: Machine) -> No
 
 def test_hidden_letters_of_a_file_are_shown_and_not_obeyed(machine: Machine) -> None:
     machine.write(".claude/settings.json", '{"a": "\u202e"}')
-    (change,) = [change for change in changes(machine.fulfil("claude").files) if change.before]
+    (change,) = [change for change in changes(machine.plan_install("claude").files) if change.before]
     shown = "\n".join(difference(change))
     assert "⟨U+202E⟩" in shown and "\u202e" not in shown

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from whisper_tui.model.call import CallRequest, Session, ToolCall
-from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.call import CallRequest, CommandSpec, Session, ToolCall
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Ending, Exited, FailedToStart
 from whisper_tui.model.run import BackgroundProcess, OutputChunk, OutputSizes, ProcessIdentity, RunProcess, Stream

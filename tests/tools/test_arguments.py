@@ -6,8 +6,8 @@ import pytest
 
 from tests.tools.recorded import Recorded, session
 from whisper_tui.tools.arguments import ArgumentError, check_arguments
-from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.execute_command import ExecuteCommandTool
+from whisper_tui.tools.supervised_tool import ToolContext
 
 SCHEMA = ExecuteCommandTool(ToolContext(Recorded(), session("/ws"))).parameters_schema
 

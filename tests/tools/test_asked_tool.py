@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.command import Function
+from whisper_tui.model.call import Function
 from whisper_tui.model.ending import Exited, Withdrawn
 from whisper_tui.tools import AITool, ArgumentError, ToolContext, ToolFailure, ToolRegistry
 
@@ -40,7 +40,7 @@ async def place(tmp_path):
     bench = Bench(tmp_path)
     await bench.open()
     session_id = await bench.session()
-    context = ToolContext(bench.supervisor, bench.supervisor._ledger.board.sessions[session_id])
+    context = ToolContext(bench.supervisor, bench.supervisor._store.board.sessions[session_id])
     tool = Post()
     yield bench, tool, ToolRegistry((tool,), context=context)
     await bench.supervisor.close()
@@ -48,7 +48,7 @@ async def place(tmp_path):
 
 async def waiting(bench: Bench, call_id: str = "1"):
     async with asyncio.timeout(10):
-        while call_id not in bench.supervisor._ledger.board.waiting:
+        while call_id not in bench.supervisor._store.board.waiting:
             await asyncio.sleep(0.005)
     return await bench.record(call_id)
 
@@ -110,7 +110,7 @@ async def test_wrong_arguments_are_refused_before_anybody_is_asked(place):
     bench, _, tools = place
     with pytest.raises(ArgumentError, match="'text'"):
         await tools.call("post", {"text": 1})
-    assert bench.supervisor._ledger.board.calls == {}
+    assert bench.supervisor._store.board.calls == {}
 
 
 async def test_a_wrapped_tool_looks_like_itself(place):
@@ -135,7 +135,7 @@ async def test_a_tool_can_say_that_a_call_needs_no_approval(place, monkeypatch):
 
     monkeypatch.setattr(Post, "needs_approval", never)
     assert await tools.call("post", {"text": "ping"}) == {"posted": "ping"}
-    assert bench.supervisor._ledger.board.calls == {}
+    assert bench.supervisor._store.board.calls == {}
 
 
 async def test_a_registry_without_a_session_asks_nobody():

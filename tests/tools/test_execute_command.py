@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.tools.recorded import HUMAN, Recorded, ended, session
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.run import Limits
@@ -160,7 +160,7 @@ async def test_an_edited_time_limit_is_told():
     edited = CommandSpec(command=Argv(program="x"), cwd="/ws", timeout_s=1)
     answer = await answer_of(Recorded(finish=ended(TimedOut(after_s=1), edited=edited)), command="x")
     assert "with a time limit of 1 seconds" in answer.told
-    assert "Its time was over after 1 seconds" in answer.told
+    assert "The time limit of 1 seconds was reached" in answer.told
 
 
 async def test_a_limit_that_ended_a_command_is_told():

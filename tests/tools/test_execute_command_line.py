@@ -3,7 +3,7 @@
 import pytest
 
 from tests.tools.recorded import Recorded, ended, session
-from whisper_tui.model.command import Shell
+from whisper_tui.model.call import Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Signalled, TimedOut
 from whisper_tui.tools import ArgumentError, ExecuteCommandLineTool, ToolContext
 

@@ -15,7 +15,7 @@ async def place(tmp_path):
     bench = Bench(tmp_path)
     await bench.open()
     session_id = await bench.session()
-    context = ToolContext(bench.supervisor, bench.supervisor._ledger.board.sessions[session_id])
+    context = ToolContext(bench.supervisor, bench.supervisor._store.board.sessions[session_id])
     yield bench, ToolRegistry((ReadFileTool(context, largest=1000),), context=context)
     await bench.supervisor.close()
 
@@ -25,7 +25,7 @@ async def test_a_file_of_the_workspace_is_read_exactly_and_nobody_is_asked(place
     (bench.workspace / "a.txt").write_bytes("größe\r\nend\0".encode())
     assert await tools.call("read_file", {"path": "a.txt"}) == "größe\r\nend\0"
     assert await tools.call("read_file", {"path": str(bench.workspace / "a.txt")}) == "größe\r\nend\0"
-    assert bench.supervisor._ledger.board.calls == {}
+    assert bench.supervisor._store.board.calls == {}
 
 
 async def test_the_encoding_is_the_one_asked_for(place):
@@ -92,6 +92,6 @@ async def test_a_denied_file_is_not_read(place, tmp_path):
 
 async def known(bench: Bench) -> bool:
     async with asyncio.timeout(10):
-        while not bench.supervisor._ledger.board.waiting:
+        while not bench.supervisor._store.board.waiting:
             await asyncio.sleep(0.005)
     return True

@@ -8,7 +8,7 @@ import pytest
 from tests.tools.recorded import Recorded
 from tests.tools.test_execute_command import tool_over
 from whisper_tui.tools import RunShellCommandTool
-from whisper_tui.tools.room import Room, shortened
+from whisper_tui.tools.output_text import OutputBudget, shortened
 
 
 def in_room(tool, room):
@@ -30,7 +30,8 @@ async def answered(supervision, room, kind=None, root="/"):
     ids=["lines", "control characters", "wide characters", "quotes"],
 )
 @pytest.mark.parametrize(
-    "room", [Room(11_000), Room(48 * 1024, in_bytes=True), Room(50_000, in_bytes=True, lines=1_900)]
+    "room",
+    [OutputBudget(11_000), OutputBudget(48 * 1024, in_bytes=True), OutputBudget(50_000, in_bytes=True, lines=1_900)],
 )
 @pytest.mark.parametrize("kind", [None, RunShellCommandTool])
 async def test_whatever_is_printed_the_answer_fits_as_text_and_as_data_and_is_not_half_empty(
@@ -45,7 +46,7 @@ async def test_whatever_is_printed_the_answer_fits_as_text_and_as_data_and_is_no
 
 async def test_both_ends_stay_and_how_much_is_missing_is_said():
     output = b"first" + b"." * 99_990 + b"last!"
-    text = (await answered(Recorded(out=output), Room(11_000))).result["stdout"]
+    text = (await answered(Recorded(out=output), OutputBudget(11_000))).result["stdout"]
     assert text.startswith("first") and text.endswith("last!")
     said = int(text.split("[whisper_tui: ")[1].split(" bytes")[0].replace(",", ""))
     assert said + text.count(".") == 99_990
@@ -57,21 +58,21 @@ async def test_without_a_room_an_answer_is_whole_however_long():
 
 
 async def test_a_short_answer_is_left_alone():
-    answer = await answered(Recorded(out=b"hi\n"), Room(11_000))
+    answer = await answered(Recorded(out=b"hi\n"), OutputBudget(11_000))
     assert answer.result["stdout"] == "hi\n"
 
 
 @pytest.mark.parametrize("size", [1, 200, 5_000])
 def test_a_text_without_a_shape_is_cut_in_its_middle_and_says_how_much_is_missing(size):
     text = "a" * 10_000 + "z" * 10_000
-    short = shortened(text, Room(5_000), "look elsewhere")
+    short = shortened(text, OutputBudget(5_000), "look elsewhere")
     assert len(short) <= 5_000
     assert short.startswith("a") and short.endswith("z")
     assert "characters are left out here; look elsewhere]" in short
-    assert shortened("b" * size, Room(5_000), "") == "b" * size
+    assert shortened("b" * size, OutputBudget(5_000), "") == "b" * size
 
 
 def test_a_long_sentence_beside_the_answer_takes_its_part_of_the_room_and_never_more_than_half():
-    assert Room(1_000).less("x" * 100) == Room(900)
-    assert Room(1_000).less("x" * 900) == Room(500)
-    assert Room(1_000).less(None) == Room(1_000)
+    assert OutputBudget(1_000).less("x" * 100) == OutputBudget(900)
+    assert OutputBudget(1_000).less("x" * 900) == OutputBudget(500)
+    assert OutputBudget(1_000).less(None) == OutputBudget(1_000)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.tools.recorded import HUMAN, Recorded, background, ended, session
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Signalled, TimedOut
 from whisper_tui.tools import ArgumentError, RunShellCommandTool, ToolContext, ToolFailure
@@ -106,13 +106,13 @@ async def test_a_time_limit_that_the_human_set_is_told_because_the_result_has_no
     edited = CommandSpec(command=Shell(text="x"), cwd=str(root), environment={"ASIMI_CLI": "1"}, timeout_s=2)
     answer = await answer_of(Recorded(finish=ended(TimedOut(after_s=2), edited=edited)), root, command="x")
     assert (answer.result["exitCode"], answer.result["signal"]) == (None, None)
-    assert "Its time was over after 2 seconds" in answer.told
+    assert "The time limit of 2 seconds was reached" in answer.told
 
 
 async def test_the_time_limit_of_commands_that_nobody_was_asked_about_is_told(root):
     rule = Decider(surface="rule", who="built-in: only looks")
     answer = await answer_of(Recorded(finish=ended(TimedOut(after_s=600), by=rule)), root, command="tail -f x")
-    assert "ended after 600 seconds" in answer.told and "no human was asked about" in answer.told
+    assert "ended after 600 seconds" in answer.told and "run without a human's approval" in answer.told
 
 
 async def test_a_denial_fails_the_call_with_the_humans_words():

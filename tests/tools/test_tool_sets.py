@@ -7,7 +7,7 @@ import pytest
 from tests.tools.recorded import Recorded, session
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.tools import AITool, SupervisedTool, ToolContext, ToolRegistry, ToolSet, UnknownTool, standard_registry
-from whisper_tui.tools.discovery import discover_tools
+from whisper_tui.tools.registry import discover_tools
 
 CONTEXT = ToolContext(Recorded(), session("/ws"))
 HERE = "tests.tools.test_tool_sets"
@@ -134,13 +134,13 @@ def test_installed_packages_are_asked_by_the_entry_point_group(monkeypatch):
     def installed(*, group: str):
         return [entry("a", "Offered"), entry("b", "missing")] if group == "whisper_tui.tools" else []
 
-    monkeypatch.setattr("whisper_tui.tools.discovery.entry_points", installed)
+    monkeypatch.setattr("whisper_tui.tools.registry.entry_points", installed)
     offered = standard_registry(CONTEXT).get_tool_by_name("offered")
     assert isinstance(offered, SupervisedTool)
 
 
 def test_a_package_cannot_take_the_name_of_a_standard_tool(monkeypatch):
     monkeypatch.setattr(Offered, "name", "execute_command")
-    monkeypatch.setattr("whisper_tui.tools.discovery.entry_points", lambda *, group: [entry("a", "Offered")])
+    monkeypatch.setattr("whisper_tui.tools.registry.entry_points", lambda *, group: [entry("a", "Offered")])
     kept = standard_registry(CONTEXT).get_tool_by_name("execute_command")
     assert kept.description.startswith("Executes a system command")

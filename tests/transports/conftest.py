@@ -12,8 +12,8 @@ from tests.transports.doorway import Doorway
 from tests.transports.relay_ends import PlayedSupervisor
 from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.model.state import CallRecord
-from whisper_tui.supervisor.executor import RunKey
-from whisper_tui.transports.mcp import McpDoor
+from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 @pytest.fixture
 async def doorway(bench: Bench, tmp_path: Path) -> AsyncIterator[Doorway]:
-    door = McpDoor(bench.supervisor, progress_interval_s=0.05)
+    door = McpEndpoint(bench.supervisor, progress_interval_s=0.05)
     async with Doorway(door, tmp_path / "door", bench.workspace).open() as opened:
         yield opened
 
@@ -46,7 +46,7 @@ class Desk:
 
     async def waiting(self, call_id: str = "1") -> CallRecord:
         async with asyncio.timeout(30):
-            while call_id not in self.bench.supervisor._ledger.board.calls:
+            while call_id not in self.bench.supervisor._store.board.calls:
                 await asyncio.sleep(0.005)
         return await self.bench.state(call_id, "waiting")
 

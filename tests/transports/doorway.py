@@ -12,13 +12,13 @@ import mcp_types as types
 from mcp.client.client import Client
 from mcp.shared.message import SessionMessage
 
-from whisper_tui.transports.mcp import McpDoor
+from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 
 class Doorway:
     """Does what the supervisor's server does: reads the hello line and hands the stream over."""
 
-    def __init__(self, door: McpDoor, path: Path, root: Path) -> None:
+    def __init__(self, door: McpEndpoint, path: Path, root: Path) -> None:
         self.path = path
         self.root = root
         self._door = door

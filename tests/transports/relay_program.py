@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.transports.relay import run_relay
+from whisper_tui.transports.mcp.relay import run_relay
 
 PATH = sys.argv[1]
 

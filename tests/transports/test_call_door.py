@@ -10,16 +10,16 @@ import pytest
 
 from tests.supervisor.conftest import Bench
 from tests.transports.doorway import Doorway
-from whisper_tui.model.errors import InvalidRequest, OtherVersion
+from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.tools import standard_registry
-from whisper_tui.transports.call_door import INLINE, CallDoor
+from whisper_tui.transports.shell_call import INLINE, ShellCallEndpoint
 
 Hello = dict[str, Any]
 
 
 @pytest.fixture
 async def doorway(bench: Bench, tmp_path) -> AsyncIterator[Doorway]:
-    door = CallDoor(bench.supervisor, standard_registry)
+    door = ShellCallEndpoint(bench.supervisor, standard_registry)
     async with Doorway(door, tmp_path / "door", bench.workspace).open() as opened:
         yield opened
 
@@ -55,7 +55,7 @@ async def test_a_call_is_told_its_number_and_then_its_answer_and_its_session_end
     assert (session.name, session.closed_because) == ("script", "the command ended")
 
 
-async def test_whoever_asks_again_with_its_nonce_has_the_same_call(doorway, bench, desk):
+async def test_the_same_nonce_is_the_same_call(doorway, bench, desk):
     async with doorway.lines(hello(bench)) as first:
         assert first.greeting["call"] == "1"
         await doorway.stop()
@@ -93,8 +93,8 @@ async def test_a_tool_that_needs_nobody_answers_at_once(doorway, bench):
         ({"resume": "s1"}, "resume"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_in_words_that_every_program_knows(bench, changes, said):
-    door = CallDoor(bench.supervisor, standard_registry)
+async def test_an_invalid_hello_is_refused_in_a_form_that_every_version_reads(bench, changes, said):
+    door = ShellCallEndpoint(bench.supervisor, standard_registry)
     with pytest.raises(InvalidRequest, match=said):
         await door(asyncio.StreamReader(), None, hello(bench, **changes))
     assert all(session.closed_at for session in bench.supervisor.board.sessions.values())
@@ -114,8 +114,3 @@ async def test_long_output_is_left_to_the_caller_or_cut_for_one_that_cannot_read
             assert answer["left_out"][stdout] == "out" and len(stdout) < 100
         else:
             assert "bytes are left out here" in stdout and len(stdout) <= INLINE and not answer["left_out"]
-
-
-async def test_a_program_of_another_version_is_told_what_to_do(bench):
-    with pytest.raises(OtherVersion, match="version 9"):
-        await CallDoor(bench.supervisor, standard_registry)(asyncio.StreamReader(), None, hello(bench, version=9))

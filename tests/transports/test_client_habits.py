@@ -2,9 +2,13 @@
 
 import pytest
 
+from whisper_tui.agents.profile import LONG_WAIT_S, UNKNOWN_WAIT_S
+from whisper_tui.agents.profile import SMALLEST_BUDGET as SMALLEST
 from whisper_tui.model.call import ClientInfo
-from whisper_tui.tools.room import Room
-from whisper_tui.transports.client_habits import LONG_WAIT_S, SHOWN_BY_ALL, UNKNOWN_WAIT_S, patience, shown
+from whisper_tui.tools.output_text import OutputBudget
+from whisper_tui.transports.mcp.mcp_calls import output_budget, wait_limit
+
+SMALLEST_BUDGET = OutputBudget(*SMALLEST)
 
 
 @pytest.mark.parametrize(
@@ -24,24 +28,24 @@ from whisper_tui.transports.client_habits import LONG_WAIT_S, SHOWN_BY_ALL, UNKN
     ],
 )
 def test_each_client_is_answered_before_it_gives_up(name, version, progress, seconds):
-    assert patience(ClientInfo(name=name, version=version), progress=progress) == seconds
+    assert wait_limit(ClientInfo(name=name, version=version), progress=progress) == seconds
 
 
 def test_a_client_that_has_not_said_who_it_is_is_taken_for_an_impatient_one():
-    assert patience(None, progress=True) == UNKNOWN_WAIT_S
+    assert wait_limit(None, progress=True) == UNKNOWN_WAIT_S
 
 
 @pytest.mark.parametrize(
     ("name", "room"),
     [
-        ("claude-code", Room(48 * 1024, in_bytes=True)),
-        ("codex-mcp-client", Room(11_000)),
-        ("gemini-cli-mcp-client", Room(39_000)),
-        ("opencode", Room(50_000, in_bytes=True, lines=1_900)),
-        ("mcp", SHOWN_BY_ALL),
-        ("anything", SHOWN_BY_ALL),
+        ("claude-code", OutputBudget(48 * 1024, in_bytes=True)),
+        ("codex-mcp-client", OutputBudget(11_000)),
+        ("gemini-cli-mcp-client", OutputBudget(39_000)),
+        ("opencode", OutputBudget(50_000, in_bytes=True, lines=1_900)),
+        ("mcp", SMALLEST_BUDGET),
+        ("anything", SMALLEST_BUDGET),
     ],
 )
 def test_each_client_is_sent_what_it_shows_whole(name, room):
-    assert shown(ClientInfo(name=name)) == room
-    assert shown(None) == SHOWN_BY_ALL
+    assert output_budget(ClientInfo(name=name)) == room
+    assert output_budget(None) == SMALLEST_BUDGET

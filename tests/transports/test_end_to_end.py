@@ -15,10 +15,9 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from whisper_tui.config import find_home
-from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.config import find_directories
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 PATIENCE_S = 60
 FOUR_KEYS = ["stdout", "stderr", "return_code", "timed_out"]
@@ -47,15 +46,6 @@ class Place:
             out, err = await process.communicate()
         assert process.returncode == 0, err.decode()
         return out.decode()
-
-    async def approve_from_here(self, call_id: str) -> None:
-        """Approve in this very process, for where it is the agent: what it starts may not decide."""
-        supervision = await RemoteSupervision.connect(find_home(str(self.home), {}))
-        try:
-            seen = (await supervision.record(call_id)).seen_digest()
-            await supervision.decide(call_id, Approve(), Decider(surface="library"), seen)
-        finally:
-            await supervision.close()
 
     async def rows(self, verb: str, *arguments: str) -> Any:
         return json.loads(await self.run(verb, "--json", *arguments))
@@ -88,7 +78,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     made = Place(tmp_path)
     yield made
     with suppress(Unavailable):
-        supervision = await RemoteSupervision.connect(find_home(str(made.home), {}), start=False)
+        supervision = await SupervisorClient.connect(find_directories(str(made.home), {}), start=False)
         await supervision.shutdown(end_runs=True)
         await supervision.close()
 
@@ -233,9 +223,11 @@ async def test_wrong_arguments_are_answered_at_once_and_nothing_is_listed(place)
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, None])
-async def test_what_waits_goes_on_waiting_when_the_agent_is_gone(place, end):
+@pytest.mark.slow
+async def test_a_waiting_call_stays_when_its_agent_is_gone(place, agent_process, end):
+    words = (sys.executable, "-m", "whisper_tui", "mcp", "--home", str(place.home), "--root", str(place.workspace))
     agent = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "whisper_tui", "mcp", "--home", str(place.home), "--root", str(place.workspace)),
+        *agent_process.starts(*words),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -260,6 +252,6 @@ async def test_what_waits_goes_on_waiting_when_the_agent_is_gone(place, end):
     async with asyncio.timeout(PATIENCE_S):
         assert await agent.wait() == (-9 if end == signal.SIGKILL else 0)
     assert (await place.rows("show", call_id))["state"] == "waiting"
-    await place.approve_from_here(call_id)
+    await place.run("approve", call_id)
     row = await place.call(lambda row: row["id"] == call_id and row["state"] == "ended", "history")
     assert row["exit_code"] == 3

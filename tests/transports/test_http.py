@@ -13,10 +13,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.transports.doorway import ECHO, RESULT
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.transports import http_site
-from whisper_tui.transports.http_session import HttpSession
-from whisper_tui.transports.http_site import Site
-from whisper_tui.transports.relay import Relay
+from whisper_tui.transports.mcp import http_site
+from whisper_tui.transports.mcp.http_session import HttpSession
+from whisper_tui.transports.mcp.http_site import McpSite
+from whisper_tui.transports.mcp.relay import Relay
 
 TOKEN = "a-token"
 OPENING = {
@@ -90,7 +90,7 @@ async def place(doorway, bench):
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-        made = Place(Site(TOKEN, port, opened, ask_hook), port)
+        made = Place(McpSite(TOKEN, port, opened, ask_hook), port)
         server = uvicorn.Server(uvicorn.Config(made.site, lifespan="off", log_level="warning"))
         serving = asyncio.create_task(server._serve([listening]))
         async with asyncio.timeout(30):
@@ -113,7 +113,7 @@ async def test_a_call_waits_for_the_human_and_its_answer_comes_over_http(place, 
 
 
 async def test_each_agent_has_a_session_that_ends_when_it_says_so(place, bench):
-    sessions = bench.supervisor._ledger.board.sessions
+    sessions = bench.supervisor._store.board.sessions
     async with place.agent() as first, place.agent() as second:
         await first.list_tools()
         await second.list_tools()
@@ -181,7 +181,7 @@ async def test_an_agent_that_listens_holds_one_stream(place):
         assert (await http.get("/mcp")).status_code == 409
 
 
-async def test_who_ends_a_session_cannot_go_on_with_it(place):
+async def test_an_ended_http_session_cannot_be_used(place):
     async with place.bare() as http:
         assert (await http.delete("/mcp")).status_code == 204
         answer = await http.post("/mcp", json=CALL)
@@ -198,7 +198,7 @@ async def test_without_the_token_nothing_is_answered(place, bench, authorization
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert "--show-token" in answer.json()["error"]["message"]
-    assert bench.supervisor._ledger.board.sessions == {}
+    assert bench.supervisor._store.board.sessions == {}
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ async def test_other_names_and_other_pages_are_refused_though_they_know_the_toke
         answer = await http.post("/mcp", json=OPENING)
     assert answer.status_code == 403
     assert not any(name.startswith("access-control") for name in answer.headers)
-    assert bench.supervisor._ledger.board.sessions == {}
+    assert bench.supervisor._store.board.sessions == {}
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD"])

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.transports.doorway import ECHO, RESULT
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.ending import FailedToStart
 
 

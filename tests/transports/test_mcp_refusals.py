@@ -6,7 +6,7 @@ import pytest
 
 from tests.transports.doorway import ECHO, RESULT
 from whisper_tui.model.ending import Exited
-from whisper_tui.transports.mcp_lines import LONGEST_LINE
+from whisper_tui.transports.mcp.mcp_session import LONGEST_LINE
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ async def test_wrong_arguments_are_a_tool_error_that_names_them_and_nothing_star
         result = await client.call_tool("execute_command", arguments)
     assert result.is_error is True
     assert words in result.content[0].text
-    assert bench.supervisor._ledger.board.calls == {}
+    assert bench.supervisor._store.board.calls == {}
 
 
 async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(doorway):
@@ -124,7 +124,7 @@ async def test_a_request_with_impossible_params_is_refused_by_its_id(doorway, pa
 
 
 async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on(doorway, monkeypatch):
-    monkeypatch.setattr("whisper_tui.transports.mcp_lines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("whisper_tui.transports.mcp.mcp_session.LONGEST_LINE", 1000)
     async with doorway.lines() as agent:
         await agent.initialize()
         agent.send("x" * 600_000)
@@ -137,7 +137,6 @@ async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 2}, "speaks version 2, and the supervisor"),
         ({"session": {"name": "x"}}, "root: Field required"),
         ({"session": {"name": "x", "root": "/no/such/workspace"}}, "is not a directory"),
         ({"session": {"name": "x", "root": "/", "surprise": 1}}, "surprise"),
@@ -146,10 +145,10 @@ async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on
 async def test_a_wrong_hello_is_answered_with_what_is_wrong(doorway, bench, change, words):
     async with doorway.lines(doorway.hello() | change) as agent:
         error = agent.greeting["error"]
-        assert error["kind"] == ("other_version" if "version" in change else "invalid_request")
+        assert error["kind"] == "invalid_request"
         assert words in error["message"]
         assert await agent.reader.read() == b""
-    assert bench.supervisor._ledger.board.sessions == {}
+    assert bench.supervisor._store.board.sessions == {}
 
 
 @pytest.mark.parametrize(

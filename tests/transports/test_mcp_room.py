@@ -8,7 +8,7 @@ import pytest
 from tests.supervisor.hand_executor import HandExecutor
 from whisper_tui.model.call import ClientInfo
 from whisper_tui.model.run import OutputChunk, OutputSizes
-from whisper_tui.transports.client_habits import shown
+from whisper_tui.transports.mcp.mcp_calls import output_budget
 
 MUCH = b"".join(b"%06d\n" % number for number in range(14_000))
 
@@ -46,7 +46,7 @@ async def test_much_output_is_cut_to_what_the_client_shows(doorway, desk, bench,
         bench.executor.spawn(key)
         bench.executor.finish(key)
         result = await asyncio.wait_for(call, 30)
-    room = shown(ClientInfo(name=client))
+    room = output_budget(ClientInfo(name=client))
     (content,) = result.content
     assert 0.4 < room.filled(content.text, json.dumps(result.structured_content, ensure_ascii=False)) <= 1.0
     said = json.dumps(result.structured_content)
@@ -68,12 +68,12 @@ async def test_codex_says_which_model_asks_and_which_of_its_threads(doorway, des
         await agent.initialize("codex-mcp-client")
         agent.call(1, "execute_command", {"command": "ls"}, **meta)
         record = await desk.waiting()
-        (session,) = bench.supervisor._ledger.board.sessions.values()
+        (session,) = bench.supervisor._store.board.sessions.values()
         assert (session.client.name, session.client.model) == ("codex-mcp-client", "gpt-x")
         assert record.call.asker == "thread t2"
         agent.call(2, "execute_command", {"command": "pwd"}, threadId="t1", sessionId="t1")
         assert (await desk.waiting("2")).call.asker == ""
-        assert bench.supervisor._ledger.board.sessions[session.id].client.model == "gpt-x"
+        assert bench.supervisor._store.board.sessions[session.id].client.model == "gpt-x"
 
 
 @pytest.mark.parametrize("turn", ["not JSON", 7, None, {"model": 7}, '{"model": "gpt-x"}'])

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from tests.transports.doorway import ECHO, RESULT
-from whisper_tui.transports.goodbye import METHOD as GOODBYE_METHOD
+from whisper_tui.transports.mcp.relay import GOODBYE_METHOD
 
 
 async def test_the_session_learns_which_client_it_is(doorway, bench):
     async with doorway.client(name="codex-mcp-client", mode="legacy") as client:
         await client.list_tools()
-        (session,) = bench.supervisor._ledger.board.sessions.values()
+        (session,) = bench.supervisor._store.board.sessions.values()
         assert (session.client.name, session.client.version) == ("codex-mcp-client", "1.0")
 
 
@@ -29,7 +29,7 @@ async def test_a_session_ends_with_its_connection_and_its_waiting_call_waits_on_
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
         await desk.waiting()
-    sessions = bench.supervisor._ledger.board.sessions
+    sessions = bench.supervisor._store.board.sessions
     async with asyncio.timeout(30):
         while sessions["s1"].closed_at is None:
             await asyncio.sleep(0.01)
@@ -51,7 +51,7 @@ async def test_an_agent_that_comes_back_and_asks_again_gets_the_answer_of_the_sa
             again.call(1, "execute_command", ECHO)
             await desk.approve_and_run()
             assert (await again.receive_answer(1))["result"]["structuredContent"] == RESULT
-    assert list(bench.supervisor._ledger.board.calls) == ["1"]
+    assert list(bench.supervisor._store.board.calls) == ["1"]
 
 
 async def test_the_old_connection_does_not_end_the_session_that_a_new_one_took_over(doorway, bench):
@@ -60,7 +60,7 @@ async def test_the_old_connection_does_not_end_the_session_that_a_new_one_took_o
         old.writer.close()
         new.request(2, "ping", {})
         await new.receive_answer(2)
-        assert bench.supervisor._ledger.board.sessions["s1"].closed_at is None
+        assert bench.supervisor._store.board.sessions["s1"].closed_at is None
 
 
 async def test_a_reused_request_id_is_a_new_call(doorway, desk, bench):
@@ -70,7 +70,7 @@ async def test_a_reused_request_id_is_a_new_call(doorway, desk, bench):
             agent.call(5, "execute_command", ECHO)
             await desk.approve_and_run(call_id)
             assert "result" in await agent.receive_answer(5)
-    assert set(bench.supervisor._ledger.board.calls) == {"1", "2"}
+    assert set(bench.supervisor._store.board.calls) == {"1", "2"}
 
 
 async def test_a_supervisor_that_stops_says_goodbye_answers_nothing_and_keeps_the_session(doorway, desk, bench):
@@ -83,7 +83,7 @@ async def test_a_supervisor_that_stops_says_goodbye_answers_nothing_and_keeps_th
         assert goodbye["method"] == GOODBYE_METHOD
         assert goodbye["params"] == {"heard": 3}, "initialize, initialized, the call"
         assert await agent.reader.read() == b""
-    assert bench.supervisor._ledger.board.sessions["s1"].closed_at is None
+    assert bench.supervisor._store.board.sessions["s1"].closed_at is None
 
 
 async def test_the_hello_says_how_long_the_agent_waits(doorway, desk):

@@ -8,14 +8,14 @@ from tests.supervisor.conftest import Bench
 from tests.transports.doorway import Doorway
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools import AITool, standard_registry
-from whisper_tui.transports.mcp import McpDoor
+from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 
 async def some(bench: Bench, holds: Callable[[CallRecord], bool]) -> CallRecord:
     """The first call that is like this, once there is one."""
     async with asyncio.timeout(30):
         while True:
-            for record in bench.supervisor._ledger.board.calls.values():
+            for record in bench.supervisor._store.board.calls.values():
                 if holds(record):
                     return record
             await asyncio.sleep(0.005)
@@ -104,7 +104,7 @@ async def test_a_file_that_was_asked_for_and_left_is_read_when_it_is_asked_for_a
         await bench.approve(record.id)
         result = await asyncio.wait_for(again, 30)
     assert result.content[0].text == "from outside"
-    assert list(bench.supervisor._ledger.board.calls) == [record.id]
+    assert list(bench.supervisor._store.board.calls) == [record.id]
 
 
 class Post(AITool):
@@ -125,7 +125,7 @@ async def test_a_tool_of_the_users_own_is_asked_about_over_mcp(bench, tmp_path):
         made.register_tool(Post())
         return made
 
-    door = McpDoor(bench.supervisor, registry=registry)
+    door = McpEndpoint(bench.supervisor, registry=registry)
     async with Doorway(door, tmp_path / "own", bench.workspace).open() as doorway, doorway.client() as client:
         call = asked(client, "post", text="hello")
         record = await waiting(bench, "post")

@@ -10,9 +10,9 @@ from tests.transports.doorway import ECHO, RESULT, Doorway
 from whisper_tui.model.event import AgentReturned, Event
 from whisper_tui.model.state import Held, Queued, Starting, Waiting
 from whisper_tui.supervisor.settings import SupervisorSettings
-from whisper_tui.tools.pending import pending
-from whisper_tui.transports.mcp import McpDoor
-from whisper_tui.transports.mcp_calls import Calls
+from whisper_tui.tools.wait import pending
+from whisper_tui.transports.mcp.mcp_calls import Calls
+from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def hasty(bench, tmp_path):
 
     @asynccontextmanager
     async def opened(seconds):
-        door = McpDoor(bench.supervisor, wait_s=seconds, progress_interval_s=0.05)
+        door = McpEndpoint(bench.supervisor, wait_s=seconds, progress_interval_s=0.05)
         async with Doorway(door, tmp_path / "hasty", bench.workspace).open() as doorway:
             yield doorway
 
@@ -33,7 +33,7 @@ def status(result):
 
 
 def only_call(bench):
-    return "".join(bench.supervisor._ledger.board.calls)
+    return "".join(bench.supervisor._store.board.calls)
 
 
 async def test_a_call_that_nobody_decides_about_is_answered_with_a_ticket_and_its_result_fetched_with_it(
@@ -139,7 +139,7 @@ async def test_an_end_in_the_moment_in_which_the_time_is_over_is_told_as_the_end
         (Starting(attempt=1, since=1), "running"),
     ],
 )
-async def test_where_a_call_stands_is_told_in_one_word_and_a_sentence(bench, state, status):
+async def test_the_state_of_a_call_is_one_word_and_a_sentence(bench, state, status):
     call_id = await bench.submit(await bench.session(), "true")
     said = pending((await bench.record(call_id)).model_copy(update={"state": state}))
     assert (said["status"], said["ticket"]) == (status, call_id)
@@ -242,12 +242,12 @@ async def test_two_equal_requests_at_once_are_two_calls(doorway, desk, bench):
 async def test_an_agent_that_does_not_come_back_for_its_ticket_is_marked_and_unmarked_when_it_does(
     hasty, desk, bench, monkeypatch
 ):
-    monkeypatch.setattr("whisper_tui.transports.mcp_calls.RETURNS_WITHIN_S", 0.05)
+    monkeypatch.setattr("whisper_tui.transports.mcp.mcp_calls.RETURNS_WITHIN_S", 0.05)
     async with hasty(0.05) as doorway, doorway.client() as client:
         await client.call_tool("execute_command", ECHO)
         assert (await desk.left()).agent_gave_up == "the agent did not come back for the answer"
         facts: list[Event] = []
-        bench.supervisor._ledger.listen(facts.append)
+        bench.supervisor._store.listen(facts.append)
         await client.call_tool("wait", {"ticket": "1"})
         assert any(isinstance(fact, AgentReturned) for fact in facts)
         await desk.left()
@@ -257,7 +257,7 @@ async def test_an_agent_that_does_not_come_back_for_its_ticket_is_marked_and_unm
 
 
 async def test_a_ticket_is_good_after_the_supervisor_stopped_and_came_back(bench, tmp_path, desk):
-    door = McpDoor(bench.supervisor, wait_s=0.05)
+    door = McpEndpoint(bench.supervisor, wait_s=0.05)
     async with Doorway(door, tmp_path / "one", bench.workspace).open() as doorway, doorway.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
@@ -265,7 +265,7 @@ async def test_a_ticket_is_good_after_the_supervisor_stopped_and_came_back(bench
         session_id = agent.greeting["session_id"]
         await doorway.stop()
     await bench.restart()
-    door = McpDoor(bench.supervisor)
+    door = McpEndpoint(bench.supervisor)
     second = Doorway(door, tmp_path / "two", bench.workspace)
     async with second.open(), second.lines(second.hello(resume=session_id)) as agent:
         await agent.initialize()

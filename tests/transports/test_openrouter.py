@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 from tests.transports.scripted_model import ScriptedModel, call, text
 from whisper_tui import Approve, CallRecord, Deny, in_process
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.transports.openrouter import Conversation, TooManySteps
+from whisper_tui.transports.agent_loop import Conversation, TooManySteps
 
 ECHO = json.dumps({"command": "echo", "args": ["hello"]})
 

@@ -80,7 +80,7 @@ async def test_a_supervisor_that_does_not_answer_the_end_does_not_hold_the_relay
 
 
 def test_the_relay_is_standard_library_only_and_light():
-    code = "import sys, whisper_tui.transports.relay; print(*sys.modules)"
+    code = "import sys, whisper_tui.transports.mcp.relay; print(*sys.modules)"
     modules = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from tests.transports.relay_ends import INITIALIZE, answer, call
-from whisper_tui.transports.relay import workspace
-from whisper_tui.transports.relay_memory import Memory, client_name, parsed
+from whisper_tui.transports.mcp.relay import RelayState, client_name, parsed, workspace
 
 
 @pytest.mark.parametrize(
@@ -35,14 +34,14 @@ def test_the_clients_name_is_found_in_both_eras():
 
 
 def test_a_refused_initialize_is_not_repeated_to_a_new_supervisor():
-    memory = Memory()
+    memory = RelayState()
     memory.sent(INITIALIZE, b"initialize")
     memory.received({"jsonrpc": "2.0", "id": 0, "error": {"code": -32022}})
     assert memory.replay() == ([], None)
 
 
 def test_a_number_and_the_same_digits_as_text_are_two_requests():
-    memory = Memory()
+    memory = RelayState()
     memory.sent(call(1), b"number")
     memory.sent(call("1"), b"text")
     memory.received(answer("1"))
@@ -51,6 +50,6 @@ def test_a_number_and_the_same_digits_as_text_are_two_requests():
 
 @pytest.mark.parametrize("line", [b"no JSON", b"[1]", b"7", b"\xff"])
 def test_a_line_that_is_no_message_is_passed_on_and_not_remembered(line):
-    memory = Memory()
+    memory = RelayState()
     memory.sent(parsed(line), line)
     assert not memory.waits

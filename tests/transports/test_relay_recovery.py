@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.transports.relay_ends import INITIALIZE, INITIALIZED, answer, call, conversation, relay
-from whisper_tui.transports.goodbye import goodbye
-from whisper_tui.transports.relay_memory import Memory
+from whisper_tui.transports.mcp.relay import RelayState, goodbye
 
 
 async def test_a_supervisors_crash_is_not_noticed_by_the_agent(supervisor):
@@ -127,7 +126,7 @@ async def test_a_request_that_kills_every_supervisor_is_given_up(supervisor):
 
 
 def test_a_refused_initialize_is_not_repeated_to_a_new_supervisor():
-    memory = Memory()
+    memory = RelayState()
     memory.sent(INITIALIZE, b"initialize")
     memory.received({"jsonrpc": "2.0", "id": 0, "error": {"code": -32022}})
     assert memory.replay() == ([], None)

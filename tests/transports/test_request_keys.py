@@ -2,13 +2,13 @@
 
 import pytest
 
-from whisper_tui.transports import request_keys
-from whisper_tui.transports.request_keys import RequestKeys
+from whisper_tui.transports.mcp import mcp_session
+from whisper_tui.transports.mcp.mcp_session import RequestKeys
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_keys, "REMEMBERED", 5)
+    monkeypatch.setattr(mcp_session, "REMEMBERED", 5)
 
 
 def test_an_id_that_is_used_again_has_another_name() -> None:

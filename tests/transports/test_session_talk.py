@@ -8,7 +8,7 @@ from whisper_tui import Approve, in_process
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable
 from whisper_tui.model.event import LONGEST_SAID
-from whisper_tui.transports.session_talk import SessionTalk, bounded
+from whisper_tui.transports.agent_loop import SessionTalk, bounded
 
 HUMAN = Decider(surface="cockpit", who="ada")
 

@@ -1,11 +1,9 @@
-"""What agents see: tools with exact schemas and results."""
+"""The tools that agents see, with exact schemas and results."""
 
+from whisper_tui.tools.agent_notes import DuplicateTool, ToolFailure, UnknownTool, agent_note
 from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.answer import Answer
 from whisper_tui.tools.arguments import ArgumentError
 from whisper_tui.tools.asked_tool import AskedTool
-from whisper_tui.tools.command_tool import CommandTool
-from whisper_tui.tools.context import ToolContext
 from whisper_tui.tools.exec_command import (
     ExecCommandTool,
     TaskInputTool,
@@ -14,16 +12,11 @@ from whisper_tui.tools.exec_command import (
     TaskStatusTool,
     TaskStopTool,
 )
-from whisper_tui.tools.execute_command import ExecuteCommandTool
-from whisper_tui.tools.execute_command_line import ExecuteCommandLineTool
-from whisper_tui.tools.failure import DuplicateTool, ToolFailure, UnknownTool
+from whisper_tui.tools.execute_command import ExecuteCommandLineTool, ExecuteCommandTool
 from whisper_tui.tools.read_file import ReadFileTool
-from whisper_tui.tools.registry import ToolRegistry
+from whisper_tui.tools.registry import ToolRegistry, ToolSet, standard_registry
 from whisper_tui.tools.run_shell_command import RunShellCommandTool
-from whisper_tui.tools.standard import standard_registry
-from whisper_tui.tools.supervised_tool import SupervisedTool
-from whisper_tui.tools.told import told
-from whisper_tui.tools.tool_set import ToolSet
+from whisper_tui.tools.supervised_tool import Answer, CommandTool, SupervisedTool, ToolContext
 
 __all__ = [
     "AITool",
@@ -48,6 +41,6 @@ __all__ = [
     "ToolRegistry",
     "ToolSet",
     "UnknownTool",
+    "agent_note",
     "standard_registry",
-    "told",
 ]

@@ -1,7 +1,10 @@
-"""What a tool for an AI model is: a name, a schema, words for the model, and something to do."""
+"""The base class of a tool for an AI model: a name, a schema, a description, and an action."""
 
+import asyncio
+import inspect
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from whisper_tui.model.errors import WhisperError
@@ -31,14 +34,14 @@ class AITool(ABC):
 
     @abstractmethod
     async def execute(self, **kwargs: Any) -> Any:
-        """Do it, and return something that can be written as JSON. A synchronous `execute` is run in a thread."""
+        """Run the tool and return a value that can be written as JSON. A synchronous `execute` is run in a thread."""
 
     def text(self, result: Any) -> str:
         """A result for a model that reads text: a string as it is, anything else as JSON."""
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
     def is_error(self, result: Any) -> bool:
-        """Whether a result tells of a failure."""
+        """True if a result is a failure."""
         return False
 
     def error_result(self, error: WhisperError) -> Any | None:
@@ -46,21 +49,21 @@ class AITool(ABC):
         return None
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """Whether a call with these checked arguments goes through the approval queue, where there is one."""
+        """True if a call with these checked arguments goes through the approval queue, where there is one."""
         return True
 
     def approval_description(self, arguments: dict[str, Any]) -> str:
-        """What the one who approves is told about a call, beside the tool's name and the arguments."""
+        """The description of a call for the human who approves it, beside the tool's name and the arguments."""
         return self.description
 
     @property
     def category(self) -> str | None:
-        """The kind of tool. None: of no kind in particular."""
+        """The kind of tool. None: no particular kind."""
         return None
 
     @property
     def read_only(self) -> bool:
-        """Whether no call of it changes anything."""
+        """True if no call of it changes anything."""
         return False
 
     @property
@@ -78,3 +81,45 @@ class AITool(ABC):
                 "parameters": self.parameters_schema,
             },
         }
+
+
+def prompt_block(tool: AITool, *, purpose: str, expected_output: str, examples: Iterable[tuple[str, str]]) -> str:
+    """The prompt text of a tool; each example is a pair of a need and the arguments that serve it."""
+    schema = tool.parameters_schema
+    required = frozenset(schema.get("required", ()))
+    lines = [
+        f"**Tool: `{tool.name}`**",
+        f"*   **Description:** {tool.description}",
+        f"*   **Purpose:** {purpose}",
+        "*   **Parameters:**",
+        *(_parameter(name, part, name in required) for name, part in schema.get("properties", {}).items()),
+        f"*   **Expected Output:** {expected_output}",
+        "*   **Example (for AI to understand usage):**",
+    ]
+    for need, arguments in examples:
+        lines += [f"    If you need to {need}:", f"    Call: `{tool.name}` with {arguments}"]
+    return "\n".join(lines)
+
+
+def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> str:
+    facts = [_type(schema), "required" if required else "optional"]
+    if "default" in schema:
+        facts.append(f"default: {json.dumps(schema['default'])}")
+    return f"    *   `{name}` ({', '.join(facts)}): {schema.get('description', '')}".rstrip()
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if isinstance(schema.get("type"), list):
+        return " or ".join(schema["type"])
+    if schema.get("type") == "array":
+        return f"array of {schema.get('items', {}).get('type', 'anything')}s"
+    return str(schema.get("type", "anything"))
+
+
+async def run_tool(tool: AITool, arguments: dict[str, Any]) -> Any:
+    """Execute a tool with checked arguments; a synchronous `execute` runs in a thread of its own."""
+    if inspect.iscoroutinefunction(tool.execute):
+        return await tool.execute(**arguments)
+    # One event loop serves all calls of a session; a tool that blocks must not hold up the others.
+    result = await asyncio.to_thread(tool.execute, **arguments)
+    return await result if inspect.isawaitable(result) else result

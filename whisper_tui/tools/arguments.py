@@ -9,8 +9,8 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.model.sendable import is_sendable
-from whisper_tui.tools.failure import ToolFailure
+from whisper_tui.model.text import is_sendable
+from whisper_tui.tools.agent_notes import ToolFailure
 
 SHOWN = 60
 """Characters of a wrong value that an error repeats."""
@@ -54,6 +54,7 @@ def check_arguments(tool: str, schema: Mapping[str, Any], arguments: object) -> 
     for name in schema.get("required", ()):
         if name not in arguments:
             raise ArgumentError(f"The argument {name!r} is missing; it must be {_expected(known.get(name, {}))}")
+    # The validator's order is not defined; the same mistake must get the same message each time.
     errors = sorted(
         _Validator(schema).iter_errors(dict(arguments)), key=lambda error: [str(part) for part in error.path]
     )
@@ -124,10 +125,12 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_text(where: str, value: object) -> None:
-    """No program can be given a NUL character, and nothing can store half a surrogate pair."""
+    """Raise `ArgumentError` for a text that no program and no file can take."""
     if isinstance(value, str):
+        # execve takes strings that end with NUL.
         if "\0" in value:
             raise ArgumentError(f"The argument {where!r} holds a NUL character, which no program can be given")
+        # JSON can carry half a surrogate pair; UTF-8, and with it the journal, cannot.
         if not is_sendable(value):
             raise ArgumentError(f"The argument {where!r} is not valid Unicode: it holds a lone surrogate")
     elif isinstance(value, Mapping):

@@ -1,21 +1,16 @@
-"""Any tool behind the approval queue: its call is handed in, decided about, and carried out here once it may be."""
+"""A wrapper that puts any tool behind the approval queue: the call is submitted, decided, and then run here."""
 
 import uuid
 from typing import Any
 
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Function
+from whisper_tui.model.call import CallRequest, CommandSpec, Function
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.answer import Answer
+from whisper_tui.tools.agent_notes import ToolFailure, agent_note, failure_of
+from whisper_tui.tools.ai_tool import AITool, run_tool
 from whisper_tui.tools.arguments import check_arguments
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.failure import ToolFailure, failure_of
-from whisper_tui.tools.running import run_tool
-from whisper_tui.tools.supervised_tool import SupervisedTool
-from whisper_tui.tools.told import told
+from whisper_tui.tools.supervised_tool import Answer, SupervisedTool, ToolContext
 
 
 class AskedTool(SupervisedTool):
@@ -32,7 +27,7 @@ class AskedTool(SupervisedTool):
 
     @property
     def description(self) -> str:
-        """What the tool does."""
+        """The description for the model."""
         return self._tool.description
 
     @property
@@ -63,7 +58,7 @@ class AskedTool(SupervisedTool):
         return self._tool.text(result)
 
     def is_error(self, result: Any) -> bool:
-        """Whether a result tells of a failure."""
+        """True if a result is a failure."""
         return self._tool.is_error(result)
 
     def error_result(self, error: WhisperError) -> Any | None:
@@ -72,11 +67,11 @@ class AskedTool(SupervisedTool):
 
     @property
     def read_only(self) -> bool:
-        """Whether no call of it changes anything."""
+        """True if no call of it changes anything."""
         return self._tool.read_only
 
     async def is_asked(self, arguments: object) -> bool:
-        """Whether this call goes through the queue. Raises `ArgumentError`."""
+        """True if this call goes through the queue. Raises `ArgumentError`."""
         return await self._tool.needs_approval(check_arguments(self.name, self.parameters_schema, arguments))
 
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
@@ -88,17 +83,20 @@ class AskedTool(SupervisedTool):
             arguments=checked,
             spec=CommandSpec(command=Function(tool=self.name, arguments=checked), cwd=self._context.session.root),
             description=self._tool.approval_description(checked),
+            # With a key, submitting again after a lost connection is the same call.
             key=key or uuid.uuid4().hex,
         )
 
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
-        """Wait for the decision, then carry the tool out and say how that went."""
+        """Wait for the decision, run the tool, and report its end to the supervisor."""
         record = await self._context.supervision.begin_function(call_id)
         if isinstance(record.state, Ended):
             raise _failure(record, record.state)
         function = record.function
+        # Stands for every exception that is not an error of ours, a cancellation included.
         problem: str | None = "it did not return"
         try:
+            # The human may have edited the arguments, so the schema is checked once more.
             asked = function.arguments if function is not None else request.arguments
             result = await run_tool(self._tool, check_arguments(self.name, self.parameters_schema, asked))
             problem = None
@@ -107,10 +105,10 @@ class AskedTool(SupervisedTool):
             raise
         finally:
             await self._context.supervision.end_function(call_id, problem)
-        return Answer(result, self.text(result), told(record), failed=self.is_error(result))
+        return Answer(result, self.text(result), agent_note(record), failed=self.is_error(result))
 
     async def execute(self, **kwargs: Any) -> Any:
-        """Ask where that is needed, and return what the wrapped tool returns."""
+        """Ask for approval where the tool needs it, and return the wrapped tool's result."""
         try:
             if not await self.is_asked(kwargs):
                 return await run_tool(self._tool, kwargs)
@@ -125,4 +123,5 @@ class AskedTool(SupervisedTool):
 def _failure(record: CallRecord, state: Ended) -> WhisperError:
     if isinstance(state.ending, Denied | Withdrawn | HandedOver | Lost):
         return failure_of(state.ending)
-    return ToolFailure(f"Call {record.id} was carried out before, and its result is not kept.", cause="lost")
+    # The journal keeps that a function ran, not what it returned.
+    return ToolFailure(f"Call {record.id} ran before, and its result was not kept.", cause="lost")

@@ -1,22 +1,21 @@
-"""`execute_command`: a program with its arguments, without a shell."""
+"""`execute_command`: a program with its arguments; in its older form, a command line for a shell."""
 
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Signalled, TimedOut
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools.command_tool import CommandTool, Ran
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.prompt_text import prompt_block
+from whisper_tui.tools.ai_tool import prompt_block
+from whisper_tui.tools.supervised_tool import CommandTool, Ran, ToolContext
 
 DEFAULT_TIMEOUT_S = 60
 LONGEST_TIMEOUT_S = 120
 
 
 class ExecuteCommandTool(CommandTool):
-    """Runs one program in the workspace, or in any directory that the human agrees to."""
+    """Runs one program in the workspace, or in any other directory that the human approves."""
 
     def __init__(self, context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S) -> None:
         super().__init__(context)
@@ -30,7 +29,7 @@ class ExecuteCommandTool(CommandTool):
 
     @property
     def description(self) -> str:
-        """What the tool does."""
+        """The description for the model."""
         return (
             "Executes a system command and returns its standard output, standard error, and return code. "
             "Allows specifying arguments, a working directory, and a timeout."
@@ -105,9 +104,10 @@ class ExecuteCommandTool(CommandTool):
         )
 
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
-        """The program with its arguments, in the workspace or where they say."""
+        """The program with its arguments, in the workspace or in `cwd`."""
         return CommandSpec(
             command=Argv(program=arguments["command"], args=tuple(arguments.get("args", ()))),
+            # An absolute `cwd` replaces the root; the human sees the directory and decides.
             cwd=str(PurePath(self._context.session.root) / arguments.get("cwd", "")),
             timeout_s=arguments.get("timeout", self._default_timeout_s),
         )
@@ -118,6 +118,7 @@ class ExecuteCommandTool(CommandTool):
         match ending:
             case Exited(code=code):
                 return_code = code
+            # Python's `subprocess` reports signals like this, and models know its results.
             case Signalled(number=number):
                 return_code = -number
             case TimedOut():
@@ -145,7 +146,114 @@ def _why_not_started(record: CallRecord, ending: FailedToStart) -> str:
 
 
 def _hint(spec: CommandSpec) -> str:
+    # Models often put the whole line into `command`.
     if not isinstance(spec.command, Argv) or " " not in spec.command.program.strip():
         return ""
     program, *rest = spec.command.program.split()
     return f'\nHint: `command` is the program alone. Use command="{program}" and put the rest into `args`: {rest}'
+
+
+# The exit codes that a shell itself uses for these failures.
+NOT_FOUND = 127
+NOT_PERMITTED = 126
+OTHER = 1
+
+
+class ExecuteCommandLineTool(CommandTool):
+    """Runs a command line with `sh`; as `execute_command` it replaces the tool that takes an argv."""
+
+    def __init__(self, context: ToolContext, *, name: str = "execute_command_line") -> None:
+        super().__init__(context)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The tool's identifier."""
+        return self._name
+
+    @property
+    def description(self) -> str:
+        """The description for the model."""
+        return (
+            "Executes a CLI command line with a shell and returns its standard output, standard error, and return "
+            "code. Allows specifying a working directory."
+        )
+
+    @property
+    def category(self) -> str:
+        """The kind of tool."""
+        return "System Execution"
+
+    @property
+    def tags(self) -> list[str]:
+        """Words to find the tool by."""
+        return ["cli", "command", "shell", "execute", "system"]
+
+    @property
+    def parameters_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "string",
+                    "description": 'The CLI command to execute (e.g., "python script.py --arg", "ls -l").',
+                },
+                "cwd": {
+                    "type": "string",
+                    "description": "The working directory to execute the command in. Defaults to the workspace "
+                    "directory; a relative path starts there.",
+                    "default": ".",
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool for a complete command line: a shell reads it, so pipes (`|`) and redirections "
+            "(`>>`) work. A human may look at it before it runs, which can take minutes.",
+            expected_output='A dictionary with "stdout" and "stderr" (strings) and "returncode" (integer: 0 usually '
+            "means success, 127 that the command was not found, 126 that it may not be executed, minus the signal's "
+            "number if a signal ended it; null if its time was over).",
+            examples=(
+                ("list the files in 'src'", '`command="ls -l src"`'),
+                ("count all Python files", "`command=\"find . -name '*.py' | wc -l\"`"),
+                ("run a script elsewhere", '`command="python data.py --input data.csv"`, `cwd="scripts"`'),
+            ),
+        )
+
+    def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
+        """The command line for `sh`, in the workspace or in `cwd`."""
+        return CommandSpec(
+            command=Shell(text=arguments["command"], shell="sh"),  # noqa: S604  a value: nothing is called
+            cwd=str(PurePath(self._context.session.root) / arguments.get("cwd", ".")),
+        )
+
+    def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
+        """Exactly `stdout`, `stderr` and `returncode`."""
+        match ending:
+            case Exited(code=code):
+                returncode: int | None = code
+            case Signalled(number=number):
+                returncode = -number
+            case TimedOut():
+                returncode = None
+            case FailedToStart():
+                returncode, stderr = _not_started(ending)
+        return {"stdout": stdout, "stderr": stderr, "returncode": returncode}
+
+
+def _not_started(ending: FailedToStart) -> tuple[int, str]:
+    match ending.problem:
+        case "program_not_found":
+            return NOT_FOUND, f"Error: Command not found: {ending.subject}"
+        case "permission_denied" | "not_executable":
+            return NOT_PERMITTED, f"Error: Permission denied: {ending.subject}"
+        case "cwd_not_found":
+            return OTHER, f"Error: Working directory not found: {ending.subject}"
+        case "other":
+            return OTHER, f"Error executing command: {ending.message}"

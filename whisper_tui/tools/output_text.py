@@ -1,11 +1,96 @@
-"""A run's captured output as text for an answer, read piece by piece."""
+"""A run's output as text, cut to the amount that a client shows its model."""
 
 import asyncio
 import codecs
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
 
-from whisper_tui.model.port import Supervision
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
+
+TRIES = 8
+"""Attempts to fit a result with less and less output."""
+
+# Escapes and markers make a text longer by a factor that is known only once the text is made.
+MARGIN = 0.95
+
+
+@dataclass(frozen=True)
+class OutputBudget:
+    """The amount of text that a client shows its model whole."""
+
+    size: int
+    """Characters, or bytes where the client counts those."""
+    in_bytes: bool = False
+    lines: int | None = None
+    """None: lines are not counted."""
+
+    def less(self, text: str | None) -> "OutputBudget":
+        """Return the budget that is left beside a text; never less than half."""
+        return (
+            self
+            if text is None
+            else OutputBudget(max(self.size - _size(self, text), self.size // 2), self.in_bytes, self.lines)
+        )
+
+    def filled(self, *texts: str) -> float:
+        """The part of the budget that the longest text takes. A text that takes more than 1 does not fit."""
+        return max(self._part(text) for text in texts)
+
+    def _part(self, text: str) -> float:
+        lines = 0.0 if self.lines is None else (text.count("\n") + 1) / self.lines
+        return max(_size(self, text) / self.size, lines)
+
+
+Make = Callable[[int | None], Awaitable[Any]]
+"""Makes a result with at most that much output, in bytes or characters. None: with all output."""
+
+
+async def fitted(room: OutputBudget | None, make: Make, text_of: Callable[[Any], str]) -> Any:
+    """Return the result with as much output as fits the budget, both as data and as text."""
+    # Some clients show the structured content and some the text, so both must fit (decision 23).
+    if room is None:
+        return await make(None)
+    limit = room.size
+    for _ in range(TRIES):
+        result = await make(limit)
+        filled = room.filled(as_json(result), text_of(result))
+        if filled <= 1.0:
+            return result
+        # At least one less, so that the loop ends even where rounding would keep the limit.
+        limit = min(int(limit / filled * MARGIN), limit - 1)
+        if limit <= 0:
+            break
+    return await make(0)
+
+
+def as_json(result: Any) -> str:
+    """A result as clients show structured content."""
+    return json.dumps(result, ensure_ascii=False, default=str)
+
+
+def shortened(text: str, room: OutputBudget, where: str) -> str:
+    """Return a text without its middle, so that it fits. `where`: a sentence about how to get the rest."""
+    kept = len(text)
+    while (filled := room.filled(short := _without_middle(text, kept, where))) > 1.0 and kept:
+        kept = max(0, min(int(kept / filled * MARGIN), kept - 1))
+    return short
+
+
+def _without_middle(text: str, kept: int, where: str) -> str:
+    if kept >= len(text):
+        return text
+    first, last = kept - kept // 2, kept // 2
+    left_out = f"{len(text) - kept:,} characters are left out here; {where}"
+    return f"{text[:first]}\n[whisper_tui: {left_out}]\n{text[len(text) - last :]}"
+
+
+def _size(room: OutputBudget, text: str) -> int:
+    return len(text.encode("utf-8", "replace")) if room.in_bytes else len(text)
+
 
 PIECE = 1024 * 1024
 """Bytes asked for at once."""
@@ -15,10 +100,10 @@ _CONTINUATION = 0x80
 
 
 async def captured_texts(supervision: Supervision, record: CallRecord, limit: int | None) -> tuple[str, str]:
-    """What both streams held when the leader ended; of more than `limit` bytes the first and the last part of each.
+    """Return both streams as they were when the leader ended, cut to `limit` bytes. None: no limit.
 
-    Each may take half, and what the other leaves. What is left out, or was dropped when it was captured, is marked
-    where it is missing. None: no limit.
+    Each stream may take half of the limit, and the part of the other half that is not needed there. A cut stream
+    keeps its head and its tail; a marker stands in place of bytes that are left out or were dropped by the capture.
     """
     if not isinstance(record.state, Ended) or record.state.attempt is None:
         return "", ""
@@ -59,13 +144,14 @@ class StreamText:
         self._stream: Stream = stream
 
     async def text(self, start: int, end: int, *, starts_midway: bool = False, ends_midway: bool = False) -> str:
-        """The bytes from `start` up to `end`, decoded; a character that a cut divides is left out."""
+        """Return the bytes from `start` up to `end` as text, without characters that a cut divides."""
         parts: list[str] = []
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         offset, after_cut = start, starts_midway
         while offset < end:
             chunk = await self._supervision.read_output(self._call_id, self._stream, offset, min(PIECE, end - offset))
             data = chunk.data[: max(end - chunk.start, 0)]
+            # Dropped bytes leave a gap in the offsets: the answer begins where the next captured byte is.
             if chunk.start > offset or not data:
                 reached = min(chunk.start, end) if chunk.start > offset else end
                 parts.append(_marker(f"{reached - offset:,} bytes were dropped here when the output was captured"))
@@ -80,8 +166,9 @@ class StreamText:
 
 
 def whole_start(data: bytes) -> bytes:
-    """The data without the continuation bytes of a character whose first byte is not in it."""
+    """Return the data without a divided character at its start."""
     skipped = 0
+    # A character of UTF-8 has at most three continuation bytes; more of them are no text and are shown as such.
     while skipped < min(3, len(data)) and data[skipped] & _LEADING == _CONTINUATION:
         skipped += 1
     return data[skipped:]

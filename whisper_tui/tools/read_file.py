@@ -1,4 +1,4 @@
-"""`read_file`: the text of a file, inside the workspace without asking, anywhere else with a human's approval."""
+"""`read_file`: the text of a file; a file outside the workspace needs a human's approval."""
 
 import asyncio
 import os
@@ -6,9 +6,8 @@ import stat
 from pathlib import PurePath
 from typing import Any
 
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.prompt_text import prompt_block
+from whisper_tui.tools.ai_tool import AITool, prompt_block
+from whisper_tui.tools.supervised_tool import ToolContext
 
 LARGEST = 8 * 1024 * 1024
 """Bytes of the largest file that is read."""
@@ -28,7 +27,7 @@ class ReadFileTool(AITool):
 
     @property
     def description(self) -> str:
-        """What the tool does."""
+        """The description for the model."""
         return "Reads the entire content of a specified text file."
 
     @property
@@ -78,12 +77,12 @@ class ReadFileTool(AITool):
         )
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """Whether the file, with links resolved, is outside the workspace."""
+        """True if the file, with links resolved, is outside the workspace."""
         path = self._resolved(arguments["path"])
         return path != self._root and not path.startswith(self._root.rstrip("/") + "/")
 
     def approval_description(self, arguments: dict[str, Any]) -> str:
-        """Which file it is in truth."""
+        """The path of the file with links resolved."""
         return f"Reads {self._resolved(arguments['path'])}, which is outside the workspace."
 
     async def execute(self, **kwargs: Any) -> str | dict[str, str]:
@@ -91,7 +90,7 @@ class ReadFileTool(AITool):
         return await asyncio.to_thread(self._read, kwargs["path"], kwargs.get("encoding", "utf-8"))
 
     def is_error(self, result: Any) -> bool:
-        """Whether there is an `error` instead of a content."""
+        """True if there is an `error` instead of a content."""
         return isinstance(result, dict)
 
     def text(self, result: Any) -> str:
@@ -103,7 +102,8 @@ class ReadFileTool(AITool):
 
     def _read(self, path: str, encoding: str) -> str | dict[str, str]:
         try:
-            # A path that was resolved has no links left: one that appears after that is not followed.
+            # A path that was resolved has no links left, and a link that appears later is not followed. O_NONBLOCK,
+            # because opening a FIFO waits for its writer.
             fd = os.open(self._resolved(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return {"error": f"File not found: {path}"}
@@ -123,6 +123,7 @@ class ReadFileTool(AITool):
         if not stat.S_ISREG(about.st_mode):
             return {"error": f"Not a regular file: {path}"}
         with os.fdopen(fd, "rb", closefd=False) as file:
+            # Not by st_size: it is 0 under /proc, and a file may grow while it is read.
             data = file.read(self._largest + 1)
         if len(data) > self._largest:
             size = f"{max(about.st_size, len(data)):,} bytes, and at most {self._largest:,} are read"

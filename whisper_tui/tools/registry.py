@@ -1,26 +1,98 @@
-"""The tools that an agent is offered, by name."""
+"""The registry of the tools of a session, built-in and of installed packages, by name and in named sets."""
 
+import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 from whisper_tui.model.errors import InvalidRequest, WhisperError
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.answer import Answer
+from whisper_tui.tools.agent_notes import DuplicateTool, UnknownTool
+from whisper_tui.tools.ai_tool import AITool, run_tool
 from whisper_tui.tools.arguments import ArgumentError, check_arguments
 from whisper_tui.tools.asked_tool import AskedTool
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.failure import DuplicateTool, UnknownTool
-from whisper_tui.tools.running import run_tool
-from whisper_tui.tools.supervised_tool import SupervisedTool
-from whisper_tui.tools.tool_set import ToolSet, ToolSets
+from whisper_tui.tools.exec_command import (
+    ExecCommandTool,
+    TaskInputTool,
+    TaskListTool,
+    TaskOutputTool,
+    TaskStatusTool,
+    TaskStopTool,
+)
+from whisper_tui.tools.execute_command import LONGEST_TIMEOUT_S, ExecuteCommandLineTool, ExecuteCommandTool
+from whisper_tui.tools.read_file import ReadFileTool
+from whisper_tui.tools.run_shell_command import RunShellCommandTool
+from whisper_tui.tools.supervised_tool import Answer, SupervisedTool, ToolContext
+from whisper_tui.tools.wait import WaitTool
+
+GROUP = "whisper_tui.tools"
+"""The entry points of packages that offer tools."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ToolSet:
+    """A selection of tools: inherited and own ones, except those in `without`."""
+
+    name: str
+    tools: tuple[str, ...] = ()
+    """Names of tools."""
+    tags: tuple[str, ...] = ()
+    """Every tool with one of these tags belongs to the set."""
+    inherits: tuple[str, ...] = ()
+    """Names of sets that are defined already."""
+    without: tuple[str, ...] = ()
+    """Names of tools that are left out, even if inherited or tagged."""
+
+
+class ToolSets:
+    """Sets by name. A set can inherit only sets that are defined already, so none can inherit itself."""
+
+    def __init__(self) -> None:
+        self._sets: dict[str, ToolSet] = {}
+
+    def define(self, tool_set: ToolSet) -> None:
+        """Add a set. Raises `InvalidRequest` for a name that is taken, or a parent that is not defined."""
+        if tool_set.name in self._sets:
+            raise InvalidRequest(f"a tool set named {tool_set.name!r} is defined already", hint="Choose another name")
+        for parent in tool_set.inherits:
+            self._set(parent)
+        self._sets[tool_set.name] = tool_set
+
+    def names(self) -> tuple[str, ...]:
+        """All sets, in the order of their definition."""
+        return tuple(self._sets)
+
+    def select(self, name: str, tools: Mapping[str, AITool]) -> list[AITool]:
+        """The tools of a set, in the order of `tools`. Raises `InvalidRequest` or `UnknownTool`."""
+        chosen = self._chosen(self._set(name), tools)
+        return [tool for tool_name, tool in tools.items() if tool_name in chosen]
+
+    def _set(self, name: str) -> ToolSet:
+        if name not in self._sets:
+            there = ", ".join(self._sets) or "none"
+            raise InvalidRequest(f"there is no tool set {name!r}", hint=f"There are: {there}")
+        return self._sets[name]
+
+    def _chosen(self, tool_set: ToolSet, tools: Mapping[str, AITool]) -> set[str]:
+        chosen: set[str] = set()
+        for parent in tool_set.inherits:
+            chosen |= self._chosen(self._sets[parent], tools)
+        for name in tool_set.tools:
+            if name not in tools:
+                raise UnknownTool(f"the tool set {tool_set.name!r} names {name!r}, and there is no such tool")
+        chosen.update(tool_set.tools)
+        chosen.update(name for name, tool in tools.items() if set(tool_set.tags).intersection(tool.tags))
+        return chosen.difference(tool_set.without)
 
 
 class ToolRegistry:
     """Tools in the order of their registration; a name belongs to one tool."""
 
     def __init__(self, tools: Iterable[AITool] = (), *, context: ToolContext | None = None) -> None:
-        """`context`: of the session whose approval queue every tool goes through that does not ask by itself."""
+        """`context`: the session whose approval queue every tool goes through."""
         self._context = context
         self._tools: dict[str, AITool] = {}
         self._sets = ToolSets()
@@ -33,12 +105,13 @@ class ToolRegistry:
             raise DuplicateTool(
                 f"a tool named {tool.name!r} is registered already", hint="Unregister it first, or choose another name"
             )
+        # Tools of installed packages know nothing of the queue, and none may run past it.
         if self._context is not None and not isinstance(tool, SupervisedTool):
             tool = AskedTool(self._context, tool)
         self._tools[tool.name] = tool
 
     def unregister_tool(self, name: str) -> None:
-        """Take a tool away. Raises `UnknownTool`."""
+        """Remove a tool. Raises `UnknownTool`."""
         del self._tools[self.get_tool_by_name(name).name]
 
     def get_tool_by_name(self, name: str) -> AITool:
@@ -114,7 +187,7 @@ class ToolRegistry:
         return await run_tool(tool, checked)
 
     async def answer(self, name: str, arguments: object) -> Answer:
-        """Run a tool and say everything about it: its result, as text too, and what a model must know beside it.
+        """Run a tool and return its result, the result as text, and the note for the model.
 
         Raises what `call` raises, except where the tool has a shape of its own for failures: then that is the result.
         """
@@ -136,3 +209,104 @@ def _has_tags(tool: AITool, wanted: frozenset[str], match: Literal["all", "any"]
         return True
     found = wanted.intersection(tool.tags)
     return found == wanted if match == "all" else bool(found)
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """The tools of installed packages, and the problems of those that could not be loaded."""
+
+    # Not an exception: one broken package must not cost the session the tools of the others.
+
+    tools: tuple[AITool, ...]
+    problems: tuple[str, ...]
+    """One sentence for each entry point that offers no tool."""
+
+
+def discover_tools(context: ToolContext, offered: Iterable[EntryPoint] | None = None) -> Discovered:
+    """Load the tools of the given entry points. None: those of all installed packages.
+
+    An entry point names a tool, a class of tools, or a function that makes a tool of a `ToolContext`.
+    """
+    tools: list[AITool] = []
+    problems: list[str] = []
+    for entry in entry_points(group=GROUP) if offered is None else offered:
+        found = _load(entry, context)
+        if isinstance(found, AITool):
+            tools.append(found)
+        else:
+            problems.append(found)
+    return Discovered(tuple(tools), tuple(problems))
+
+
+def _load(entry: EntryPoint, context: ToolContext) -> AITool | str:
+    try:
+        made = _made(entry.load(), context)
+    except Exception as error:  # noqa: BLE001  the code of another package may raise anything
+        return f"the tool {entry.name!r} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
+    if not isinstance(made, AITool):
+        return f"the entry point {entry.name!r} ({entry.value}) offers no tool but a {type(made).__name__}"
+    return made
+
+
+def _made(offered: Any, context: ToolContext) -> Any:
+    if not callable(offered) or isinstance(offered, AITool):
+        return offered
+    if isinstance(offered, type) and issubclass(offered, AITool) and not issubclass(offered, SupervisedTool):
+        return offered()
+    return offered(context)
+
+
+TASKS = ("ExecCommand", "TaskList", "TaskStatus", "TaskOutput", "TaskInput", "TaskStop")
+
+SETS = (
+    ToolSet("argv", tools=("execute_command",)),
+    ToolSet("line", tools=("execute_command_line",)),
+    ToolSet("shell", tools=("run_shell_command",)),
+    ToolSet("tasks", tools=TASKS),
+    ToolSet("files", tools=("read_file",)),
+    ToolSet("commands", inherits=("argv", "shell", "tasks")),
+)
+"""Selections of the built-in tools."""
+
+
+def standard_registry(
+    context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S, whole_line: bool = False
+) -> ToolRegistry:
+    """The tools of one session: those of whisper_tui, and those of installed packages.
+
+    `whole_line`: True if the name `execute_command` belongs to the older tool that takes a command line.
+    """
+    by_argv = ExecuteCommandTool(context, longest_timeout_s=longest_timeout_s)
+    by_line = ExecuteCommandLineTool(context)
+    registry = ToolRegistry(
+        (
+            *((ExecuteCommandLineTool(context, name="execute_command"),) if whole_line else (by_argv, by_line)),
+            RunShellCommandTool(context),
+            ExecCommandTool(context),
+            TaskListTool(context),
+            TaskStatusTool(context),
+            TaskOutputTool(context),
+            TaskInputTool(context),
+            TaskStopTool(context),
+            ReadFileTool(context),
+        ),
+        context=context,
+    )
+    # Looks tools up when it is called, because a package's tool may be registered later.
+    registry.register_tool(WaitTool(context, registry.get_tool_by_name))
+    for tool_set in SETS:
+        if not (whole_line and tool_set.name == "line"):
+            registry.define_tool_set(tool_set)
+    _add_discovered(registry, context)
+    return registry
+
+
+def _add_discovered(registry: ToolRegistry, context: ToolContext) -> None:
+    discovered = discover_tools(context)
+    for problem in discovered.problems:
+        _log.warning("%s", problem)
+    for tool in discovered.tools:
+        try:
+            registry.register_tool(tool)
+        except DuplicateTool as error:
+            _log.warning("a tool of an installed package is left out: %s", error.message)

@@ -1,4 +1,4 @@
-"""`run_shell_command`: a line of text for bash, in the project."""
+"""`run_shell_command`: a command line for bash, in the project."""
 
 import os
 import sys
@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Signalled
 from whisper_tui.model.state import CallRecord
+from whisper_tui.tools.ai_tool import prompt_block
 from whisper_tui.tools.arguments import ArgumentError
-from whisper_tui.tools.command_tool import CommandTool, Ran
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.prompt_text import prompt_block
+from whisper_tui.tools.supervised_tool import CommandTool, Ran, ToolContext
 
 MARK = {"ASIMI_CLI": "1"}
-"""Added to the environment of every command, so that scripts can tell who runs them."""
+"""Added to the environment of every command, so that scripts can tell that an agent runs them."""
 
 
 class RunShellCommandTool(CommandTool):
-    """Runs one line of bash inside the project; what it leaves in the background is named in the result."""
+    """Runs a command line with bash inside the project; the result names the processes left in the background."""
 
     def __init__(self, context: ToolContext, *, platform: str = sys.platform) -> None:
         super().__init__(context)
@@ -32,7 +31,7 @@ class RunShellCommandTool(CommandTool):
 
     @property
     def description(self) -> str:
-        """What the tool does."""
+        """The description for the model."""
         shell = "`cmd.exe /c`" if self._on_windows else "`bash -c`"
         return f"This tool executes a given shell command with {shell}. It can start background processes."
 
@@ -95,7 +94,7 @@ class RunShellCommandTool(CommandTool):
         )
 
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
-        """The line for bash, in the project's root or a directory below it."""
+        """The command line for bash, in the project's root or a directory below it."""
         return CommandSpec(
             command=Shell(text=arguments["command"], shell="cmd.exe" if self._on_windows else "bash"),
             cwd=self._directory(arguments.get("directory", "")),
@@ -110,8 +109,10 @@ class RunShellCommandTool(CommandTool):
                 hint=f"The project's root is {root}",
             )
         path = Path(root) / directory
-        if not os.path.isdir(path):  # noqa: PTH112  says no, and fails not, where a name is longer than the system takes
+        # `Path.is_dir` raises for a name that is longer than the system takes; this one answers no.
+        if not os.path.isdir(path):  # noqa: PTH112
             raise ArgumentError(f"The argument 'directory' must be a directory that exists; {directory!r} does not")
+        # A link inside the project may lead out of it.
         real_root, real = os.path.realpath(root), os.path.realpath(path)
         if real != real_root and not real.startswith(real_root.rstrip("/") + "/"):
             raise ArgumentError(
@@ -135,7 +136,7 @@ class RunShellCommandTool(CommandTool):
         }
 
     def text(self, result: Any) -> str:
-        """Only the parts that exist."""
+        """Return the parts of the result that are not empty, one to a line."""
         error = result["error"] or result["stderr"]
         parts = [f"Output: {result['stdout']}"] if result["stdout"] else []
         if error:

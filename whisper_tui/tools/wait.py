@@ -1,23 +1,77 @@
-"""`wait`: goes on waiting for a call whose answer was that it still waits or runs."""
+"""`wait`, and the answer about a call that has not ended when the client stops waiting."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
-from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.failure import ToolFailure
-from whisper_tui.tools.pending import own_call, pending, pending_text, request_of
-from whisper_tui.tools.prompt_text import prompt_block
-from whisper_tui.tools.supervised_tool import SupervisedTool
+from whisper_tui.model.call import CallRequest, ToolCall
+from whisper_tui.model.errors import UnknownCall
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Unjudged, Waiting
+from whisper_tui.tools.agent_notes import ToolFailure
+from whisper_tui.tools.ai_tool import AITool, prompt_block
+from whisper_tui.tools.supervised_tool import SupervisedTool, ToolContext
+
+Standing = Literal["pending_approval", "approved", "running"]
+
+
+def pending(record: CallRecord) -> dict[str, Any]:
+    """Return the answer about a call without a result: `status`, `ticket`, `message` and `next`."""
+    # No tool's result has these four fields, so `WaitTool.text` can tell the two apart.
+    status, message = _standing(record)
+    return {
+        "status": status,
+        "ticket": record.id,
+        "message": message,
+        "next": f'Call `wait` with ticket "{record.id}" to go on waiting for its result. Do not send the call again, '
+        "and do not try another way.",
+    }
+
+
+def pending_text(result: dict[str, Any]) -> str:
+    """The same for a model that reads text."""
+    return f"{result['message']} Status: {result['status']}, ticket {result['ticket']}. {result['next']}"
+
+
+def _standing(record: CallRecord) -> tuple[Standing, str]:
+    match record.state:
+        case Unjudged() | Waiting():
+            return "pending_approval", "Not approved yet, and nothing has run: the call waits for a human's decision."
+        case Held() | Queued():
+            return "approved", "The call is approved and has not started yet."
+        case _:
+            return "running", "The call has started and still runs."
+
+
+async def own_call(context: ToolContext, ticket: str) -> CallRecord:
+    """Return the call of this session with that ticket. Raises `ToolFailure`."""
+    # Tickets are consecutive numbers: those of other sessions get the same answer as those that do not exist.
+    try:
+        record = await context.supervision.record(ticket)
+    except UnknownCall:
+        raise _no_ticket(ticket) from None
+    if record.call.session_id != context.session.id:
+        raise _no_ticket(ticket)
+    return record
+
+
+def request_of(call: ToolCall) -> CallRequest:
+    """Return the request that a call was made from."""
+    return CallRequest(**{name: getattr(call, name) for name in CallRequest.model_fields})
+
+
+def _no_ticket(ticket: str) -> ToolFailure:
+    return ToolFailure(
+        f"There is no ticket {ticket!r} in this session, so there is nothing to wait for.",
+        hint="A ticket is valid only in the session that received it; send the call again if it is still wanted",
+    )
+
 
 WAIT = "wait"
 LONGEST_WAIT_S = 86_400
 
 
 class WaitTool(AITool):
-    """Answers in the shape of the tool whose call it waited for."""
+    """Waits for a call, and answers in the shape of that call's tool."""
 
     def __init__(self, context: ToolContext, tool_of: Callable[[str], AITool]) -> None:
         """`tool_of`: the session's tool of a name."""
@@ -31,7 +85,7 @@ class WaitTool(AITool):
 
     @property
     def description(self) -> str:
-        """What the tool does."""
+        """The description for the model."""
         return (
             "Wait for the result of a call that was answered with `pending_approval`, `approved` or `running` and a "
             "`ticket`. Returns the result of that call as its own tool would, or says again that it is not there yet."
@@ -82,7 +136,7 @@ class WaitTool(AITool):
         )
 
     def text(self, result: Any) -> str:
-        """As the tool whose result it is would say it, where the result names that tool."""
+        """Return the result as its own tool writes it, if the result names that tool."""
         match result:
             case {"status": _, "ticket": _, "message": _, "next": _}:
                 return pending_text(result)
@@ -92,25 +146,26 @@ class WaitTool(AITool):
                 return super().text(result)
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """An agent may always wait for what is its own."""
+        """False: an agent may always wait for its own calls."""
         return False
 
     async def execute(self, **kwargs: Any) -> Any:
-        """The result of the call, or where it stands. Raises `WhisperError` where there is no result."""
+        """Return the result of the call, or its state. Raises `WhisperError` if the call ended without a result."""
         record = await own_call(self._context, kwargs["ticket"])
         tool = self._tool_of(record.call.tool)
         if not isinstance(tool, SupervisedTool):
-            raise ToolFailure(f"Call {record.id} is not one that can be waited for.")
+            raise ToolFailure(f"Call {record.id} belongs to a tool that cannot be waited for.")
         record = await self._ended(record, kwargs.get("wait_s"))
         if not isinstance(record.state, Ended):
             return pending(record)
         return (await tool.follow(request_of(record.call), record.id)).result
 
     async def _ended(self, record: CallRecord, seconds: float | None) -> CallRecord:
-        """The record at its ending, or when the time is over."""
+        """Return the record at its ending, or after that many seconds."""
         outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id))
         try:
             done, _ = await asyncio.wait({outcome}, timeout=seconds)
             return await outcome if done else await self._context.supervision.record(record.id)
         finally:
+            # Ends this wait alone; the call itself goes on.
             outcome.cancel()

@@ -1,1 +1,1 @@
-"""How agents get in."""
+"""The ways in which agents reach the supervisor: hooks, MCP, `whisper-tui call`, and the agent loop."""

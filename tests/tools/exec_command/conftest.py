@@ -10,7 +10,7 @@ import pytest
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.state import CallRecord
-from whisper_tui.supervisor.executor import RunKey
+from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.tools import ToolContext
 from whisper_tui.tools.exec_command import ExecCommandTool
 
@@ -35,7 +35,7 @@ class Shop:
         """The newest call, once there is one that was not given out before."""
         async with asyncio.timeout(10):
             while True:
-                calls = self.bench.supervisor._ledger.board.calls
+                calls = self.bench.supervisor._store.board.calls
                 new = [record for call_id, record in calls.items() if call_id not in self._seen]
                 if new:
                     self._seen.add(new[-1].id)
@@ -76,5 +76,5 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 @pytest.fixture
 async def shop(bench: Bench) -> Shop:
     session_id = await bench.session()
-    session = bench.supervisor._ledger.board.sessions[session_id]
+    session = bench.supervisor._store.board.sessions[session_id]
     return Shop(bench, ToolContext(bench.supervisor, session, clock=lambda: 1.0, shell="bash"))

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.tools.exec_command.conftest import Shop
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Lost, Signalled, TimedOut
 from whisper_tui.model.errors import Refused, Unavailable
-from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.policy.rules.rule import ExactRule, Rules
 from whisper_tui.tools import UnknownTool
 from whisper_tui.tools.exec_command import render_for_model
 

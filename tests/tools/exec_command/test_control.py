@@ -8,7 +8,7 @@ from tests.tools.exec_command.conftest import Shop
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools import AskedTool, TaskInputTool, TaskStopTool
-from whisper_tui.tools.exec_command import task_control
+from whisper_tui.tools.exec_command import task_tools
 
 
 def asked(shop: Shop, kind):
@@ -27,7 +27,7 @@ async def newest(shop: Shop, kind) -> CallRecord:
     name = kind(shop.context).name
     async with asyncio.timeout(10):
         while True:
-            calls = shop.bench.supervisor._ledger.board.calls.values()
+            calls = shop.bench.supervisor._store.board.calls.values()
             waiting = [call for call in calls if call.call.tool == name and call.state.kind == "waiting"]
             if waiting:
                 return waiting[-1]
@@ -75,7 +75,7 @@ async def test_nobody_is_asked_about_input_that_nobody_can_read(shop: Shop):
     ):
         envelope = await asked(shop, TaskInputTool).execute(task_id=task_id, text="x")
         assert envelope["error"]["kind"] == kind
-    assert shop.bench.supervisor._ledger.board.waiting == {}
+    assert shop.bench.supervisor._store.board.waiting == {}
 
 
 async def test_a_task_that_never_reads_is_told_as_such(shop: Shop, monkeypatch):
@@ -85,7 +85,7 @@ async def test_a_task_that_never_reads_is_told_as_such(shop: Shop, monkeypatch):
         await asyncio.Event().wait()
 
     monkeypatch.setattr(shop.bench.executor, "write_stdin", stuck)
-    monkeypatch.setattr(task_control, "INPUT_S", 0.01)
+    monkeypatch.setattr(task_tools, "INPUT_S", 0.01)
     envelope = await approved(shop, TaskInputTool, task_id=key.call_id, text="x")
     assert "does not read its input" in envelope["error"]["message"]
 
@@ -106,7 +106,7 @@ async def test_a_stop_is_asked_and_ends_the_task_with_a_grace(shop: Shop):
 
 
 async def test_a_second_stop_forces(shop: Shop, monkeypatch):
-    monkeypatch.setattr(task_control, "AFTER_GRACE_S", -3.0)
+    monkeypatch.setattr(task_tools, "AFTER_GRACE_S", -3.0)
     key = await shop.task()
     first = await approved(shop, TaskStopTool, task_id=key.call_id)
     assert (first["result"]["outcome"], first["result"]["task"]["status"]) == ("stopping", "cancelling")
@@ -138,7 +138,7 @@ async def test_a_task_that_waits_is_taken_back_without_asking(shop: Shop):
 
 
 async def test_a_standing_approval_of_the_session_answers_for_the_same_stop(shop: Shop, monkeypatch):
-    monkeypatch.setattr(task_control, "AFTER_GRACE_S", -3.0)
+    monkeypatch.setattr(task_tools, "AFTER_GRACE_S", -3.0)
     key = await shop.task()
     answer = asyncio.create_task(asked(shop, TaskStopTool).execute(task_id=key.call_id))
     await shop.bench.approve((await newest(shop, TaskStopTool)).id, remember="exact_for_session")
@@ -166,4 +166,4 @@ async def test_a_wrong_argument_is_named_and_asks_nobody(shop: Shop, kind, argum
         envelope = await tool.execute(**arguments)
         assert envelope["error"]["kind"] == "invalid_tool_input"
         assert named in envelope["error"]["details"]["parse_error"]
-    assert shop.bench.supervisor._ledger.board.calls == {}
+    assert shop.bench.supervisor._store.board.calls == {}

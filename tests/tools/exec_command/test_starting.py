@@ -5,9 +5,9 @@ import os
 import pytest
 
 from tests.tools.exec_command.conftest import Shop
-from whisper_tui.model.command import Shell
+from whisper_tui.model.call import Shell
 from whisper_tui.tools import ToolRegistry
-from whisper_tui.tools.context import shell_of
+from whisper_tui.tools.supervised_tool import shell_of
 
 
 def test_the_schema_is_the_published_one(shop: Shop):
@@ -35,7 +35,7 @@ def test_a_command_alone_gets_every_default(shop: Shop):
     assert request.spec.command == Shell(text="make", shell="bash", login=True)
     assert request.spec.cwd == shop.context.session.root
     assert (request.spec.tty, request.spec.accepts_input, request.spec.timeout_s) == (False, False, None)
-    assert request.join_twin
+    assert request.join_open
 
 
 def test_null_is_the_default(shop: Shop):
@@ -101,7 +101,7 @@ async def test_a_wrong_argument_is_named_and_starts_nothing(shop: Shop, argument
         assert named in error["details"]["parse_error"]
         assert error["recovery_hint"] == "provide input for ExecCommand that matches the published tool schema"
         assert error["retryable"] is False
-    assert shop.bench.supervisor._ledger.board.calls == {}
+    assert shop.bench.supervisor._store.board.calls == {}
 
 
 @pytest.mark.parametrize("workdir", ["..", "/", "/etc", "link"])
@@ -110,13 +110,13 @@ async def test_a_directory_outside_the_workspace_is_a_violation_and_starts_nothi
     envelope = await shop.tool.execute(cmd="ls", workdir=workdir)
     assert envelope["error"]["kind"] == "execution_root_violation"
     assert envelope["error"]["details"]["execution_root"] == shop.context.session.root
-    assert shop.bench.supervisor._ledger.board.calls == {}
+    assert shop.bench.supervisor._store.board.calls == {}
 
 
 async def test_a_directory_that_does_not_exist_is_its_own_error(shop: Shop):
     envelope = await shop.tool.execute(cmd="ls", workdir="no/where")
     assert envelope["error"]["kind"] == "workdir_not_found"
-    assert shop.bench.supervisor._ledger.board.calls == {}
+    assert shop.bench.supervisor._store.board.calls == {}
 
 
 def test_a_directory_inside_the_workspace_may_be_relative_or_absolute(shop: Shop):
@@ -145,7 +145,7 @@ async def test_the_same_command_is_answered_with_the_one_that_waits_before_anybo
         "summary": "It waits for a human's approval; nothing has run yet.",
         "instructions": 'Set duplicate_policy="start_new" to start another instance.',
     }
-    assert list(shop.bench.supervisor._ledger.board.calls) == [first.id]
+    assert list(shop.bench.supervisor._store.board.calls) == [first.id]
 
 
 async def test_the_same_command_is_found_in_its_foreground_window_and_while_it_is_cancelled(shop: Shop):

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from whisper_tui.agents.hook_formats import HookAnswer, HookRequest, parsed
+from whisper_tui.agents.known_clients import profiles
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.transports.hooks.clients import CLIENTS, Asked, HookAnswer, parsed
+
+HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}
 
 INPUTS: dict[str, dict[str, Any]] = {
     "claude": {
@@ -57,8 +60,8 @@ INPUTS: dict[str, dict[str, Any]] = {
 }
 
 
-def asked(client: str) -> Asked:
-    found = CLIENTS[client].read(INPUTS[client])
+def asked(client: str) -> HookRequest:
+    found = HOOK_FORMATS[client].read(INPUTS[client])
     assert found is not None
     return found
 
@@ -89,36 +92,36 @@ def test_a_helper_of_the_agent_and_the_model_are_told_apart() -> None:
     assert asked("codex").model == "gpt"
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", HOOK_FORMATS)
 def test_a_tool_that_runs_no_command_is_let_pass(client: str) -> None:
-    assert CLIENTS[client].read({**INPUTS[client], "tool_name": "Edit", "tool_input": {"file_path": "/x"}}) is None
-    assert CLIENTS[client].read({**INPUTS[client], "tool_name": "mcp__docs__search"}) is None
+    assert HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "Edit", "tool_input": {"file_path": "/x"}}) is None
+    assert HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "mcp__docs__search"}) is None
 
 
 def test_a_patch_and_an_event_after_the_command_are_let_pass() -> None:
-    assert CLIENTS["codex"].read({**INPUTS["codex"], "tool_name": "apply_patch"}) is None
-    assert CLIENTS["claude"].read({**INPUTS["claude"], "hook_event_name": "PostToolUse"}) is None
+    assert HOOK_FORMATS["codex"].read({**INPUTS["codex"], "tool_name": "apply_patch"}) is None
+    assert HOOK_FORMATS["claude"].read({**INPUTS["claude"], "hook_event_name": "PostToolUse"}) is None
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", HOOK_FORMATS)
 def test_a_tool_that_is_not_known_and_has_a_command_does_not_pass(client: str) -> None:
     with pytest.raises(InvalidRequest, match="'Terminal' is not known"):
-        CLIENTS[client].read({**INPUTS[client], "tool_name": "Terminal"})
+        HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "Terminal"})
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "crush"])
 def test_an_event_that_is_not_known_does_not_pass(client: str) -> None:
     name = "event" if client == "crush" else "hook_event_name"
     with pytest.raises(InvalidRequest, match="'BeforeShell' is not known"):
-        CLIENTS[client].read({**INPUTS[client], name: "BeforeShell"})
+        HOOK_FORMATS[client].read({**INPUTS[client], name: "BeforeShell"})
 
 
 def test_a_monitor_of_a_command_is_asked_about_and_keeps_its_own_settings() -> None:
     watches = {"command": "tail -f log", "description": "Watch it", "timeout_ms": 5000, "persistent": True}
-    found = CLIENTS["claude"].read({**INPUTS["claude"], "tool_name": "Monitor", "tool_input": watches})
+    found = HOOK_FORMATS["claude"].read({**INPUTS["claude"], "tool_name": "Monitor", "tool_input": watches})
     assert found is not None
     assert (found.tool, found.command) == ("Monitor", "tail -f log")
-    answer = said(CLIENTS["claude"].allow(found, "whisper-tui exec 1-a", ""))["hookSpecificOutput"]
+    answer = said(HOOK_FORMATS["claude"].allow(found, "whisper-tui exec 1-a", ""))["hookSpecificOutput"]
     assert answer["updatedInput"] == {**watches, "command": "whisper-tui exec 1-a"}
 
 
@@ -133,10 +136,10 @@ def test_what_cannot_be_judged_as_a_command_of_a_shell_is_refused(
     tool: str, tool_input: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=why):
-        CLIENTS["claude"].read({**INPUTS["claude"], "tool_name": tool, "tool_input": tool_input})
+        HOOK_FORMATS["claude"].read({**INPUTS["claude"], "tool_name": tool, "tool_input": tool_input})
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", HOOK_FORMATS)
 @pytest.mark.parametrize(
     "change",
     [{"tool_input": "make"}, {"tool_input": {}}, {"tool_name": None}, {"cwd": "relative"}, {"cwd": None}],
@@ -144,7 +147,7 @@ def test_what_cannot_be_judged_as_a_command_of_a_shell_is_refused(
 )
 def test_an_input_that_is_not_understood_is_refused(client: str, change: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
-        CLIENTS[client].read({**INPUTS[client], **change})
+        HOOK_FORMATS[client].read({**INPUTS[client], **change})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "no json", "[" * 100_000])
@@ -154,7 +157,7 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
 
 
 def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_sees_it() -> None:
-    answer = said(CLIENTS["claude"].allow(asked("claude"), "whisper-tui exec 1-a", "The human changed it."))
+    answer = said(HOOK_FORMATS["claude"].allow(asked("claude"), "whisper-tui exec 1-a", "The human changed it."))
     assert answer == {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -163,12 +166,12 @@ def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_
             "additionalContext": "The human changed it.",
         }
     }
-    plain = said(CLIENTS["codex"].allow(asked("codex"), "whisper-tui exec 1-a", ""))
+    plain = said(HOOK_FORMATS["codex"].allow(asked("codex"), "whisper-tui exec 1-a", ""))
     assert "additionalContext" not in plain["hookSpecificOutput"]
 
 
 def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:
-    gemini = CLIENTS["gemini"]
+    gemini = HOOK_FORMATS["gemini"]
     answer = said(gemini.allow(asked("gemini"), "whisper-tui exec 1-a", "unheard"))
     assert answer["decision"] == "allow"
     assert answer["hookSpecificOutput"]["tool_input"]["command"] == "whisper-tui exec 1-a"
@@ -177,12 +180,12 @@ def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:
 
 
 def test_the_plugin_of_opencode_gets_a_command_and_a_note() -> None:
-    opencode = CLIENTS["opencode"]
+    opencode = HOOK_FORMATS["opencode"]
     assert said(opencode.allow(asked("opencode"), "x", "n")) == {"decision": "allow", "command": "x", "note": "n"}
     assert said(opencode.deny("no")) == {"decision": "deny", "reason": "no"}
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "crush"])
 def test_a_denial_gives_the_reason_word_for_word(client: str) -> None:
-    answer = said(CLIENTS[client].deny('use "make test"\ninstead'))["hookSpecificOutput"]
+    answer = said(HOOK_FORMATS[client].deny('use "make test"\ninstead'))["hookSpecificOutput"]
     assert (answer["permissionDecision"], answer["permissionDecisionReason"]) == ("deny", 'use "make test"\ninstead')

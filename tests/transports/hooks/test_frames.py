@@ -2,7 +2,7 @@
 
 import pytest
 
-from whisper_tui.transports.hooks.frames import EOF, LARGEST, STDIN, Frames, frame
+from whisper_tui.transports.hook.exec_program import EOF, LARGEST, STDIN, Frames, frame
 
 
 def test_pieces_come_out_whole_however_they_are_cut() -> None:
@@ -27,7 +27,7 @@ def test_a_line_in_place_of_a_piece_is_a_refusal_and_a_brace_within_one_is_not()
     assert frames.refusal == b'{"error": "no"}\n'
 
 
-def test_where_nobody_may_refuse_a_line_is_a_piece_that_is_too_long() -> None:
+def test_json_is_a_piece_that_is_too_long_where_refusals_are_not_allowed() -> None:
     frames = Frames()
     with pytest.raises(ValueError, match="longer than"):
         frames.feed(b'{"error": "no"}\n')

@@ -1,28 +1,131 @@
-"""The outer shape of every answer of `ExecCommand` and its task tools."""
+"""The shape of every answer of `ExecCommand` and its task tools: results, failures, and the lines a model reads."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Literal
 
-from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.ending import Denied, FailedToStart, HandedOver, Lost, Withdrawn
+from whisper_tui.model.errors import Unavailable, WhisperError
+from whisper_tui.tools.agent_notes import ToolFailure, UnknownTool, failure_of
 from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.exec_command.failure import ExecFailure, exec_failure
+from whisper_tui.tools.arguments import ArgumentError
+
+Kind = Literal[
+    "invalid_tool_input",
+    "unknown_tool",
+    "execution_root_violation",
+    "workdir_not_found",
+    "command_spawn_failed",
+    "approval_denied",
+    "policy_refused",
+    "task_not_found",
+    "tool_execution_failed",
+]
+
+
+class ExecFailure(WhisperError):
+    """A failure that an envelope can carry."""
+
+    kind = "exec_failure"
+
+    def __init__(
+        self,
+        error_kind: Kind,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        hint: str,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.error_kind: Kind = error_kind
+        self.details = details
+        self.retryable = retryable
+
+    def as_json(self) -> dict[str, Any]:
+        """The `error` of an envelope: `details` only where there are some."""
+        error: dict[str, Any] = {"kind": self.error_kind, "message": self.message}
+        if self.details is not None:
+            error["details"] = self.details
+        if self.hint:
+            error["recovery_hint"] = self.hint
+        return {**error, "retryable": self.retryable}
+
+
+def exec_failure(tool: str, error: WhisperError) -> ExecFailure:
+    """Return any error in the form that an envelope can carry."""
+    match error:
+        case ExecFailure():
+            return error
+        case ArgumentError():
+            return ExecFailure(
+                "invalid_tool_input",
+                f"invalid input for {tool}: {error.sentence()}",
+                details={"parse_error": error.sentence()},
+                hint=f"provide input for {tool} that matches the published tool schema",
+            )
+        case UnknownTool():
+            return ExecFailure("unknown_tool", error.message, hint=error.hint)
+        case ToolFailure():
+            return _not_run(error)
+        case _:
+            hint = error.hint or "read the message; the command may not have been started"
+            return ExecFailure(
+                "tool_execution_failed",
+                error.message,
+                details={"cause": error.kind},
+                hint=hint,
+                # Only a supervisor that cannot be reached gets better by itself.
+                retryable=isinstance(error, Unavailable),
+            )
+
+
+def ending_failure(ending: Denied | Withdrawn | HandedOver | Lost | FailedToStart) -> ExecFailure:
+    """Return the failure for a call that ended without a process."""
+    if not isinstance(ending, FailedToStart):
+        return _not_run(failure_of(ending))
+    if ending.problem == "cwd_not_found":
+        hint = "create the directory first, or use a workdir that exists"
+        return ExecFailure("workdir_not_found", ending.message, details={"workdir": ending.subject}, hint=hint)
+    return ExecFailure(
+        "command_spawn_failed",
+        ending.message,
+        details={"problem": ending.problem, "program": ending.subject},
+        hint="choose a shell that is installed, or leave `shell` out",
+    )
+
+
+def _not_run(failure: ToolFailure) -> ExecFailure:
+    match failure.cause:
+        case "denied":
+            hint = "follow the human's words; do not try another way to do what was denied"
+            return ExecFailure("approval_denied", failure.message, hint=hint)
+        case "refused":
+            hint = "do without this command; the rules do not allow it"
+            return ExecFailure("policy_refused", failure.message, hint=hint)
+        case "withdrawn":
+            hint = "send the call again if it is still wanted"
+            return ExecFailure("tool_execution_failed", failure.message, details={"cause": "withdrawn"}, hint=hint)
+        case "lost":
+            hint = "look at the effects of the command before you repeat it"
+            return ExecFailure("tool_execution_failed", failure.message, details={"cause": "lost"}, hint=hint)
+
 
 Envelope = dict[str, Any]
 """`tool_name`, `status` (success or error), and `summary_text`, `result` or `error` where there is one."""
 
 
 def success(tool: str, result: dict[str, Any], summary: str) -> Envelope:
-    """What came of a call that could be carried out; a non-zero exit is one of these too."""
+    """Return the envelope of a call that ran, also with a non-zero exit code."""
     return {"tool_name": tool, "status": "success", "summary_text": summary, "result": result}
 
 
 def failure(tool: str, error: ExecFailure) -> Envelope:
-    """Why a call could not be carried out."""
+    """Return the envelope of a call that could not run."""
     return {"tool_name": tool, "status": "error", "error": error.as_json()}
 
 
 def render_failure(envelope: Envelope) -> str:
-    """The lines for a model: that it failed, why, and what to do."""
+    """The lines for a model: the failure, its reason, and what to do."""
     error = envelope["error"]
     lines = ["Command failed", f"{error['kind']}: {error['message']}"]
     if "recovery_hint" in error:
@@ -42,9 +145,67 @@ class EnvelopedTool(AITool):
         return render_failure(result) if self.is_error(result) else self.render_result(result["result"])
 
     def is_error(self, result: Any) -> bool:
-        """Whether an envelope carries an error."""
+        """True if an envelope carries an error."""
         return bool(result["status"] == "error")
 
     def error_result(self, error: WhisperError) -> Envelope:
         """A failure as an envelope."""
         return failure(self.name, exec_failure(self.name, error))
+
+
+def render_for_model(envelope: Envelope) -> str:
+    """The text of an envelope."""
+    if envelope["status"] == "error":
+        return render_failure(envelope)
+    return render_result(envelope["result"])
+
+
+def render_result(result: dict[str, Any]) -> str:
+    """The text of a successful result."""
+    match result["disposition"]:
+        case "completed":
+            return _completed(result)
+        case "promoted_to_task":
+            return _promoted(result)
+        case _:
+            return _already_running(result)
+
+
+def _completed(result: dict[str, Any]) -> str:
+    code = result["exit_status"]
+    lines = ["Process exited" if code is None else f"Process exited with code {code}"]
+    for name in ("stdout", "stderr"):
+        if (text := result[f"{name}_preview"]) and text.strip():
+            lines += ["", f"{name}:", text]
+    if result.get("artifacts"):
+        lines += ["", "Artifacts:", *(artifact["path"] for artifact in result["artifacts"])]
+    return "\n".join(lines)
+
+
+def _promoted(result: dict[str, Any]) -> str:
+    text = result.get("initial_output_preview") or ""
+    return "\n".join(
+        (
+            "Command promoted to background task",
+            f"Task: {result['task_handle']['task_id']}",
+            "",
+            "Initial output:",
+            text if text.strip() else "(none captured before promotion)",
+        )
+    )
+
+
+def _already_running(result: dict[str, Any]) -> str:
+    handle, command = result["task_handle"], result["command"]
+    lines = [
+        "Command is already running",
+        f"Task: {handle['task_id']}",
+        f"Status: {handle['status'].capitalize()}",
+        f"Task summary: {result['summary']}",
+    ]
+    if command["cmd"].strip():
+        lines.append(f"Command: {command['cmd']}")
+    lines.append(f"workdir={command['workdir']}")
+    if command["shell"] is not None:
+        lines.append(f"shell={command['shell']}")
+    return "\n".join((*lines, "", result["instructions"]))

@@ -1,8 +1,8 @@
-"""A call as a task: its state, its handle, and what there is to know about it."""
+"""A call as a task: its state, its handle and its summary."""
 
 from typing import Any, Literal, assert_never
 
-from whisper_tui.model.command import Shell
+from whisper_tui.model.call import Shell
 from whisper_tui.model.ending import (
     Denied,
     Ending,
@@ -15,7 +15,8 @@ from whisper_tui.model.ending import (
     Withdrawn,
 )
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
-from whisper_tui.tools.told import command_line
+from whisper_tui.present.ending_text import ending_for_agent
+from whisper_tui.tools.agent_notes import command_line
 
 KIND = "command_task"
 EXEC_COMMAND = "ExecCommand"
@@ -25,8 +26,9 @@ TaskState = Literal["queued", "running", "cancelling", "completed", "failed", "c
 
 
 def task_state(record: CallRecord) -> TaskState:
-    """Where a task stands. It follows the record, which never goes back and has one ending."""
+    """The state of a task."""
     match record.state:
+        # To an agent, waiting for a human is waiting: only `summary` tells the two apart.
         case Unjudged() | Waiting() | Held() | Queued() | Starting():
             return "queued"
         case Running():
@@ -42,6 +44,7 @@ def _final_state(ending: Ending, *, stopped: bool) -> TaskState:
         case Exited(code=0):
             return "completed"
         case Exited():
+            # A program that handles TERM exits with a code of its own: it was stopped all the same.
             return "cancelled" if stopped else "failed"
         case Signalled(by_us=by_us):
             if stopped:
@@ -60,12 +63,13 @@ def _final_state(ending: Ending, *, stopped: bool) -> TaskState:
 
 
 def task_handle(record: CallRecord) -> dict[str, Any]:
-    """What an agent holds of a task."""
+    """The handle of a task, as agents get it."""
     return {"task_id": record.id, "task_kind": KIND, "status": task_state(record)}
 
 
 def task_command(record: CallRecord) -> dict[str, Any]:
     """The command as it runs, which a human may have edited; the shell only where the agent named one."""
+    # The default shell is filled in by this program; an agent that named none must not be told that it did.
     asked, command = record.call.arguments.get("shell"), record.spec.command
     read_by = command.shell if isinstance(command, Shell) and record.edited else asked
     return {
@@ -79,7 +83,7 @@ def task_command(record: CallRecord) -> dict[str, Any]:
 
 
 def task_summary(record: CallRecord) -> str:
-    """Where a task stands, in a sentence."""
+    """The state of a task in a sentence."""
     match record.state:
         case Unjudged() | Waiting():
             return "It waits for a human's approval; nothing has run yet."
@@ -89,36 +93,13 @@ def task_summary(record: CallRecord) -> str:
             doing = "is being ended" if record.stopping else "runs"
             return f"It {doing} as process {process.leader.pid}."
         case Ended(ending=ending):
-            return ending_sentence(ending)
-        case _ as never:
-            assert_never(never)
-
-
-def ending_sentence(ending: Ending) -> str:
-    """How a command ended."""
-    match ending:
-        case Exited(code=code):
-            return f"command exited with status {code}"
-        case Signalled(number=number):
-            return f"command was ended by signal {number}"
-        case TimedOut(after_s=after_s):
-            return f"command was ended because its time of {after_s:g} seconds was over"
-        case FailedToStart(message=message):
-            return f"command was not started: {message}"
-        case Denied(reason=reason):
-            return f"command was denied: {reason}" if reason else "command was denied"
-        case Withdrawn(why=why):
-            return f"command was withdrawn before it ran: {why}"
-        case HandedOver():
-            return "command was left to the agent, and its end is not known"
-        case Lost(why=why):
-            return f"command may have run, and its end cannot be known: {why}"
+            return ending_for_agent(ending)
         case _ as never:
             assert_never(never)
 
 
 def exit_status(record: CallRecord) -> int | None:
-    """The exit code. None: it has not ended, or not by itself."""
+    """The exit code. None: the task has not ended, or did not exit by itself."""
     match record.state:
         case Ended(ending=Exited(code=code)):
             return code

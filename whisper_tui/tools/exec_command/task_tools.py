@@ -1,20 +1,19 @@
-"""Looking at tasks: `TaskList`, `TaskStatus` and `TaskOutput`."""
+"""TaskList, TaskStatus, TaskOutput, TaskInput and TaskStop."""
 
 import asyncio
+import signal
 from abc import abstractmethod
 from typing import Any
 
-from whisper_tui.model.errors import UnknownCall, WhisperError
-from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.errors import NotRunning, UnknownCall, WhisperError
 from whisper_tui.model.run import Stream
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Ended, Running
+from whisper_tui.tools.ai_tool import prompt_block
 from whisper_tui.tools.arguments import ArgumentError, check_arguments
-from whisper_tui.tools.context import ToolContext
-from whisper_tui.tools.exec_command.arguments import DEFAULT_TOKENS, MOST_MS
-from whisper_tui.tools.exec_command.arrival import Arrival
-from whisper_tui.tools.exec_command.envelope import Envelope, EnvelopedTool, success
-from whisper_tui.tools.exec_command.failure import ExecFailure
-from whisper_tui.tools.exec_command.preview import NAMES
+from whisper_tui.tools.exec_command.envelope import Envelope, EnvelopedTool, ExecFailure, success
+from whisper_tui.tools.exec_command.exec_tool import DEFAULT_TOKENS, MOST_MS
 from whisper_tui.tools.exec_command.task import (
     EXEC_COMMAND,
     exit_status,
@@ -23,8 +22,9 @@ from whisper_tui.tools.exec_command.task import (
     task_state,
     task_summary,
 )
-from whisper_tui.tools.prompt_text import prompt_block
-from whisper_tui.tools.room import fitted
+from whisper_tui.tools.exec_command.task_output import NAMES, Arrival
+from whisper_tui.tools.output_text import fitted
+from whisper_tui.tools.supervised_tool import ToolContext
 
 TASK_ID: dict[str, Any] = {"type": "string", "description": "The task, as ExecCommand named it."}
 PAGE = 200
@@ -33,6 +33,7 @@ PAGE = 200
 
 async def find_task(context: ToolContext, task_id: str) -> CallRecord:
     """A task of this session. Raises `ExecFailure`; the tasks of others are not found either."""
+    # Ids are consecutive numbers, so an agent can guess those of other sessions: the answer is the same as for none.
     hint = "TaskList names the tasks that are active"
     try:
         record = await context.supervision.record(task_id)
@@ -44,7 +45,7 @@ async def find_task(context: ToolContext, task_id: str) -> CallRecord:
 
 
 def snapshot(record: CallRecord) -> dict[str, Any]:
-    """What there is to know about a task, apart from its output."""
+    """The facts about a task, apart from its output."""
     return {
         **task_handle(record),
         "summary": task_summary(record),
@@ -95,11 +96,11 @@ class TaskTool(EnvelopedTool):
         return ["task", "background", "system"]
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """An agent may always look at what is its own."""
+        """False: an agent may always look at its own tasks."""
         return False
 
     async def execute(self, **kwargs: Any) -> Envelope:
-        """Check the arguments, do it, and return an envelope."""
+        """Check the arguments, answer them, and return failures as envelopes too."""
         try:
             return await self.answer(check_arguments(self.name, self.parameters_schema, kwargs))
         except WhisperError as error:
@@ -139,6 +140,7 @@ class TaskListTool(TaskTool):
         while True:
             query = HistoryQuery(limit=PAGE, before=before, session_id=self._context.session.id, open_only=True)
             records = await self._context.supervision.history(query)
+            # An ended call is still open while a process that it left in the background lives; it is no active task.
             active = (r for r in records if r.call.tool == EXEC_COMMAND and not isinstance(r.state, Ended))
             tasks += [snapshot(record) for record in active]
             if len(records) < PAGE:
@@ -153,7 +155,7 @@ class TaskListTool(TaskTool):
 
 
 class TaskStatusTool(TaskTool):
-    """Says where one task stands."""
+    """Returns the state of one task."""
 
     name = "TaskStatus"
     description = "Say where a command task stands: its state, its command, its process and its exit status."
@@ -231,7 +233,7 @@ class TaskOutputTool(TaskTool):
         )
 
     async def answer(self, arguments: dict[str, Any]) -> Envelope:
-        """The output so far, after waiting where that is asked for."""
+        """The output so far, after the end of the task if `block` is set."""
         record = await find_task(self._context, arguments["task_id"])
         block = arguments.get("block", True)
         if block and not isinstance(record.state, Ended):
@@ -261,6 +263,7 @@ class TaskOutputTool(TaskTool):
             done, _ = await asyncio.wait({outcome}, timeout=seconds)
             return await outcome if done else await self._context.supervision.record(call_id)
         finally:
+            # Ends this wait alone; the task itself goes on.
             outcome.cancel()
 
     async def _artifacts(self, record: CallRecord) -> list[dict[str, Any]]:
@@ -281,3 +284,159 @@ class TaskOutputTool(TaskTool):
         if result.get("artifacts"):
             lines += ["", "Artifacts:", *(artifact["path"] for artifact in result["artifacts"])]
         return "\n".join(lines)
+
+
+INPUT_S = 30.0
+"""Seconds in which a task must have taken its input."""
+AFTER_GRACE_S = 2.0
+"""Seconds beyond the grace in which the end of a stopped task is waited for."""
+
+
+class TaskInputTool(TaskTool):
+    """Writes to the standard input or the terminal of a task."""
+
+    name = "TaskInput"
+    description = "Send text to the input of a command task exactly as it is, without a line feed of its own."
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {
+            "task_id": TASK_ID,
+            "text": {
+                "type": "string",
+                "default": "",
+                "description": "What is typed. End it with a line feed to enter.",
+            },
+            "close_stdin": {
+                "type": "boolean",
+                "default": False,
+                "description": "Whether the input is closed afterwards.",
+            },
+        },
+        "required": ["task_id"],
+        "additionalProperties": False,
+    }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool to answer a question of a task that was started with `accepts_input` or `tty`, or "
+            "to close its input. A human is asked, as for a command.",
+            expected_output='An envelope whose result holds "bytes_written", "stdin_closed" and the "task".',
+            examples=(("answer yes", r'`task_id="12"`, `text="yes\n"`'),),
+        )
+
+    async def needs_approval(self, arguments: dict[str, Any]) -> bool:
+        """True if the task runs and takes input."""
+        # Any other call fails without an effect, so no human is bothered with it.
+        try:
+            _check_takes_input(await find_task(self._context, arguments["task_id"]))
+        except WhisperError:
+            return False
+        return True
+
+    async def answer(self, arguments: dict[str, Any]) -> Envelope:
+        """Write the text, and close the input if `close_stdin` is set."""
+        record = await find_task(self._context, arguments["task_id"])
+        # Checked again, because the task may have ended while a human was asked.
+        _check_takes_input(record)
+        data, eof = arguments.get("text", "").encode(), arguments.get("close_stdin", False)
+        try:
+            # A program that does not read fills the pipe, and the write would block for good.
+            async with asyncio.timeout(INPUT_S):
+                await self._context.supervision.write_stdin(record.id, data, eof=eof)
+        except TimeoutError as error:
+            message = f"task {record.id} does not read its input; part of the text may have reached it"
+            hint = "look at its output before you send anything again"
+            raise ExecFailure("tool_execution_failed", message, hint=hint) from error
+        record = await self._context.supervision.record(record.id)
+        result = {"bytes_written": len(data), "stdin_closed": eof, "task": snapshot(record)}
+        return success(self.name, result, f"{len(data)} bytes were sent to task {record.id}")
+
+    def render_result(self, result: dict[str, Any]) -> str:
+        """The number of bytes sent, and the task."""
+        closed = ", and its input was closed" if result["stdin_closed"] else ""
+        return "\n".join((f"Sent {result['bytes_written']} bytes{closed}", *snapshot_lines(result["task"])))
+
+
+class TaskStopTool(TaskTool):
+    """Ends a task."""
+
+    name = "TaskStop"
+    description = (
+        "Stop a command task: its processes get TERM, and KILL after a grace. A second call kills them at once."
+    )
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {"task_id": TASK_ID},
+        "required": ["task_id"],
+        "additionalProperties": False,
+    }
+
+    def get_ai_prompt_instructions(self) -> str:
+        """When and how to use the tool."""
+        return prompt_block(
+            self,
+            purpose="Use this tool to end a task that is no longer needed. A task that has not started is taken back "
+            "at once; for one that runs, a human is asked, as for a command.",
+            expected_output='An envelope whose result holds "outcome" (withdrawn, stopping, stopped, killed or '
+            'already_over) and the "task".',
+            examples=(("end task 12", '`task_id="12"`'),),
+        )
+
+    async def needs_approval(self, arguments: dict[str, Any]) -> bool:
+        """True if the task runs."""
+        # A task that has not started is withdrawn, which has no effect outside the queue.
+        try:
+            return isinstance((await find_task(self._context, arguments["task_id"])).state, Running)
+        except WhisperError:
+            return False
+
+    async def answer(self, arguments: dict[str, Any]) -> Envelope:
+        """Withdraw the task, end it, or report that it is over."""
+        record = await find_task(self._context, arguments["task_id"])
+        outcome = "already_over"
+        if not isinstance(record.state, Ended):
+            outcome = await self._end(record)
+            record = await self._context.supervision.record(record.id)
+        result = {"outcome": outcome, "task": snapshot(record)}
+        return success(self.name, result, f"task {record.id} is {task_state(record)}. {task_summary(record)}")
+
+    async def _end(self, record: CallRecord) -> str:
+        supervision = self._context.supervision
+        running, again = isinstance(record.state, Running), record.stopping
+        try:
+            if again:
+                by = Decider(surface="library", who=f"{self._context.session.name} (TaskStop)")
+                await supervision.signal(record.id, signal.SIGKILL, "tree", by)
+            else:
+                await supervision.withdraw(record.id, "the agent stopped it", stop_running=True)
+        except NotRunning:
+            # The task ended between the look at its state and the signal.
+            return "already_over"
+        if not running:
+            return "withdrawn"
+        over = await self._over(record, AFTER_GRACE_S + (0 if again else record.spec.grace_s))
+        return ("killed" if again else "stopped") if over else "stopping"
+
+    async def _over(self, record: CallRecord, seconds: float) -> bool:
+        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id))
+        try:
+            done, _ = await asyncio.wait({outcome}, timeout=seconds)
+            return bool(done)
+        finally:
+            outcome.cancel()
+
+    def render_result(self, result: dict[str, Any]) -> str:
+        """The outcome and the state of the task."""
+        return "\n".join((f"Outcome: {result['outcome']}", *snapshot_lines(result["task"])))
+
+
+def _check_takes_input(record: CallRecord) -> None:
+    if not isinstance(record.state, Running):
+        message = f"task {record.id} is {task_state(record)}, so it reads no input"
+        raise ExecFailure("tool_execution_failed", message, hint="send input only to a task that runs")
+    if not record.spec.accepts_input:
+        message = f"task {record.id} was started without an input"
+        hint = "start the command with `accepts_input` or `tty` if it needs input"
+        raise ExecFailure("tool_execution_failed", message, hint=hint)

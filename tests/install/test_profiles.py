@@ -1,0 +1,86 @@
+"""One profile for each agent client: nothing else knows which clients there are."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import whisper_tui
+from whisper_tui import agents
+from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of, profiles
+from whisper_tui.agents.profile import ClientProfile
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.transports.hook.hook_program import MARGIN_S
+
+PACKAGE = Path(whisper_tui.__file__).parent
+
+ELSEWHERE = {
+    "cli/mcp_http.py": "prints the address of the HTTP hook, and keeps Claude Code's variables from its own session",
+    "demo/story.py": "tells a newcomer how to connect an agent of their own",
+    "policy/risks/sensitive_paths.py": "files of all programs whose change changes what runs",
+    "supervisor/runs/sandbox_profile.py": "directories of all programs that hold secrets",
+    "transports/mcp/mcp_calls.py": "reads the metadata of Codex, which clients of other names send too",
+    "transports/mcp/http_site.py": "serves the hook over HTTP, which Claude Code alone can ask",
+    "tui/call/call_panel.py": "tells a newcomer without any client which ones can be connected",
+}
+"""The modules outside of `agents` whose code names a client, and the reason. It may only become shorter."""
+
+
+@pytest.mark.parametrize("profile", profiles(), ids=lambda profile: profile.name)
+def test_a_hook_answers_before_its_client_runs_the_command_without_it(profile: ClientProfile) -> None:
+    deadline_s = KNOWN[profile.name].deadline_s
+    assert profile.hook_timeout_s is None or deadline_s + MARGIN_S <= profile.hook_timeout_s
+
+
+@pytest.mark.parametrize("profile", profiles(), ids=lambda profile: profile.name)
+def test_the_table_of_clients_says_what_their_profiles_say(profile: ClientProfile) -> None:
+    known = KNOWN[profile.name]
+    assert [one.name for one in profile.rule_formats] == list(known.rule_formats)
+    assert known.installs == (profile.plan_install is not None) == (profile.find is not None)
+    assert profile_behind(profile.hook.name) is profile
+    assert profile.calls_itself(profile.hook.name)
+
+
+def test_every_module_with_a_profile_has_its_row() -> None:
+    modules = (
+        importlib.import_module(f"{agents.__name__}.{one.name}") for one in pkgutil.iter_modules(agents.__path__)
+    )
+    found = {
+        profile.name for module in modules if isinstance(profile := getattr(module, "PROFILE", None), ClientProfile)
+    }
+    assert found == set(KNOWN)
+
+
+def test_a_client_without_a_profile_is_refused_with_the_names_of_those_that_there_are() -> None:
+    with pytest.raises(InvalidRequest, match="there is no client 'emacs'") as caught:
+        profile_of("emacs")
+    assert caught.value.hint == f"There are {', '.join(KNOWN)}"
+    assert profile_behind("emacs") is None
+
+
+def words_of_code(path: Path) -> Iterator[str]:
+    """Every name and every text of a module, without its docstrings."""
+    for node in ast.walk(tree := ast.parse(path.read_text())):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def test_only_profiles_and_these_modules_name_a_client() -> None:
+    naming = {
+        str(path.relative_to(PACKAGE))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.parent != PACKAGE / "agents"
+        and any(name in word.lower() for word in words_of_code(path) for name in KNOWN)
+    }
+    assert naming == set(ELSEWHERE)

@@ -1,0 +1,352 @@
+"""Claude Code: its hook, its files, its rules, and what the doctor finds."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.agents import findings
+from whisper_tui.agents.client_files import JSON, Shared
+from whisper_tui.agents.file_entries import FileEntry, Handler, Item, Member, Setting, handlers, value_at
+from whisper_tui.agents.findings import (
+    Check,
+    DoctorContext,
+    Findings,
+    FoundHook,
+    FoundServer,
+    among,
+    bad,
+    command_line,
+    note,
+    seconds,
+)
+from whisper_tui.agents.hook_formats import ClaudeFormat, Content, HookRequest
+from whisper_tui.agents.install_request import (
+    DAY_S,
+    SERVER,
+    InstallPlan,
+    InstallRequest,
+    is_approved,
+    is_our_hook,
+    split,
+)
+from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.own_rules import (
+    ImportedRules,
+    OwnRules,
+    RulePlaces,
+    RuleSource,
+    certain_words,
+    files_in,
+    without_order,
+    work_tree_around,
+)
+from whisper_tui.agents.probe import numbers, prove_hook
+from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, WaitLimit
+from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.policy.rules.rule import Effect, Rule
+
+NAME = "claude"
+TITLE = "Claude Code"
+EVENT = ("hooks", "PreToolUse")
+
+is_ours = partial(is_our_hook, NAME)
+"""True if a handler in the settings starts our hook."""
+
+
+class ClaudeCodeHook(ClaudeFormat):
+    """Claude Code."""
+
+    name = "claude-code"
+    shell_tool = "Bash"
+    other_shell_tools = frozenset({"Monitor", "PowerShell"})
+    keeps_directory = frozenset({"Bash"})
+    shows_what_runs = False
+    root_variable = KNOWN["claude"].project_variable
+
+    def read(self, content: Content) -> HookRequest | None:
+        """Read an input, and refuse the tools whose commands are none of a POSIX shell."""
+        tool, tool_input = content.get("tool_name"), content.get("tool_input")
+        # Monitor watches the output of a command, or a WebSocket.
+        if tool == "Monitor" and isinstance(tool_input, dict) and not isinstance(tool_input.get("command"), str):
+            raise InvalidRequest(
+                "this Monitor runs no command (it would open a WebSocket), so nobody can approve it here",
+                hint="Watch it with a command instead",
+            )
+        if tool == "PowerShell":
+            raise InvalidRequest("commands of PowerShell cannot be judged and run by whisper_tui", hint="Use Bash")
+        return super().read(content)
+
+
+HOOK = ClaudeCodeHook()
+# A hook whose matcher is Bash alone is asked about Monitor too, as if it were Bash, but only its denials count:
+# Claude Code would run the command as the model wrote it, outside of whisper_tui. So the matcher names all of them.
+SHELL_TOOLS = (HOOK.shell_tool, *sorted(HOOK.other_shell_tools))
+MATCHER = "|".join(SHELL_TOOLS)
+ALLOWED = f"mcp__{SERVER}"
+"""The permission to call the tools of whisper_tui without another question."""
+
+# No hook is asked about the commands in skills, and an agent can write a skill.
+NO_SKILL_SHELL = ("disableSkillShellExecution",)
+"""The setting that keeps Claude Code from running the commands in skills and slash commands (`` !`command` ``)."""
+UNBOXED = ("sandbox", "excludedCommands")
+"""The commands that run outside of Claude Code's sandbox; inside, no supervisor can be reached."""
+
+
+def settings_of(request: InstallRequest) -> Path:
+    """Return the path of the settings."""
+    # The local settings of a project, which nobody commits: the entries hold absolute paths of this machine.
+    if request.project is not None:
+        return request.project / ".claude" / "settings.local.json"
+    return directory_of(request) / "settings.json"
+
+
+def servers_of(request: InstallRequest) -> Path:
+    """Return the file with the MCP servers, in which Claude Code keeps much else."""
+    early = directory_of(request) / ".config.json"
+    if early.exists():
+        return early
+    return Path(request.environ.get("CLAUDE_CONFIG_DIR") or request.user_directory) / ".claude.json"
+
+
+def directory_of(request: InstallRequest) -> Path:
+    """Return the user's directory of Claude Code."""
+    return Path(request.environ.get("CLAUDE_CONFIG_DIR") or request.user_directory / ".claude")
+
+
+def server_path(request: InstallRequest) -> tuple[str, ...]:
+    """Return the path of the MCP server in its file."""
+    place = ("mcpServers", SERVER)
+    if request.project is None:
+        return place
+    # Claude Code looks a project up under the root of its repository.
+    return ("projects", str(work_tree_around(request.project) or request.project), *place)
+
+
+def hook_entry(request: InstallRequest) -> Handler:
+    """Return the hook's entry."""
+    handler = {
+        "type": "command",
+        "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs),
+        "timeout": DAY_S,
+        # Without this, a command runs when its hook fails.
+        "onFailure": "block",
+        "statusMessage": "waiting in whisper_tui",
+    }
+    return Handler(EVENT, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
+
+
+def server_entry(request: InstallRequest) -> Member:
+    """Return the MCP server's entry."""
+    command, *args = request.launch.server()
+    # `alwaysLoad`: otherwise the model does not see the tools until it searches for them.
+    value = {"type": "stdio", "command": command, "args": args, "timeout": DAY_S * 1000, "alwaysLoad": True}
+    return Member(server_path(request), value)
+
+
+def plan_install(request: InstallRequest) -> InstallPlan:
+    """Return the files of Claude Code as they are wanted."""
+    entries: list[tuple[FileEntry, bool]] = [
+        (hook_entry(request), request.hook),
+        (Item(("permissions", "allow"), ALLOWED), request.mcp),
+        (Setting(NO_SKILL_SHELL, value=True), request.hook),
+        (Item(UNBOXED, f"{request.launch.exec()} *", ours=is_approved), request.hook and not request.agent_runs),
+    ]
+    server: tuple[FileEntry, ...] = (server_entry(request),)
+    settings = Shared(
+        settings_of(request),
+        JSON,
+        wanted=tuple(entry for entry, wanted in entries if wanted),
+        unwanted=tuple(entry for entry, wanted in entries if not wanted),
+    )
+    servers = Shared(
+        servers_of(request), JSON, wanted=server if request.mcp else (), unwanted=() if request.mcp else server
+    )
+    return InstallPlan([settings, servers])
+
+
+DEFAULT_TIMEOUT_S = 600.0
+MANAGED = (
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json")
+    if sys.platform == "darwin"
+    else Path("/etc/claude-code/managed-settings.json")
+)
+NOT_KNOWN_TO_BLOCK = (2, 1, 240)
+"""The last version that is not known to obey `onFailure`."""
+
+
+def find(context: DoctorContext, version: str | None) -> Findings:
+    """Examine the settings, the servers and the version."""
+    looked = Findings()
+    user, project = context.requests()
+    shared = context.project / ".claude" / "settings.json"
+    settings = {path: looked.read(path, JSON) for path in (settings_of(user), shared, settings_of(project))}
+    for path, plain in settings.items():
+        groups = value_at(plain, EVENT)
+        for number, _, handler in handlers(plain, EVENT):
+            if is_ours(handler):
+                looked.hooks.append(_hook(context, path, groups[number], handler))
+        if among(plain, ("permissions", "deny"), HOOK.shell_tool):
+            looked.shut.append(path)
+        if isinstance(plain, dict) and plain.get("disableAllHooks"):
+            looked.checks.append(bad("hooks", f"{path} disables all hooks", "Take disableAllHooks out"))
+        if path != settings_of(user):
+            looked.checks.extend(findings.variable_checks(path, findings.variables_set_in(plain), TITLE))
+    managed = looked.read(MANAGED, JSON)
+    if managed.get("allowManagedHooksOnly"):
+        looked.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
+    if looked.hooks:
+        looked.checks.extend(_skills({**settings, MANAGED: managed}))
+        looked.checks.extend(_sandbox({**settings, MANAGED: managed}, looked.hooks))
+    allowed = any(among(plain, ("permissions", "allow"), ALLOWED) for plain in settings.values())
+    servers = looked.read(servers_of(user), JSON)
+    for path, place, plain in (
+        (servers_of(user), server_path(user), servers),
+        (servers_of(user), server_path(project), servers),
+        (context.project / ".mcp.json", ("mcpServers", SERVER), looked.read(context.project / ".mcp.json", JSON)),
+    ):
+        if isinstance(entry := value_at(plain, place), dict):
+            looked.servers.append(_server(path, entry, asks=not allowed))
+    if version is not None and looked.hooks and numbers(version) <= NOT_KNOWN_TO_BLOCK:
+        looked.checks.append(
+            note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")
+        )
+    return looked
+
+
+def _skills(settings: dict[Path, Any]) -> list[Check]:
+    """Check that Claude Code does not run the commands in skills and slash commands."""
+    # Of several files with the setting, the last one decides.
+    said = {path: value for path, plain in settings.items() if (value := value_at(plain, NO_SKILL_SHELL)) is not None}
+    path, value = next(reversed(said.items()), (None, None))
+    if value is True:
+        return []
+    where = f": {path} sets disableSkillShellExecution to {str(value).lower()}" if path is not None else ""
+    sentence = f"Claude Code runs the commands in skills and slash commands (!`command`) unseen{where}"
+    return [bad("skills", sentence, _AGAIN if path is None else "Set it to true, or take it out there")]
+
+
+def _sandbox(settings: dict[Path, Any], hooks: list[FoundHook]) -> list[Check]:
+    """Check that approved commands run outside of Claude Code's own sandbox, in which they fail."""
+    boxed = [path for path, plain in settings.items() if value_at(plain, ("sandbox", "enabled")) is True]
+    lists = (value_at(plain, UNBOXED) for plain in settings.values())
+    free = [word for words in lists if isinstance(words, list) for word in words if isinstance(word, str)]
+    if not boxed or all("--agent-runs" in hook.words for hook in hooks) or any(map(is_approved, free)):
+        return []
+    sentence = f"{boxed[0]} switches the sandbox on, and in it every approved command fails"
+    return [bad("sandbox", sentence, _AGAIN)]
+
+
+def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
+    problems = []
+    if missed := [tool for tool in SHELL_TOOLS if not _matches(group.get("matcher"), tool)]:
+        problems.append(bad("hook", f"{path} does not let the hook see the tools {', '.join(missed)}", _AGAIN))
+    if handler.get("async") or handler.get("if"):
+        problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _AGAIN))
+    if handler.get("onFailure") != "block":
+        problems.append(note("hook", f"{path} lets a command run when the hook itself fails", _AGAIN))
+    return FoundHook(
+        path=path,
+        words=split(handler["command"]),
+        timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
+        problems=problems,
+        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s),
+    )
+
+
+def _server(path: Path, entry: dict[str, Any], *, asks: bool) -> FoundServer:
+    return FoundServer(
+        path=path,
+        words=command_line(entry.get("command"), entry.get("args", [])),
+        timeout_s=seconds(entry.get("timeout"), 1000),
+        asks_again=f'Allow "{ALLOWED}" in its permissions' if asks else None,
+    )
+
+
+def _matches(matcher: Any, tool: str) -> bool:
+    """True if a group's matcher, a regular expression for the whole name, matches a tool."""
+    if matcher in (None, "", "*"):
+        return True
+    try:
+        return isinstance(matcher, str) and re.fullmatch(matcher, tool) is not None
+    except re.error:
+        return False
+
+
+_AGAIN = "Run whisper-tui install claude"
+
+
+_PERMISSION = re.compile(r"Bash(?:\((.*)\))?\Z", re.DOTALL)
+
+
+def rules_in(text: str) -> ImportedRules:
+    """Return the rules of a settings file. Raises `ValueError` if it is not JSON of that kind."""
+    document = json.loads(text)
+    permissions = document.get("permissions", {}) if isinstance(document, dict) else None
+    if not isinstance(permissions, dict):
+        raise ValueError("it holds no permissions")
+    imported = ImportedRules()
+    effects: tuple[Effect, ...] = ("deny", "ask", "allow")
+    for effect in effects:
+        for entry in permissions.get(effect, []):
+            _import_permission(effect, str(entry), imported)
+    return imported
+
+
+def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> None:
+    match = _PERMISSION.match(entry)
+    if match is None:
+        imported.left.append(f"{effect} {entry}: it is not about commands")
+        return
+    inside = match[1]
+    if inside is None or inside.strip() in {"", "*", ":*"}:
+        imported.take(effect, Rule(name=entry, anything=True), f"{effect} {entry}")
+        return
+    rule = _rule(entry, inside)
+    if rule is None:
+        imported.left.append(f"{effect} {entry}: the beginning is not certain words")
+        if effect != "allow":
+            imported.uncertain.append(entry)
+    else:
+        imported.take(effect, rule, f"{effect} {entry}")
+
+
+def _rule(entry: str, inside: str) -> Rule | None:
+    for ending in (":*", " *"):
+        if inside.endswith(ending) and "*" not in inside.removesuffix(ending):
+            words = certain_words(inside.removesuffix(ending))
+            return None if words is None else Rule(name=entry, prefix=words)
+    if "*" in inside:
+        return None if "?" in inside or "[" in inside else Rule(name=entry, pattern=inside)
+    return Rule(name=entry, text=inside)
+
+
+def own_rules_in(text: str) -> OwnRules:
+    """Return the stricter rules of a settings file. Raises `ValueError`."""
+    return without_order(rules_in(text)) if text.strip() else OwnRules()
+
+
+def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+    managed = Path("/etc/claude-code")
+    users = (directory / "settings.json" for directory in places.users(".claude", "CLAUDE_CONFIG_DIR"))
+    mine = (places.root / ".claude" / "settings.json", places.root / ".claude" / "settings.local.json")
+    for path in (managed / "managed-settings.json", *files_in(managed / "managed-settings.d", ".json"), *users, *mine):
+        yield RuleSource(path, own_rules_in)
+
+
+PROFILE = ClientProfile(
+    name=NAME,
+    title=TITLE,
+    hook=HOOK,
+    hook_timeout_s=DEFAULT_TIMEOUT_S,
+    wait=WaitLimit(280.0, with_progress_s=LONG_WAIT_S, since=(2, 1, 329)),
+    answer_budget=AnswerBudget(48 * 1024, in_bytes=True),
+    plan_install=plan_install,
+    find=find,
+    own_rules=_own_rules,
+    moving_variables=("CLAUDE_CONFIG_DIR",),
+    rule_formats=(RuleFormat("claude", TITLE, ".json", rules_in),),
+)

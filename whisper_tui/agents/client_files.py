@@ -1,0 +1,290 @@
+"""Files of clients: their wanted content, the difference to it, and writes that leave each file either old or new."""
+
+import difflib
+import os
+import stat
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.agents.file_entries import Document, FileEntry, WrongShape
+from whisper_tui.agents.json_document import JsonDocument, JsonProblem
+from whisper_tui.agents.toml_document import TomlDocument
+from whisper_tui.model.errors import BadConfiguration, Refused
+from whisper_tui.model.text import visible
+
+BACKUP = ".whisper-tui-backup"
+"""The ending of a backup's name; the backup is beside the file."""
+
+Opener = Callable[[str], Document]
+JSON: Opener = partial(JsonDocument, comments=False)
+JSON_WITH_COMMENTS: Opener = partial(JsonDocument, comments=True)
+TOML: Opener = TomlDocument
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A file of the client's with some entries of whisper_tui. Those in `unwanted` are removed."""
+
+    path: Path
+    opener: Opener
+    wanted: tuple[FileEntry, ...] = ()
+    unwanted: tuple[FileEntry, ...] = ()
+    blank: str = ""
+    """The initial text of a file that does not exist."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A file of whisper_tui alone, told by its first line, `mark`. `text` None: the file is to be removed."""
+
+    path: Path
+    mark: str
+    text: str | None
+
+
+ClientFile = Shared | Own
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of one file. None: the file does not exist before, or not afterwards."""
+
+    path: Path
+    before: str | None
+    after: str | None
+    backup: str | None = None
+    """The text of the backup; None leaves an earlier backup as it is."""
+    drops_backup: bool = False
+
+
+def backup_of(path: Path) -> Path:
+    """Return the path of a file's backup."""
+    return path.with_name(path.name + BACKUP)
+
+
+def read_file(path: Path) -> str | None:
+    """Read a file, and keep its line ends. None: there is no such file. Raises `BadConfiguration`."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise BadConfiguration(f"{path} is not UTF-8 text", hint="Nothing was changed. Correct it first") from error
+    except OSError as error:
+        raise BadConfiguration(
+            f"{path} cannot be read: {error.strerror}", hint="Nothing was changed. Check its permissions"
+        ) from error
+
+
+def opened(path: Path, opener: Opener, text: str) -> Document:
+    """Parse a text. Raises `BadConfiguration` with the file and the line if it is not valid."""
+    try:
+        document = opener(text)
+    except JsonProblem as error:
+        raise _broken(path, f"line {error.line}", f"is not valid JSON: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _broken(path, "", f"is not valid TOML: {error}") from error
+    if not isinstance(document.plain(), dict):
+        raise _broken(path, "line 1", "does not hold an object")
+    return document
+
+
+def plain_of(path: Path, opener: Opener) -> Any:
+    """Return the content of a file; `{}` if there is no such file. Raises `BadConfiguration`."""
+    text = read_file(path)
+    return {} if text is None else opened(path, opener, text).plain()
+
+
+def misshapen(path: Path, error: WrongShape) -> BadConfiguration:
+    """Return the error with the name of the file."""
+    return BadConfiguration(f"{path}: {error}", hint="Nothing was changed. Correct it first")
+
+
+def changes(files: Iterable[ClientFile]) -> list[Change]:
+    """Return the changes that make the files as wanted. Raises `WhisperError`; writes nothing."""
+    found = [_own(file) if isinstance(file, Own) else _shared(file) for file in files]
+    return [change for change in found if change is not None]
+
+
+def _own(file: Own) -> Change | None:
+    before = read_file(file.path)
+    # A file of the same name without our first line is somebody else's: it is neither replaced nor removed.
+    if before is not None and not before.startswith(file.mark):
+        if file.text is None:
+            return None
+        raise Refused(f"{file.path} was not written by whisper_tui", hint="Move it away first")
+    return None if before == file.text else Change(file.path, before, file.text)
+
+
+def _shared(file: Shared) -> Change | None:
+    text = read_file(file.path)
+    if text is None and not file.wanted:
+        return None
+    document = opened(file.path, file.opener, text or file.blank)
+    plain = document.plain()
+    unwanted = [entry for entry in file.unwanted if entry.found(plain) is not None] if _is_ours(file, plain) else []
+    if not unwanted and all(entry.holds(plain) for entry in file.wanted):
+        return None
+    try:
+        return _extended(file, text, document) if file.wanted else _taken_back(file, text or "", document)
+    except WrongShape as error:
+        raise misshapen(file.path, error) from error
+
+
+def _extended(file: Shared, text: str | None, document: Document) -> Change:
+    was_ours = _is_ours(file, document.plain())
+    saved = read_file(backup_of(file.path))
+    backup = text if text is None or not was_ours else None
+    # The backup of an earlier installation is gone: the file without our entries is the next best original.
+    if was_ours and saved is None and text is not None:
+        without = opened(file.path, file.opener, text)
+        _remove_all(file, without, None)
+        backup = None if _is_empty(without) else without.text
+    original = opened(file.path, file.opener, saved).plain() if saved is not None and was_ours else None
+    for entry in file.unwanted if was_ours else ():
+        entry.remove(document, original)
+    for entry in file.wanted:
+        if not entry.holds(document.plain()):
+            entry.write(document)
+    return Change(file.path, text, document.text, backup=backup, drops_backup=text is None)
+
+
+def _is_ours(file: Shared, plain: Any) -> bool:
+    """True if whisper_tui is installed in the file."""
+    return any(entry.is_a_sign and entry.found(plain) is not None for entry in (*file.wanted, *file.unwanted))
+
+
+def _taken_back(file: Shared, text: str, document: Document) -> Change:
+    """Return the original file if nobody has edited it since, and the file without our entries otherwise."""
+    # No record of installations is kept: if the backup with our entries is the present text, nobody has edited it
+    # (decision 25).
+    saved = read_file(backup_of(file.path))
+    ours = [entry for entry in (known.found(document.plain()) for known in file.unwanted) if entry is not None]
+    if _written_again(file, saved, ours) == text:
+        return Change(file.path, text, saved, drops_backup=True)
+    _remove_all(file, document, None if saved is None else opened(file.path, file.opener, saved).plain())
+    nothing_left = saved is None and _is_empty(document)
+    return Change(file.path, text, None if nothing_left else document.text, drops_backup=True)
+
+
+def _written_again(file: Shared, saved: str | None, entries: list[FileEntry]) -> str | None:
+    """The backup with our entries as they are in the file. None: they do not fit into it."""
+    try:
+        document = opened(file.path, file.opener, saved or file.blank)
+        for entry in entries:
+            if not entry.holds(document.plain()):
+                entry.write(document)
+    except (BadConfiguration, WrongShape):
+        return None
+    return document.text
+
+
+def _remove_all(file: Shared, document: Document, original: Any) -> None:
+    for entry in reversed((*file.wanted, *file.unwanted)):
+        entry.remove(document, original)
+
+
+def _is_empty(document: Document) -> bool:
+    """True if at most the name of the schema is left."""
+    return set(document.plain()) <= {"$schema"}
+
+
+def _broken(path: Path, line: str, problem: str) -> BadConfiguration:
+    return BadConfiguration(
+        f"{path}{', ' if line else ''}{line} {problem}", hint="Nothing was changed. Correct it, then try again"
+    )
+
+
+PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
+
+MADE = frozenset((".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin"))
+"""Directories of clients, which are created if they are missing, and removed when they are empty."""
+
+
+def difference(change: Change) -> Iterator[str]:
+    """Yield the lines of a unified diff of one file, with invisible characters made visible."""
+    names = (
+        "/dev/null" if change.before is None else str(change.path),
+        "/dev/null" if change.after is None else str(change.path),
+    )
+    before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))
+    for line in difflib.unified_diff(before, after, *names):
+        yield visible(line.rstrip("\r\n"), keep_lines=True)
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
+
+
+def carry_out(changes: Sequence[Change]) -> None:
+    """Write all changes; if one cannot be written, undo those before it. Raises `WhisperError`."""
+    # The user has agreed to the difference that was shown; a file that changed since would get another one.
+    for change in changes:
+        if read_file(change.path) != change.before:
+            raise Refused(f"{change.path} was changed meanwhile, so nothing was written", hint="Try again")
+    done: list[Change] = []
+    try:
+        for change in changes:
+            if change.backup is not None:
+                _write(backup_of(change.path), change.backup, PRIVATE)
+            _become(change.path, change.after)
+            done.append(change)
+    except OSError as error:
+        _undo(done)
+        raise Refused(
+            f"{error.filename or change.path} cannot be written: {error.strerror}, so nothing was changed",
+            hint="Check its permissions and the free space",
+        ) from error
+    for change in changes:
+        if change.drops_backup:
+            backup_of(change.path).unlink(missing_ok=True)
+
+
+def _undo(done: Sequence[Change]) -> None:
+    for change in reversed(done):
+        with suppress(OSError):
+            _become(change.path, change.before)
+            if change.backup is not None:
+                backup_of(change.path).unlink(missing_ok=True)
+
+
+def _become(path: Path, text: str | None) -> None:
+    # A symbolic link, as dotfile managers make them, stays: the file that it leads to is written.
+    real = Path(os.path.realpath(path))
+    if text is None:
+        real.unlink()
+        _drop_empty(path.parent)
+        return
+    mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else PRIVATE
+    _write(real, text, mode)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Replace a file atomically; create its directories."""
+    path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        # Private from the start: settings may hold tokens. The mode of the replaced file follows before the rename.
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _drop_empty(directory: Path) -> None:
+    """Remove the directories that were created for our file alone."""
+    while directory.name in MADE:
+        try:
+            directory.rmdir()
+        except OSError:
+            return
+        directory = directory.parent

@@ -1,0 +1,495 @@
+"""Codex: its profile, its files, and the questions that its app server answers."""
+
+import ast
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, misshapen, opened, plain_of, read_file
+from whisper_tui.agents.file_entries import FileEntry, Handler, Member, WrongShape, handlers, value_at
+from whisper_tui.agents.findings import (
+    Check,
+    DoctorContext,
+    Findings,
+    FoundHook,
+    FoundServer,
+    bad,
+    command_line,
+    good,
+    is_found_by,
+    note,
+    seconds,
+)
+from whisper_tui.agents.hook_formats import ClaudeFormat, Content
+from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
+from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RulePlaces, RuleSource, files_in, without_order
+from whisper_tui.agents.probe import prove_hook
+from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
+from whisper_tui.policy.rules.rule import Effect, Rule
+
+PATIENCE_S = 20.0
+"""Seconds that Codex has for an answer."""
+
+_HELLO = {
+    "id": 1,
+    "method": "initialize",
+    "params": {"clientInfo": {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}},
+}
+
+
+@dataclass(frozen=True)
+class SeenHook:
+    """A hook as Codex sees it; the trust in it is kept under `key`, and holds for `hash`."""
+
+    key: str
+    command: str
+    hash: str
+    trusted: bool
+    enabled: bool
+
+
+class NoAnswer(Exception):
+    """Codex is not installed, or did not answer. The message says which."""
+
+
+def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[SeenHook]:
+    """Return the hooks before tools that Codex would run in a directory. Raises `NoAnswer`."""
+    program = shutil.which("codex", path=environ.get("PATH"))
+    if program is None:
+        raise NoAnswer("codex is not on PATH")
+    listing = {"id": 2, "method": "hooks/list", "params": {"cwds": [str(directory)]}}
+    try:
+        answer = _ask([program, "app-server"], environ, directory, listing, patience_s)
+    except OSError as error:
+        raise NoAnswer(f"codex cannot be started: {error.strerror}") from error
+    try:
+        return [_seen(hook) for row in answer["data"] for hook in row["hooks"] if hook["eventName"] == "preToolUse"]
+    except (KeyError, TypeError) as error:
+        raise NoAnswer("codex does not tell its hooks in a form that is known here") from error
+
+
+@contextmanager
+def staged(name: str, text: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield an environment in which Codex has one configuration file of that name and nothing else."""
+    with tempfile.TemporaryDirectory(prefix="whisper-tui-", ignore_cleanup_errors=True) as directory:
+        Path(directory, name).write_text(text, encoding="utf-8")
+        yield {**environ, "CODEX_HOME": directory}
+
+
+def _ask(
+    command: list[str], environ: Mapping[str, str], directory: Path, request: dict[str, Any], patience_s: float
+) -> Any:
+    """The result of one request."""
+    deadline = time.monotonic() + patience_s
+    where = directory if directory.is_dir() else Path("/")
+    with subprocess.Popen(
+        command,
+        env=dict(environ),
+        cwd=where,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
+            for message in (_HELLO, {"method": "initialized"}, request):
+                process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+            return _result(process.stdout.fileno(), request["id"], deadline)
+        except BrokenPipeError as error:
+            raise NoAnswer("codex ended before it answered") from error
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(BrokenPipeError):
+                process.communicate()
+
+
+def _result(source: int, number: int, deadline: float) -> Any:
+    received = b""
+    while True:
+        while b"\n" in received:
+            line, _, received = received.partition(b"\n")
+            with suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict) and message.get("id") == number and "method" not in message:
+                    if "result" not in message:
+                        raise NoAnswer("this version of codex does not tell its hooks")
+                    return message["result"]
+        ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(source, 65536) if ready else b""
+        if not piece:
+            raise NoAnswer("codex ended before it answered" if ready else "codex did not answer in time")
+        received += piece
+
+
+def _seen(hook: dict[str, Any]) -> SeenHook:
+    return SeenHook(
+        key=hook["key"],
+        command=hook.get("command") or "",
+        hash=hook["currentHash"],
+        trusted=hook.get("trustStatus") in {"trusted", "managed"} or bool(hook.get("isManaged")),
+        enabled=bool(hook.get("enabled", True)),
+    )
+
+
+NAME = "codex"
+is_ours = partial(is_our_hook, NAME)
+"""True if a handler in the settings starts our hook."""
+TITLE = "Codex"
+EVENT = ("hooks", "PreToolUse")
+STATE = ("hooks", "state")
+"""The table of trusted hooks; those of a project are in the user's configuration, too."""
+MARK = "# Written by whisper-tui install codex"
+UNTRUSTED = (
+    "The hook stays untrusted, and Codex skips it without a word, until you trust it with /hooks in Codex, "
+    "or until you run whisper-tui install codex again"
+)
+
+
+class CodexHook(ClaudeFormat):
+    """Codex: in its hooks, every shell tool of its model is called Bash."""
+
+    name = "codex"
+    shell_tool = "Bash"
+
+    def question(self, command: str, cwd: str, call_id: str) -> Content:
+        """Return the input before a tool."""
+        return {**super().question(command, cwd, call_id), "turn_id": call_id, "model": "doctor"}
+
+
+HOOK = CodexHook()
+
+
+def directory_of(request: InstallRequest) -> Path:
+    """Return the user's directory of Codex."""
+    return Path(request.environ.get("CODEX_HOME") or request.user_directory / ".codex")
+
+
+def layer_of(request: InstallRequest) -> Path:
+    """Return the directory of the configuration: the project's or the user's."""
+    return directory_of(request) if request.project is None else request.project / ".codex"
+
+
+def hooks_file(request: InstallRequest) -> tuple[Path, Opener]:
+    """Return the file of the hooks and its format."""
+    # All hooks have to be in one file: Codex warns if there are two.
+    layer = layer_of(request)
+    configured = plain_of(layer / "config.toml", TOML).get("hooks")
+    if isinstance(configured, dict) and set(configured) - {"state"} and not (layer / "hooks.json").exists():
+        return layer / "config.toml", TOML
+    return layer / "hooks.json", JSON
+
+
+def hook_entry(request: InstallRequest) -> Handler:
+    """Return the hook's entry."""
+    handler = {
+        "type": "command",
+        "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs),
+        "timeout": DAY_S,
+        "statusMessage": "waiting in whisper_tui",
+    }
+    return Handler(EVENT, {"matcher": f"^{HOOK.shell_tool}$", "hooks": [handler]}, is_ours)
+
+
+def server_entry(request: InstallRequest) -> Member:
+    """Return the MCP server's entry."""
+    command, *args = request.launch.server()
+    value = {
+        "command": command,
+        "args": args,
+        # The first turn waits for the tools.
+        "required": True,
+        "startup_timeout_sec": 30,
+        "tool_timeout_sec": DAY_S,
+        "default_tools_approval_mode": "approve",
+    }
+    return Member(("mcp_servers", SERVER), value)
+
+
+def key_of(path: Path, place: tuple[int, int]) -> str:
+    """Return Codex's name of a hook: its file, without symbolic links, and its indexes there."""
+    return os.path.realpath(path) + _ending(place)
+
+
+def _ending(place: tuple[int, int]) -> str:
+    return f":pre_tool_use:{place[0]}:{place[1]}"
+
+
+def rules_text(request: InstallRequest) -> str:
+    """Return the rule that lets approved commands run outside of Codex's sandbox."""
+    # Inside the sandbox, `exec` could not reach the supervisor. Only its command line is allowed (decision 25).
+    pattern = json.dumps([*request.launch.program, "exec"])
+    return (
+        f"{MARK}: what was approved in whisper_tui runs there, not in the sandbox of Codex.\n"
+        f'prefix_rule(pattern={pattern}, decision="allow")\n'
+    )
+
+
+def plan_install(request: InstallRequest) -> InstallPlan:
+    """Return the files of Codex as they are wanted."""
+    path, opener = hooks_file(request)
+    hook, server = hook_entry(request), server_entry(request)
+    states, notes = _trust(request, path, opener, hook)
+    files: dict[Path, tuple[Opener, list[FileEntry], list[FileEntry]]] = {}
+    for place, kind, entries, wanted in (
+        (path, opener, [hook], request.hook),
+        (layer_of(request) / "config.toml", TOML, [server], request.mcp),
+        (directory_of(request) / "config.toml", TOML, states, request.hook),
+    ):
+        _, yes, no = files.setdefault(place, (kind, [], []))
+        (yes if wanted else no).extend(entries)
+    shared = [Shared(place, kind, wanted=tuple(yes), unwanted=tuple(no)) for place, (kind, yes, no) in files.items()]
+    rewrites = request.hook and not request.agent_runs
+    rules = Own(layer_of(request) / "rules" / "whisper_tui.rules", MARK, rules_text(request) if rewrites else None)
+    return InstallPlan([*shared, rules], notes + _notes(request, rewrites))
+
+
+def _trust(request: InstallRequest, path: Path, opener: Opener, hook: Handler) -> tuple[list[Member], list[str]]:
+    """The entries of the trust in the hook, and notes if Codex cannot be asked."""
+    document = opened(path, opener, read_file(path) or "")
+    if not request.hook:
+        states = [Member((*STATE, key_of(path, place)), {}) for place in hook.places(document.plain())]
+        return states, _moved(document.plain())
+    is_there = hook.holds(document.plain())
+    if not is_there:
+        try:
+            hook.write(document)
+        except WrongShape as error:
+            raise misshapen(path, error) from error
+    place = hook.places(document.plain())[0]
+    state = (*STATE, key_of(path, place))
+    try:
+        return [Member(state, {"trusted_hash": _hash(request, path.name, opener, document.plain(), place)})], []
+    except NoAnswer as problem:
+        sentence = f"{str(problem)[:1].upper()}{str(problem)[1:]}"
+        if is_there and value_at(plain_of(directory_of(request) / "config.toml", TOML), state) is not None:
+            return [], [f"{sentence}. So whether it still trusts the hook is not known; /hooks in Codex shows it"]
+        return [], [f"{sentence}. {UNTRUSTED}"]
+
+
+def _hash(request: InstallRequest, name: str, opener: Opener, plain: Any, place: tuple[int, int]) -> str:
+    """The hash under which Codex trusts the hook. Raises `NoAnswer`."""
+    # It depends on the hook alone, so Codex is asked about a configuration that holds nothing else.
+    only = {"hooks": {EVENT[1]: value_at(plain, EVENT)}}
+    text = json.dumps(only) if opener is JSON else tomlkit.dumps(only)
+    with staged(name, text, request.environ) as environ:
+        seen = hooks_of(environ, Path(environ["CODEX_HOME"]))
+    for one in seen:
+        if one.key.endswith(_ending(place)):
+            return one.hash
+    raise NoAnswer("codex does not see the hook")
+
+
+def _moved(plain: Any) -> list[str]:
+    """A note for hooks behind ours."""
+    # Taking ours out moves them, and Codex knows hooks by their indexes.
+    groups = [number for number, _, handler in handlers(plain, EVENT) if is_ours(handler)]
+    if groups and any(number > groups[0] for number, _, handler in handlers(plain, EVENT) if not is_ours(handler)):
+        return ["Codex knows hooks by their place: trust those behind ours anew with /hooks in Codex"]
+    return []
+
+
+def _notes(request: InstallRequest, rewrites: bool) -> list[str]:
+    notes = []
+    if request.project is not None and (request.hook or request.mcp):
+        notes.append("Codex reads a project's configuration only if you trust the project")
+    if rewrites and any(character.isspace() or character in "'\"" for character in "".join(request.launch.program)):
+        notes.append(
+            "The path of the launcher has to be quoted, which keeps the rule for the sandbox of Codex from applying"
+        )
+    return notes
+
+
+DEFAULT_TIMEOUT_S = 600.0
+_AGAIN = "Run whisper-tui install codex"
+
+
+def find(context: DoctorContext, version: str | None) -> Findings:
+    """Examine the hooks and servers, and ask Codex about the hooks."""
+    looked = Findings()
+    keys: dict[str, Path] = {}
+    # In the user's own directory the project's layer is the user's.
+    layers = {os.path.realpath(layer_of(request)): request for request in reversed(context.requests())}
+    for request in reversed(layers.values()):
+        layer = layer_of(request)
+        configuration = looked.read(layer / "config.toml", TOML)
+        for path, plain in (
+            (layer / "hooks.json", looked.read(layer / "hooks.json", JSON)),
+            (layer / "config.toml", configuration),
+        ):
+            groups = value_at(plain, EVENT)
+            for group, place, handler in handlers(plain, EVENT):
+                if is_ours(handler):
+                    keys[key_of(path, (group, place))] = path
+                    looked.hooks.append(_hook(context, path, groups[group], handler))
+        if isinstance(entry := value_at(configuration, ("mcp_servers", SERVER)), dict):
+            looked.servers.append(_server(layer / "config.toml", entry))
+        if looked.hooks and _switched_off(configuration):
+            looked.checks.append(
+                bad("hooks", f"{layer / 'config.toml'} switches all hooks off", "Take hooks = false out")
+            )
+        if value_at(configuration, ("features", "shell_tool")) is False:
+            looked.shut.append(layer / "config.toml")
+        looked.checks.extend(_rule(request, looked))
+    if version is not None and keys:
+        looked.checks.extend(_trust_checks(context, keys))
+    return looked
+
+
+def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
+    problems = []
+    if not is_found_by(group.get("matcher"), HOOK.shell_tool):
+        problems.append(bad("hook", f"{path} lets the hook see other tools than {HOOK.shell_tool}", _AGAIN))
+    if handler.get("async"):
+        problems.append(bad("hook", f"{path} does not wait for the hook (async)", _AGAIN))
+    return FoundHook(
+        path=path,
+        words=split(handler["command"]),
+        timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
+        problems=problems,
+        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s),
+    )
+
+
+def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
+    approving = entry.get("default_tools_approval_mode") == "approve"
+    return FoundServer(
+        path=path,
+        words=command_line(entry.get("command"), entry.get("args", [])),
+        timeout_s=seconds(entry.get("tool_timeout_sec")),
+        asks_again=None if approving else 'Set default_tools_approval_mode = "approve" in its table',
+    )
+
+
+def _trust_checks(context: DoctorContext, keys: dict[str, Path]) -> list[Check]:
+    """Ask Codex whether it would run the hooks in the project."""
+    try:
+        seen: dict[str, SeenHook] = {hook.key: hook for hook in hooks_of(context.environ, context.project)}
+    except NoAnswer as problem:
+        return [bad("trust", f"Whether Codex trusts the hook is not known: {problem}", "Look at /hooks in Codex")]
+    return [_trusted(path, seen.get(key)) for key, path in keys.items()]
+
+
+def _trusted(path: Path, hook: SeenHook | None) -> Check:
+    if hook is None:
+        return bad(
+            "trust", f"Codex does not read the hook in {path}", "Trust the project in Codex, or see its settings"
+        )
+    if not hook.enabled:
+        return bad("trust", f"The hook in {path} is switched off in Codex", "Switch it on with /hooks in Codex")
+    if not hook.trusted:
+        hint = "Trust it with /hooks in Codex, or run whisper-tui install codex"
+        return bad("trust", f"Codex does not trust the hook in {path} and skips it without a word", hint)
+    return good("trust", f"Codex trusts the hook in {path}")
+
+
+def _rule(request: InstallRequest, looked: Findings) -> list[Check]:
+    """Check that approved commands run outside of the sandbox, if the layer's hook rewrites them."""
+    layer = layer_of(request)
+    rewriting = [hook for hook in looked.hooks if hook.path.parent == layer and "--agent-runs" not in hook.words]
+    if not rewriting or (layer / "rules" / "whisper_tui.rules").exists():
+        return []
+    return [note("sandbox", "No rule lets approved commands out of the sandbox of Codex, where they fail", _AGAIN)]
+
+
+def _switched_off(configuration: Any) -> bool:
+    features = value_at(configuration, ("features",))
+    return isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
+
+
+_EFFECTS: dict[str, Effect] = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
+_MOST_ALTERNATIVES = 200
+_NOT_ABOUT_COMMANDS = frozenset({"host_executable", "network_rule"})
+"""Statements that deny no command."""
+
+
+def rules_in(text: str) -> ImportedRules:
+    """Return the rules of a `.rules` file. Raises `ValueError` if it cannot be read."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise ValueError(f"line {error.lineno} cannot be read") from error
+    imported = ImportedRules()
+    for statement in tree.body:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Constant):
+            continue
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "prefix_rule":
+            imported.left.append(f"line {statement.lineno}: it is not a prefix_rule")
+            if not (
+                isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _NOT_ABOUT_COMMANDS
+            ):
+                imported.uncertain.append(f"line {statement.lineno}")
+            continue
+        _import_prefix_rule(call, imported)
+    return imported
+
+
+def _import_prefix_rule(call: ast.Call, imported: ImportedRules) -> None:
+    source = f"line {call.lineno}"
+    try:
+        said = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
+    except ValueError:
+        imported.left.append(f"{source}: its arguments are not literal")
+        imported.uncertain.append(source)
+        return
+    effect = _EFFECTS.get(said.get("decision", "allow"))
+    pattern = said.get("pattern")
+    if effect is None or call.args or not isinstance(pattern, list) or not pattern:
+        imported.left.append(f"{source}: its pattern or decision is not understood")
+        if effect != "allow":
+            imported.uncertain.append(source)
+        return
+    for words in itertools.islice(_alternatives(pattern), _MOST_ALTERNATIVES):
+        name = " ".join(words)
+        justification = str(said.get("justification", ""))
+        imported.take(effect, Rule(name=name, prefix=words, justification=justification), f"{source} ({name})")
+
+
+def _alternatives(pattern: list[object]) -> Iterator[tuple[str, ...]]:
+    """The prefixes that a pattern means; each of its elements is a word or a list of words."""
+    choices = [[str(word) for word in element] if isinstance(element, list) else [str(element)] for element in pattern]
+    return itertools.product(*choices)
+
+
+def own_rules_in(text: str) -> OwnRules:
+    """Return the stricter rules of a `.rules` file. Raises `ValueError`."""
+    # Of several rules about a command, the strictest decides in Codex.
+    return without_order(rules_in(text))
+
+
+def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+    for layer in (Path("/etc/codex"), *places.users(".codex", "CODEX_HOME"), places.root / ".codex"):
+        for path in files_in(layer / "rules", ".rules"):
+            yield RuleSource(path, own_rules_in)
+
+
+PROFILE = ClientProfile(
+    name=NAME,
+    title=TITLE,
+    hook=HOOK,
+    hook_timeout_s=DEFAULT_TIMEOUT_S,
+    wait=WaitLimit(280.0),
+    answer_budget=AnswerBudget(11_000),
+    plan_install=plan_install,
+    find=find,
+    own_rules=_own_rules,
+    moving_variables=("CODEX_HOME",),
+    rule_formats=(RuleFormat("codex", TITLE, ".rules", rules_in),),
+)

@@ -1,0 +1,19 @@
+"""Crush: its hook. It can be connected by hand only; `install` and `doctor` do not know its files."""
+
+from whisper_tui.agents.hook_formats import ClaudeFormat, Content, HookRequest
+from whisper_tui.agents.profile import ClientProfile
+
+
+class CrushHook(ClaudeFormat):
+    """Crush, which accepts Claude Code's answers."""
+
+    name = "crush"
+    shell_tool = "bash"
+    other_shell_tools = frozenset({"Bash"})
+
+    def read(self, content: Content) -> HookRequest | None:
+        """Read an input whose event is called `event`."""
+        return super().read({**content, "hook_event_name": content.get("event", self.event)})
+
+
+PROFILE = ClientProfile(name="crush", title="Crush", hook=CrushHook(), hook_timeout_s=30.0)

@@ -1,0 +1,163 @@
+"""The examination of one client: its program, its configuration, and a proof that its hook stops a command."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from whisper_tui.agents import probe
+from whisper_tui.agents.findings import (
+    Check,
+    CheckState,
+    DoctorContext,
+    FoundHook,
+    FoundServer,
+    Report,
+    bad,
+    good,
+    note,
+)
+from whisper_tui.agents.install_request import Launch, launcher_of
+from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of
+from whisper_tui.agents.probe import NotRun, program_of, run, version_of
+from whisper_tui.model.errors import InvalidRequest
+
+LAUNCHER_S = 20.0
+"""Seconds that a launcher has to print its version."""
+LONG_S = 3600.0
+"""Seconds that a human may well need for a decision; a client that waits less cuts calls off."""
+
+_PROVE_AGAIN = "Install it again; if that does not help, whisper-tui status tells about the supervisor"
+
+
+def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
+    """Report everything about one client. `asked_for`: it should have a gate, even if none is found in its files."""
+    client = profile_of(name)
+    if client.find is None:
+        raise InvalidRequest(f"the doctor does not know the files of {client.title}", hint="See docs/connect.md")
+    program = program_of(name, context.environ)
+    version = version_of(program, context.environ) if program else None
+    looked = client.find(context, version)
+    concerned = asked_for or bool(looked.hooks or looked.servers)
+    checks = [_installed(client.title, name, program, version)]
+    checks += looked.checks
+    if looked.shut and not looked.hooks:
+        checks.append(good("hook", f"{client.title} has no shell tool of its own: {looked.shut[0]} switches it off"))
+    else:
+        checks += _hook_checks(name, client.title, context, looked.hooks, concerned=concerned)
+    for server in looked.servers:
+        checks += _server_checks(server, context)
+    if concerned and not looked.servers:
+        checks.append(
+            note("tools", f"{client.title} is not offered the tools", f"whisper-tui install {name} offers them")
+        )
+    return Report(name, client.title, version, checks)
+
+
+def _installed(title: str, name: str, program: str | None, version: str | None) -> Check:
+    if program is None:
+        return note("client", f"{title} is not installed: {name} is not on PATH")
+    if version is None:
+        return bad("client", f"{program} does not tell its version", f"Try {name} --version")
+    return good("client", f"{title} {version} is {program}")
+
+
+def _hook_checks(
+    name: str, title: str, context: DoctorContext, hooks: list[FoundHook], *, concerned: bool
+) -> list[Check]:
+    if not hooks:
+        missing = f"No hook is installed: commands of {title}'s own shell tool run unseen"
+        return [(bad if concerned else note)("hook", missing, f"Run whisper-tui install {name}")]
+    checks: list[Check] = []
+    if len(hooks) > 1:
+        places = " and ".join(str(hook.path) for hook in hooks)
+        hint = f"Run whisper-tui uninstall {name}, with --project for the one of the project"
+        checks.append(bad("hook", f"The hook is there {len(hooks)} times, in {places}; one is enough", hint))
+    for hook in hooks:
+        checks.append(good("hook", f"The hook is in {hook.path}"))
+        checks += hook.problems
+        checks += _place(name, hook)
+        checks += _timing(name, hook)
+        checks += _launcher(name, hook.words, context, hook.path)
+        problem = hook.prove()
+        checks.append(
+            good("gate", f"The hook in {hook.path} stopped a canary")
+            if problem is None
+            else bad("gate", f"The hook in {hook.path} did not stop a canary: {problem}", _PROVE_AGAIN)
+        )
+    return checks
+
+
+def _place(name: str, hook: FoundHook) -> list[Check]:
+    """Check that the hook's command line names the directories of its whisper_tui."""
+    # A project can set the variables that name them otherwise (decision 6).
+    if "--directories" in hook.words or "--home" in hook.words:
+        return []
+    sentence = f"The hook in {hook.path} is not told the directories of its whisper_tui and has to find them"
+    return [bad("place", sentence, f"Run whisper-tui install {name}")]
+
+
+def _timing(name: str, hook: FoundHook) -> list[Check]:
+    """Check that the hook answers before the client gives up and runs the command."""
+    deadline = KNOWN[name].deadline_s
+    if "--deadline" in hook.words[:-1]:
+        try:
+            deadline = float(hook.words[hook.words.index("--deadline") + 1])
+        except ValueError:
+            return [bad("timeout", f"The deadline in {hook.path} is no number", f"Run whisper-tui install {name}")]
+    if hook.timeout_s is None or hook.timeout_s > deadline:
+        return [good("timeout", f"The hook answers after {deadline:g} s at the latest, before the client gives up")]
+    sentence = (
+        f"The client waits {hook.timeout_s:g} s for the hook in {hook.path} and then runs the command; "
+        f"the hook may take {deadline:g} s"
+    )
+    return [bad("timeout", sentence, f"Run whisper-tui install {name}")]
+
+
+def _launcher(name: str, words: list[str], context: DoctorContext, path: Path) -> list[Check]:
+    launcher = launcher_of(words)
+    again = f"Run whisper-tui install {name}"
+    if not launcher:
+        return [bad("launcher", f"{path} does not say how whisper_tui is started", again)]
+    try:
+        answer = run([*launcher, "--version"], context.environ, Path("/"), patience_s=LAUNCHER_S)
+    except NotRun as problem:
+        return [bad("launcher", f"The launcher of the hook does not run: {problem}", again)]
+    if answer.code != 0:
+        return [bad("launcher", f"{launcher[0]} ended with exit code {answer.code}", again)]
+    if launcher != context.launch.program:
+        return [note("launcher", f"{path} starts another installation: {' '.join(launcher)}", again)]
+    return [good("launcher", f"{' '.join(launcher)} runs")]
+
+
+def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
+    if not server.words:
+        return [note("tools", f"The MCP server in {server.path} is switched off, or is not started by a command")]
+    try:
+        name = probe.server_name(server.words, context.environ, context.project, patience_s=probe.SERVER_S)
+        checks = [good("tools", f"The MCP server in {server.path} answers as {name}")]
+    except NotRun as problem:
+        checks = [bad("tools", f"The MCP server in {server.path} cannot be used: {problem}", "Install it again")]
+    if server.timeout_s is None or server.timeout_s < LONG_S:
+        given = "no time" if server.timeout_s is None else f"{server.timeout_s:g} s"
+        checks.append(
+            note("tools", f"{server.path} says {given} for a call, and a human may need longer", "Install it again")
+        )
+    if server.asks_again is not None:
+        checks.append(note("tools", "The client asks a second time about each call of the tools", server.asks_again))
+    return checks
+
+
+SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})
+"""The checks about commands that pass the hook."""
+
+
+def gaps(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each setting that lets commands pass an installed hook in a project."""
+    profile = profile_behind(client)
+    if profile is None or profile.find is None or not profile.calls_itself(client):
+        return []
+    found = profile.find(DoctorContext(Launch(()), environ, project), None)
+    if not found.hooks or found.shut:
+        return []
+    checks = [*found.checks, *(problem for hook in found.hooks for problem in hook.problems)]
+    passed = [check for check in checks if check.subject in SUBJECTS and check.state is CheckState.BAD]
+    return [f"Commands of {profile.title} in {project} are not all held: {check.sentence}" for check in passed]

@@ -1,0 +1,199 @@
+"""The doctor's findings in a client's files, in one shape for all clients, and its checks."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.agents.client_files import Opener, plain_of
+from whisper_tui.agents.file_entries import value_at
+from whisper_tui.agents.install_request import InstallRequest, Launch
+from whisper_tui.model.errors import BadConfiguration
+
+
+class CheckState(StrEnum):
+    """The result of a check."""
+
+    GOOD = "good"
+    NOTE = "note"
+    """Worth knowing; the gate works."""
+    BAD = "bad"
+    """The gate is not proved, or something that is installed does not work."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its subject in a word, a sentence about the result, and a hint what to do."""
+
+    subject: str
+    state: CheckState
+    sentence: str
+    hint: str = ""
+
+
+def good(subject: str, sentence: str) -> Check:
+    """Return a check without a problem."""
+    return Check(subject, CheckState.GOOD, sentence)
+
+
+def note(subject: str, sentence: str, hint: str = "") -> Check:
+    """Return a check that is worth knowing."""
+    return Check(subject, CheckState.NOTE, sentence, hint)
+
+
+def bad(subject: str, sentence: str, hint: str = "") -> Check:
+    """Return a check that failed."""
+    return Check(subject, CheckState.BAD, sentence, hint)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All checks of one client."""
+
+    client: str
+    title: str
+    version: str | None
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def proved(self) -> bool:
+        """True if everything that is installed was proved."""
+        return all(check.state is not CheckState.BAD for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as an object for JSON."""
+        checks = [
+            {"check": one.subject, "state": str(one.state), "sentence": one.sentence, "hint": one.hint or None}
+            for one in self.checks
+        ]
+        return {
+            "client": self.client,
+            "title": self.title,
+            "version": self.version,
+            "proved": self.proved,
+            "checks": checks,
+        }
+
+
+@dataclass(frozen=True)
+class DoctorContext:
+    """The doctor's surroundings: an environment, a project's directory, and its own installation."""
+
+    launch: Launch
+    environ: Mapping[str, str]
+    project: Path
+    canary_s: float = 10.0
+    """Seconds that a gate has to stop a canary."""
+
+    def requests(self) -> tuple[InstallRequest, InstallRequest]:
+        """Return the requests for the files of the user and of the project."""
+        return (
+            InstallRequest(self.launch, self.environ),
+            InstallRequest(self.launch, self.environ, project=self.project),
+        )
+
+
+@dataclass(frozen=True)
+class FoundHook:
+    """A hook of ours in a client's file."""
+
+    path: Path
+    words: list[str]
+    """Its command line."""
+    timeout_s: float | None
+    """Seconds that the client waits for it. None: it waits without end."""
+    problems: list[Check] = field(default_factory=list)
+    """Settings that weaken it."""
+    prove: Callable[[], str | None] = lambda: None
+    """Send the canary. None: it was stopped; otherwise what happened instead."""
+
+
+@dataclass(frozen=True)
+class FoundServer:
+    """Our MCP server in a client's file."""
+
+    path: Path
+    words: list[str]
+    timeout_s: float | None
+    """Seconds that a call may take. None: the client's own default."""
+    asks_again: str | None
+    """How to keep the client from asking a second time about each call. None: it does not ask."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The hooks and servers of ours in the files of one client, and the checks of those files."""
+
+    hooks: list[FoundHook] = field(default_factory=list)
+    servers: list[FoundServer] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    """Checks of the client as a whole."""
+    shut: list[Path] = field(default_factory=list)
+    """Files that switch the client's own shell tool off, so that it needs no hook."""
+
+    def read(self, path: Path, opener: Opener) -> Any:
+        """Return the content of a file; `{}` if it is missing or cannot be read, with a check for the latter."""
+        try:
+            return plain_of(path, opener)
+        except BadConfiguration as error:
+            if all(check.sentence != error.message for check in self.checks):
+                self.checks.append(bad("file", error.message, "The client does not read it either. Correct it first"))
+            return {}
+
+
+def among(plain: Any, path: tuple[str, ...], word: str) -> bool:
+    """True if a list in a file contains a word."""
+    found = value_at(plain, path)
+    return isinstance(found, list) and word in found
+
+
+def command_line(command: Any, args: Any) -> list[str]:
+    """Return a program and its arguments as one list; empty if they are not text."""
+    listed = [command, *args] if isinstance(args, list) else [command]
+    return listed if all(isinstance(word, str) for word in listed) else []
+
+
+def seconds(value: Any, per_second: float = 1.0) -> float | None:
+    """Return a duration in seconds. None: the value is not a number."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value / per_second if number else None
+
+
+def is_found_by(matcher: Any, tool: str) -> bool:
+    """True if a client that searches for the pattern in a tool's name would call the hook for the tool."""
+    if matcher in (None, "", "*"):
+        return True
+    try:
+        return isinstance(matcher, str) and re.search(matcher, tool) is not None
+    except re.error:
+        return False
+
+
+MOVING = frozenset({"WHISPER_TUI_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"})
+"""Variables that move the directories of whisper_tui, for programs whose command line does not name them."""
+
+LOADING = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "LD_PRELOAD", "LD_LIBRARY_PATH"})
+"""Variables that make a program load other code than its own, against which it cannot defend itself."""
+
+
+def variables_set_in(settings: Any) -> list[str]:
+    """Return the names of the variables in the object `env` of settings."""
+    given = settings.get("env") if isinstance(settings, dict) else None
+    return [name for name in given if isinstance(name, str)] if isinstance(given, dict) else []
+
+
+def variable_checks(path: Path, names: Iterable[str], title: str) -> list[Check]:
+    """Check the variables that a file sets for the programs that a client starts."""
+    found = []
+    for name in dict.fromkeys(names):
+        if name in LOADING:
+            sentence = (
+                f"{path} sets {name}, with which {title} starts the hook: other code may then answer in its stead"
+            )
+            found.append(bad("variables", sentence, "Take it out"))
+        elif name in MOVING:
+            sentence = f"{path} sets {name}, which moves the directories of programs that are not told theirs"
+            found.append(note("variables", sentence, "Take it out, unless you put it there"))
+    return found

@@ -1,0 +1,415 @@
+"""Gemini CLI: its hooks, its files, its rules, and what the doctor finds."""
+
+import json
+import re
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.agents import findings
+from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
+from whisper_tui.agents.file_entries import FileEntry, Handler, Member, handlers, value_at
+from whisper_tui.agents.findings import (
+    DoctorContext,
+    Findings,
+    FoundHook,
+    FoundServer,
+    among,
+    bad,
+    command_line,
+    is_found_by,
+    note,
+    seconds,
+)
+from whisper_tui.agents.hook_formats import Content, DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
+from whisper_tui.agents.json_document import read_json
+from whisper_tui.agents.own_rules import (
+    ImportedRules,
+    OrderedRule,
+    OwnRules,
+    RulePlaces,
+    RuleSource,
+    certain_words,
+    files_in,
+    in_order,
+    without_order,
+)
+from whisper_tui.agents.probe import prove_hook
+from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
+from whisper_tui.policy.rules.rule import Effect, Rule
+from whisper_tui.policy.rules.rules_toml import allowances, denials
+
+NAME = "gemini"
+TITLE = "Gemini CLI"
+EVENT = ("hooks", "BeforeTool")
+TELLING_EVENT = ("hooks", "AfterTool")
+"""The only event whose hook reaches the model: it sees no note of the hook before a command."""
+TELLING_S = 60
+
+is_ours = partial(is_our_hook, NAME)
+"""True if a handler in the settings starts our hook."""
+
+
+class GeminiHook(DecisionFormat):
+    """Gemini CLI: it tells its model of any change by itself, and accepts a note only after the tool."""
+
+    name = "gemini-cli"
+    shell_tool = "run_shell_command"
+    root_variable = "GEMINI_PROJECT_DIR"
+    event = "BeforeTool"
+    background_key = "is_background"
+    directory_keys = ("dir_path", "directory")
+
+    def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
+        """Return the whole input with another command; the note has to wait for `after`."""
+        return printed(
+            {"decision": "allow", "hookSpecificOutput": {"tool_input": {**asked.tool_input, "command": command}}}
+        )
+
+    def question(self, command: str, cwd: str, call_id: str) -> Content:
+        """Return the input before a tool."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return {**super().question(command, cwd, call_id), "hook_event_name": self.event, "timestamp": stamp}
+
+    def ran(self, content: Content) -> str | None:
+        """Return the command that has run, if the input is of the hook after the tool."""
+        tool_input = content.get("tool_input")
+        if content.get("hook_event_name") != TELLING_EVENT[1] or not isinstance(tool_input, dict):
+            return None
+        return str(tool_input.get("command") or "")
+
+    def after(self, note: str) -> HookAnswer:
+        """Add a note to the result that the model reads."""
+        return printed({"hookSpecificOutput": {"hookEventName": TELLING_EVENT[1], "additionalContext": note}})
+
+
+HOOK = GeminiHook()
+SHELL_TOOL = HOOK.shell_tool
+# Anchored: Gemini CLI searches in the names of MCP tools, too, and one of ours is called like its shell tool.
+MATCHER = f"^{SHELL_TOOL}$"
+MARK = "# Written by whisper-tui install gemini"
+
+
+def settings_of(request: InstallRequest) -> Path:
+    """Return the settings of the project or of the user."""
+    return (request.project or home_of(request)) / ".gemini" / "settings.json"
+
+
+def policy_of(request: InstallRequest) -> Path:
+    """Return the path of our policy."""
+    # It is the user's also for a project: Gemini CLI does not read policies of projects.
+    return home_of(request) / ".gemini" / "policies" / "whisper_tui.toml"
+
+
+def home_of(request: InstallRequest) -> Path:
+    """Return the parent of the user's `.gemini`."""
+    return Path(request.environ.get("GEMINI_CLI_HOME") or request.user_directory)
+
+
+def hook_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that asks."""
+    return _hook(request, EVENT, DAY_S)
+
+
+def telling_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that tells the model how its command was changed."""
+    return _hook(request, TELLING_EVENT, TELLING_S, closed=False)
+
+
+def _hook(request: InstallRequest, event: tuple[str, str], timeout_s: int, *, closed: bool = True) -> Handler:
+    handler = {
+        "name": "whisper_tui",
+        "type": "command",
+        "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=closed),
+        "timeout": timeout_s * 1000,  # Gemini CLI counts in milliseconds
+    }
+    return Handler(event, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
+
+
+def server_entry(request: InstallRequest) -> Member:
+    """Return the MCP server's entry."""
+    command, *args = request.launch.server()
+    # `trust`: Gemini CLI does not ask a second time about each call.
+    value = {"command": command, "args": args, "timeout": DAY_S * 1000, "trust": True}
+    return Member(("mcpServers", SERVER), value)
+
+
+def policy_text(request: InstallRequest) -> str:
+    """Return the policy that allows approved commands, and no others, without another question."""
+    return (
+        f"{MARK}: a command that was approved in whisper_tui is not asked about again.\n"
+        "[[rule]]\n"
+        f'toolName = "{SHELL_TOOL}"\n'
+        f"commandPrefix = {json.dumps(request.launch.exec())}\n"
+        'decision = "allow"\n'
+        "priority = 900\n"
+    )
+
+
+def plan_install(request: InstallRequest) -> InstallPlan:
+    """Return the files of Gemini CLI as they are wanted."""
+    rewrites = request.hook and not request.agent_runs
+    entries: list[tuple[FileEntry, bool]] = [
+        (hook_entry(request), request.hook),
+        (telling_entry(request), rewrites),
+        (server_entry(request), request.mcp),
+    ]
+    settings = Shared(
+        settings_of(request),
+        JSON_WITH_COMMENTS,
+        wanted=tuple(entry for entry, wanted in entries if wanted),
+        unwanted=tuple(entry for entry, wanted in entries if not wanted),
+    )
+    policy = Own(policy_of(request), MARK, policy_text(request) if rewrites else None)
+    notes = []
+    if request.hook and request.agent_runs:
+        notes.append("Gemini CLI will ask about each approved command itself, because the agent runs it")
+    if request.project is not None and (request.hook or request.mcp):
+        notes.append("Gemini CLI reads a project's settings only if its folder is trusted (/permissions)")
+    return InstallPlan([settings, policy], notes)
+
+
+DEFAULT_TIMEOUT_S = 60.0
+_AGAIN = "Run whisper-tui install gemini"
+
+
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*[=:]", re.MULTILINE)
+_LONGEST_DOTENV = 1 << 20
+"""Bytes of a `.env` file that are read."""
+
+
+def _dotenv_files(project: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The `.env` files that Gemini CLI reads for a project, with the names of their variables."""
+    for directory in (project, *project.parents):
+        for path in (directory / ".gemini" / ".env", directory / ".env"):
+            try:
+                with path.open("rb") as file:
+                    text = file.read(_LONGEST_DOTENV).decode(errors="replace")
+            except OSError:
+                continue
+            yield path, _ASSIGNED.findall(text)
+
+
+def find(context: DoctorContext, version: str | None) -> Findings:
+    """Examine the settings and the policy."""
+    looked = Findings()
+    user, project = context.requests()
+    for path in dict.fromkeys((settings_of(user), settings_of(project))):
+        plain = looked.read(path, JSON_WITH_COMMENTS)
+        groups = value_at(plain, EVENT)
+        for group, _, handler in handlers(plain, EVENT):
+            if is_ours(handler):
+                looked.hooks.append(_found_hook(context, path, groups[group], handler))
+        if value_at(plain, ("hooksConfig", "enabled")) is False:
+            looked.checks.append(bad("hooks", f"{path} switches all hooks off", "Take hooksConfig.enabled out"))
+        _look_for_disabled(path, plain, looked)
+        if among(plain, ("tools", "exclude"), SHELL_TOOL) or among(plain, ("excludeTools",), SHELL_TOOL):
+            looked.shut.append(path)
+        if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
+            looked.servers.append(_server(path, entry))
+    for path, names in _dotenv_files(context.project):
+        looked.checks.extend(findings.variable_checks(path, names, TITLE))
+    rewriting = [hook for hook in looked.hooks if "--agent-runs" not in hook.words]
+    if rewriting and not policy_of(user).exists():
+        looked.checks.append(note("policy", "Gemini CLI asks once more about commands that were approved", _AGAIN))
+    return looked
+
+
+def _look_for_disabled(path: Path, plain: Any, looked: Findings) -> None:
+    disabled = value_at(plain, ("hooksConfig", "disabled"))
+    if isinstance(disabled, list) and any(word == "whisper_tui" or is_ours({"command": word}) for word in disabled):
+        looked.checks.append(bad("hooks", f"{path} switches the hook off", "Take it out of hooksConfig.disabled"))
+
+
+def _found_hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
+    problems = []
+    if not is_found_by(group.get("matcher"), SHELL_TOOL):
+        problems.append(bad("hook", f"{path} lets the hook see other tools than {SHELL_TOOL}", _AGAIN))
+    return FoundHook(
+        path=path,
+        words=split(handler["command"]),
+        timeout_s=seconds(handler.get("timeout"), 1000) or DEFAULT_TIMEOUT_S,
+        problems=problems,
+        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s),
+    )
+
+
+def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
+    return FoundServer(
+        path=path,
+        words=command_line(entry.get("command"), entry.get("args", [])),
+        timeout_s=seconds(entry.get("timeout"), 1000),
+        asks_again=None if entry.get("trust") is True else 'Set "trust": true in its entry',
+    )
+
+
+_EFFECTS: dict[str, Effect] = {"allow": "allow", "ask_user": "ask", "deny": "deny"}
+_UNDERSTOOD = frozenset(
+    [
+        "toolName",
+        "commandPrefix",
+        "decision",
+        "priority",
+        "allowRedirection",
+        "allow_redirection",
+        "name",
+        "description",
+    ]
+)
+"""The keys of a rule that can be carried over."""
+
+
+def policy_rules_in(text: str) -> ImportedRules:
+    """Return the rules of a policy file. Raises `ValueError` if it is not TOML of that kind."""
+    document = tomllib.loads(text)
+    rules = document.get("rule")
+    if not isinstance(rules, list):
+        raise ValueError("it holds no [[rule]]")
+    imported = ImportedRules()
+    for number, rule in enumerate(rules, start=1):
+        _import_policy(number, rule if isinstance(rule, Mapping) else {}, imported)
+    return imported
+
+
+def _import_policy(number: int, rule: Mapping[str, Any], imported: ImportedRules) -> None:
+    source = f"rule {number}"
+    effect = _EFFECTS.get(str(rule.get("decision")))
+    tools = rule.get("toolName")
+    tools = tools if isinstance(tools, list) else [tools]
+    if effect is None or SHELL_TOOL not in tools:
+        imported.left.append(f"{source}: it is not about {SHELL_TOOL}")
+        return
+    extra = sorted(set(rule) - _UNDERSTOOD)
+    if extra:
+        imported.left.append(f"{source}: {', '.join(extra)} cannot be imported over")
+        return
+    prefixes = rule.get("commandPrefix")
+    if prefixes is None:
+        imported.take(effect, Rule(name=f"every {SHELL_TOOL}", anything=True, tool=SHELL_TOOL), source)
+        return
+    redirections = effect == "allow" and bool(rule.get("allowRedirection", rule.get("allow_redirection", False)))
+    for prefix in prefixes if isinstance(prefixes, list) else [prefixes]:
+        words = certain_words(str(prefix))
+        if words is None:
+            imported.left.append(f"{source}: {prefix!r} is not a plain beginning of a command")
+        else:
+            imported.take(
+                effect, Rule(name=str(prefix), prefix=words, tool=SHELL_TOOL, redirections=redirections), source
+            )
+
+
+_LISTS = ("coreTools", "excludeTools")
+
+
+def holds_lists(text: str) -> bool:
+    """True if a JSON text has one of the lists of tools."""
+    try:
+        return any(_list(json.loads(text), name) for name in _LISTS)
+    except ValueError:
+        return False
+
+
+def list_rules_in(text: str) -> ImportedRules:
+    """Return the rules that the lists of tools mean. Raises `ValueError` if the text is not JSON with one of them."""
+    document = json.loads(text)
+    found = {name: _list(document, name) for name in _LISTS}
+    if not any(found.values()):
+        raise ValueError("it holds neither coreTools nor excludeTools")
+    imported = ImportedRules()
+    for rule in denials(found["excludeTools"], imported.left):
+        imported.take("deny", rule, rule.name)
+    for entry in found["coreTools"]:
+        problems: list[str] = []
+        rules = allowances((entry,), problems)
+        imported.left += problems
+        if not rules and not problems:
+            imported.left.append(f"coreTools: {entry}: it only offers the tool, and allows nothing")
+        for rule in rules:
+            imported.take("allow", rule, rule.name)
+    return imported
+
+
+def _list(document: Any, name: str) -> list[str]:
+    """The entries of a list, also under its newer name: `tools.core` or `tools.exclude`."""
+    if not isinstance(document, dict):
+        return []
+    tools = document.get("tools")
+    newer = tools.get(name.removesuffix("Tools")) if isinstance(tools, dict) else None
+    found = document.get(name, newer)
+    return [entry for entry in found if isinstance(entry, str)] if isinstance(found, list) else []
+
+
+def own_rules_in_policy(text: str) -> OwnRules:
+    """Return the stricter rules of a policy. Raises `ValueError`."""
+    rules = tomllib.loads(text).get("rule", [])
+    shell = [rule for rule in rules if isinstance(rule, Mapping) and _is_about_shell(rule)]
+    # The rule with the highest priority decides.
+    return in_order([entry for rule in sorted(shell, key=_priority) for entry in _ordered_rules(rule)])
+
+
+def own_rules_in_lists(text: str) -> OwnRules:
+    """Return the stricter rules of the lists of tools in settings without comments. Raises `ValueError`."""
+    return without_order(list_rules_in(text)) if holds_lists(text) else OwnRules()
+
+
+def _own_rules_in_settings(text: str) -> OwnRules:
+    plain = read_json(text, comments=True).value if text.strip() else {}
+    return own_rules_in_lists(json.dumps(plain))
+
+
+def _is_about_shell(rule: Mapping[str, Any]) -> bool:
+    tools = rule.get("toolName")
+    named = tools if isinstance(tools, list) else [tools]
+    return (SHELL_TOOL in named or "*" in named or tools is None) and "mcpName" not in rule
+
+
+def _priority(rule: Mapping[str, Any]) -> float:
+    priority = rule.get("priority", 0)
+    return float(priority) if isinstance(priority, int | float) else 0.0
+
+
+def _ordered_rules(rule: Mapping[str, Any]) -> Iterable[OrderedRule]:
+    effect = _EFFECTS.get(str(rule.get("decision")))
+    if effect is None:
+        return
+    special = set(rule) - _UNDERSTOOD - {"denyMessage", "deny_message"}
+    prefixes = rule.get("commandPrefix")
+    if special or prefixes is None:
+        yield OrderedRule(effect, None if special else "*", None)
+        return
+    for prefix in prefixes if isinstance(prefixes, list) else [prefixes]:
+        words = certain_words(str(prefix))
+        yield OrderedRule(effect, f"{prefix}*", Rule(name=str(prefix), prefix=words) if words else None)
+
+
+def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+    layers = (Path("/etc/gemini-cli"), *(home / ".gemini" for home in places.users("", "GEMINI_CLI_HOME")))
+    for layer in layers:
+        for path in files_in(layer / "policies", ".toml"):
+            yield RuleSource(path, own_rules_in_policy)
+    for layer in (*layers, places.root / ".gemini"):
+        yield RuleSource(layer / "settings.json", _own_rules_in_settings)
+
+
+PROFILE = ClientProfile(
+    name=NAME,
+    title=TITLE,
+    hook=HOOK,
+    hook_timeout_s=DEFAULT_TIMEOUT_S,
+    wait=WaitLimit(570.0),
+    answer_budget=AnswerBudget(39_000),
+    # Gemini CLI adds this to the schema of every tool that it shows its model, and sends it along.
+    added_keys=frozenset({"wait_for_previous"}),
+    plan_install=plan_install,
+    find=find,
+    own_rules=_own_rules,
+    moving_variables=("GEMINI_CLI_HOME",),
+    rule_formats=(
+        RuleFormat("gemini", TITLE, ".toml", policy_rules_in),
+        RuleFormat("lists", "tool lists", ".json", list_rules_in, recognizes=holds_lists),
+    ),
+)

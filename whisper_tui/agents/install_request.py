@@ -1,0 +1,124 @@
+"""Requests to install whisper_tui into a client, and the command lines that clients are given."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from whisper_tui.agents.client_files import ClientFile
+
+DAY_S = 24 * 60 * 60
+"""Seconds that a client is told to wait for a hook or a tool."""
+
+DEADLINE_S = 86_100
+"""Seconds after which hook and tools answer by themselves, before the client continues without them."""
+
+OR_REFUSE = "|| exit 2"
+"""Appended to the hook's command line: turns every failure into the exit code that all clients take for a denial."""
+
+# No underscore: one of the clients does not allow it in the names of servers.
+SERVER = "whisper"
+"""The name of the MCP server in clients."""
+
+PROGRAM = "whisper-tui"
+_MODULE = ["-m", "whisper_tui"]
+_EXECUTABLE = re.compile(r"(?:.*/)?whisper-tui")
+
+
+class Launch(NamedTuple):
+    """The command line of this installation and of one of its instances."""
+
+    program: tuple[str, ...]
+    """The launcher by its absolute path, or an interpreter and `-m whisper_tui`."""
+    home: tuple[str, ...] = ()
+    """The options that choose an instance."""
+
+    def hook(self, client: str, *, agent_runs: bool = False) -> tuple[str, ...]:
+        """Return the words that a client starts before each of its commands."""
+        runs = ("--agent-runs",) if agent_runs else ()
+        return (*self.program, "hook", client, *self.home, "--deadline", str(DEADLINE_S), *runs)
+
+    def hook_text(self, client: str, *, agent_runs: bool = False, closed: bool = True) -> str:
+        """Return the same for a shell. `closed`: a hook that fails denies the command."""
+        # Clients run the command when the hook is missing, killed or broken (decision 22).
+        words = shlex.join(self.hook(client, agent_runs=agent_runs))
+        return f"{words} {OR_REFUSE}" if closed else words
+
+    def server(self) -> tuple[str, ...]:
+        """Return the words that a client starts as MCP server."""
+        return (*self.program, "mcp", *self.home, "--wait", str(DEADLINE_S))
+
+    def exec(self) -> str:
+        """Return the beginning of every approved command, as a client's shell is given it."""
+        return shlex.join((*self.program, "exec"))
+
+
+def split(command: Any) -> list[str]:
+    """Return the words of a command line; none if it is not valid."""
+    try:
+        return shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return []
+
+
+def is_hook(words: Sequence[str], client: str) -> bool:
+    """True if a command line is the hook of any installation for this client."""
+    return any(
+        words[place : place + 2] == ["hook", client] and is_launcher(words[:place]) for place in range(1, len(words))
+    )
+
+
+def is_our_hook(client: str, handler: object) -> bool:
+    """True if a handler in a client's settings starts the hook of any installation."""
+    return isinstance(handler, dict) and is_hook(split(handler.get("command")), client)
+
+
+def is_launcher(words: Sequence[str]) -> bool:
+    """True if words start whisper_tui."""
+    return bool(words) and (_EXECUTABLE.fullmatch(words[-1]) is not None or list(words[-2:]) == _MODULE)
+
+
+def is_approved(pattern: str) -> bool:
+    """True if a pattern matches the approved commands of any installation."""
+    words = split(pattern)
+    return words[-2:] == ["exec", "*"] and is_launcher(words[:-2])
+
+
+def launcher_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that start whisper_tui in one of its command lines."""
+    for place in range(1, len(words)):
+        if is_launcher(words[:place]):
+            return tuple(words[:place])
+    return ()
+
+
+@dataclass(frozen=True)
+class InstallRequest:
+    """One client, for all of a user's work or for one project."""
+
+    launch: Launch
+    environ: Mapping[str, str]
+    project: Path | None = None
+    """The project's directory, absolute. None: user-wide."""
+    hook: bool = True
+    """True if the commands of the client's own shell tool wait in the queue."""
+    mcp: bool = True
+    """True if the client is offered the tools of whisper_tui."""
+    agent_runs: bool = False
+    """True if the agent runs the approved commands of its shell itself."""
+
+    @property
+    def user_directory(self) -> Path:
+        """The user's home directory."""
+        return Path(self.environ.get("HOME") or Path.home())
+
+
+@dataclass(frozen=True)
+class InstallPlan:
+    """The files of a client as they are wanted, and notes for the user."""
+
+    files: list[ClientFile]
+    notes: list[str] = field(default_factory=list)
+    """Sentences about what is left to do, and what will not work."""

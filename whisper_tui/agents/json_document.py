@@ -1,0 +1,344 @@
+"""A JSON file of somebody else's, changed in place: indentation, order, comments and line ends stay (decision 25)."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from whisper_tui.agents.file_entries import Key, WrongShape, nested
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.])")
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
+_WORDS = {"true": True, "false": False, "null": None}
+_DEEPEST = 200
+
+
+class JsonProblem(ValueError):
+    """A text that is not JSON: the problem, and its line, from 1."""
+
+    def __init__(self, message: str, text: str, place: int) -> None:
+        super().__init__(message)
+        self.line = text.count("\n", 0, place) + 1
+
+
+@dataclass(slots=True)
+class JsonNode:
+    """One value: its place in the text, `text[start:end]`, and its content.
+
+    `members` are those of an object in their order, also with a key that occurs twice; `items` those of an array.
+    """
+
+    start: int
+    end: int
+    value: Any
+    members: "list[JsonMember] | None" = None
+    items: "list[JsonNode] | None" = None
+    comma_after: bool = field(default=False)
+    """True if a comma follows the last member or item, as JSON with comments allows."""
+
+    def member(self, key: str) -> "JsonMember | None":
+        """Return the member of a key."""
+        # Of a key that occurs twice, every reader takes the last.
+        return next((member for member in reversed(self.members or []) if member.key == key), None)
+
+    def parts(self) -> "list[JsonNode] | list[JsonMember]":
+        """Return the members of an object, or the items of an array."""
+        return self.members if self.members is not None else self.items or []
+
+
+@dataclass(slots=True)
+class JsonMember:
+    """A key and its value; `start` is the beginning of the key, `end` the end of the value."""
+
+    key: str
+    start: int
+    node: JsonNode
+
+    @property
+    def end(self) -> int:
+        """The end of the value."""
+        return self.node.end
+
+
+def read_json(text: str, *, comments: bool) -> JsonNode:
+    """Parse a whole text. `comments` also allows commas before a closing bracket. Raises `JsonProblem`."""
+    reader = _JsonReader(text, comments)
+    node = reader.value(reader.skip(1 if text.startswith("\ufeff") else 0), 0)
+    end = reader.skip(node.end)
+    if end != len(text):
+        raise JsonProblem("there is more text behind the end", text, end)
+    return node
+
+
+def comments_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the beginnings and ends of the comments between two places."""
+    return (match.span() for match in _COMMENT.finditer(text, start, end))
+
+
+def behind_gap(text: str, place: int) -> int:
+    """Return the place behind the white space and the comments that begin at a place."""
+    while True:
+        space = _SPACE.match(text, place)
+        place = space.end() if space else place
+        comment = _COMMENT.match(text, place)
+        if comment is None:
+            return place
+        place = comment.end()
+
+
+class _JsonReader:
+    def __init__(self, text: str, comments: bool) -> None:
+        self._text = text
+        self._comments = comments
+
+    def skip(self, place: int) -> int:
+        """Return the place behind white space and, if they are allowed, comments."""
+        behind = behind_gap(self._text, place)
+        first = self._text.find("/", place, behind)
+        if first >= 0 and not self._comments:
+            raise JsonProblem("there may be no comment here", self._text, first)
+        return behind
+
+    def value(self, place: int, depth: int) -> JsonNode:
+        """Parse the value that begins at a place."""
+        # The parser is recursive: a file of a project must not end it by the interpreter's own limit.
+        if depth > _DEEPEST:
+            raise JsonProblem("it is nested too deeply", self._text, place)
+        match self._text[place : place + 1]:
+            case "{":
+                return self._object(place, depth)
+            case "[":
+                return self._array(place, depth)
+            case '"':
+                end = self._string(place)
+                return JsonNode(place, end, json.loads(self._text[place:end]))
+        for word, value in _WORDS.items():
+            if self._text.startswith(word, place):
+                return JsonNode(place, place + len(word), value)
+        number = _NUMBER.match(self._text, place)
+        if number is None:
+            raise JsonProblem("a value is missing", self._text, place)
+        return JsonNode(place, number.end(), json.loads(number.group()))
+
+    def _object(self, start: int, depth: int) -> JsonNode:
+        members: list[JsonMember] = []
+        place = self.skip(start + 1)
+        comma = False
+        while not self._text.startswith("}", place):
+            if members and not comma:
+                raise JsonProblem("a comma or a closing brace is missing", self._text, place)
+            if not self._text.startswith('"', place):
+                raise JsonProblem("a name in double quotes is missing", self._text, place)
+            behind = self._string(place)
+            colon = self.skip(behind)
+            if not self._text.startswith(":", colon):
+                raise JsonProblem("a colon is missing", self._text, colon)
+            node = self.value(self.skip(colon + 1), depth + 1)
+            members.append(JsonMember(json.loads(self._text[place:behind]), place, node))
+            place, comma = self._comma(node.end)
+        self._check_comma(comma, place)
+        value = {member.key: member.node.value for member in members}
+        return JsonNode(start, place + 1, value, members=members, comma_after=comma)
+
+    def _array(self, start: int, depth: int) -> JsonNode:
+        items: list[JsonNode] = []
+        place = self.skip(start + 1)
+        comma = False
+        while not self._text.startswith("]", place):
+            if items and not comma:
+                raise JsonProblem("a comma or a closing bracket is missing", self._text, place)
+            items.append(self.value(place, depth + 1))
+            place, comma = self._comma(items[-1].end)
+        self._check_comma(comma, place)
+        return JsonNode(start, place + 1, [item.value for item in items], items=items, comma_after=comma)
+
+    def _comma(self, place: int) -> tuple[int, bool]:
+        place = self.skip(place)
+        if not self._text.startswith(",", place):
+            return place, False
+        return self.skip(place + 1), True
+
+    def _check_comma(self, comma: bool, place: int) -> None:
+        if comma and not self._comments:
+            raise JsonProblem("there is a comma before the closing bracket", self._text, place)
+
+    def _string(self, place: int) -> int:
+        found = _STRING.match(self._text, place)
+        if found is None:
+            raise JsonProblem("a text in double quotes has no end or holds what it may not", self._text, place)
+        return found.end()
+
+
+_BLANK = re.compile(r"[ \t]*")
+_INDENTED = re.compile(r"[\[{]\r?\n([ \t]+)\S")
+_USUAL_INDENT = "  "
+
+
+class JsonDocument:
+    """The text of a JSON file, and changes to it. `text` is always whole and valid. Raises `JsonProblem`."""
+
+    def __init__(self, text: str, *, comments: bool) -> None:
+        self.text = text
+        self._comments = comments
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+        self._unit = found.group(1) if (found := _INDENTED.search(text)) else _USUAL_INDENT
+        self._flat = (
+            bool(text.strip()) and "\n" not in text.strip() and text.strip("\ufeff \r\n\t") not in {"{}", "{ }"}
+        )
+        self._root()
+
+    def plain(self) -> Any:
+        """Return the content; `{}` for an empty file."""
+        return root.value if (root := self._root()) else {}
+
+    def put(self, path: Sequence[Key], value: Any) -> None:
+        """Set the value; create the objects around it. Raises `WrongShape`."""
+        node = self._root()
+        if node is None:
+            self.text = f"{self.text.strip()}{self._drawn(nested(path, value), '')}{self._newline}"
+            return
+        for depth, key in enumerate(path):
+            below = _child(node, key)
+            if below is None:
+                self._insert(node, key, nested(path[depth + 1 :], value), path[:depth])
+                return
+            node = below
+        self._replace(node.start, node.end, self._drawn(value, self._line_indent(node.start)))
+
+    def append(self, path: Sequence[Key], value: Any) -> None:
+        """Append the value to an array. Raises `WrongShape`."""
+        node = self._at(path)
+        if node is None:
+            self.put(path, [value])
+        elif node.items is None:
+            raise WrongShape(path, "an array")
+        else:
+            self._add(node, self._drawn(value, self._indent_of(node)))
+
+    def delete(self, path: Sequence[Key]) -> None:
+        """Delete a value with its comma and its line."""
+        container = self._at(path[:-1])
+        part = _part(container, path[-1]) if container else None
+        if container is None or part is None:
+            return
+        parts = container.parts()
+        place = next(number for number, other in enumerate(parts) if other is part)
+        start, end = part.start, part.end
+        # The comma behind the value goes with it; the last value has none, and takes the one before it.
+        if place < len(parts) - 1 or container.comma_after:
+            end = behind_gap(self.text, end) + 1
+        elif place:
+            comma = behind_gap(self.text, parts[place - 1].end)
+            self._replace(comma, comma + 1, "")
+            start, end = start - 1, end - 1
+        self._cut(start, end, last=place == len(parts) - 1)
+        emptied = self._at(path[:-1])
+        if emptied and not emptied.parts() and not self.text[emptied.start + 1 : emptied.end - 1].strip():
+            self._replace(emptied.start + 1, emptied.end - 1, "")
+
+    def _root(self) -> JsonNode | None:
+        return read_json(self.text, comments=self._comments) if self.text.strip("\ufeff \t\r\n") else None
+
+    def _at(self, path: Sequence[Key]) -> JsonNode | None:
+        node = self._root()
+        for key in path:
+            node = _child(node, key) if node else None
+        return node
+
+    def _insert(self, container: JsonNode, key: Key, value: Any, path: Sequence[Key]) -> None:
+        if container.members is None or not isinstance(key, str):
+            raise WrongShape(path, "an object")
+        drawn = self._drawn(value, self._indent_of(container))
+        self._add(container, f"{json.dumps(key, ensure_ascii=False)}: {drawn}")
+
+    def _add(self, container: JsonNode, piece: str) -> None:
+        """Insert a member or an item at the end of an object or array."""
+        parts = container.parts()
+        line = f"{self._newline}{self._indent_of(container)}"
+        if not parts:
+            inner = self.text[container.start + 1 : container.end - 1].rstrip()
+            closing = "" if self._flat else f"{self._newline}{self._line_indent(container.start)}"
+            self._replace(
+                container.start + 1, container.end - 1, f"{inner}{'' if self._flat else line}{piece}{closing}"
+            )
+            return
+        end = parts[-1].end
+        comma = behind_gap(self.text, end) + 1 if container.comma_after else 0
+        behind = comma or end
+        # The new line follows the comments behind the last value, which belong to that one.
+        if self._starts_line(parts[0].start):
+            rest = self._end_of_comments(behind)
+            self._replace(rest, rest, f"{line}{piece}{',' if comma else ''}")
+            if not comma:
+                self._replace(end, end, ",")
+        else:
+            self._replace(behind, behind, f" {piece}" if comma else f", {piece}")
+
+    def _drawn(self, value: Any, indent: str) -> str:
+        if self._flat:
+            return json.dumps(value, ensure_ascii=False)
+        return _lines(value, self._unit, indent).replace("\n", self._newline)
+
+    def _indent_of(self, container: JsonNode) -> str:
+        parts = container.parts()
+        if parts and self._starts_line(parts[0].start):
+            return self._line_indent(parts[0].start)
+        return self._line_indent(container.start) + self._unit
+
+    def _line_indent(self, place: int) -> str:
+        found = _BLANK.match(self.text, self.text.rfind("\n", 0, place) + 1)
+        return found.group().lstrip("\ufeff") if found else ""
+
+    def _starts_line(self, place: int) -> bool:
+        begin = self.text.rfind("\n", 0, place) + 1
+        return begin > 0 and not self.text[begin:place].strip()
+
+    def _end_of_comments(self, place: int) -> int:
+        """The place behind the comments in the same line."""
+        for start, end in comments_in(self.text, place, len(self.text)):
+            if self.text[place:start].strip(" \t") or "\n" in self.text[start:end]:
+                break
+            place = end
+        return place
+
+    def _cut(self, start: int, end: int, *, last: bool) -> None:
+        """Remove a stretch of text: with its whole line if nothing else is on it, or with the blanks beside it."""
+        behind = _BLANK.match(self.text, end)
+        stop = behind.end() if behind else end
+        line = self.text.rfind("\n", 0, start)
+        if self._starts_line(start) and self.text[stop : stop + 1] in {"\r", "\n"}:
+            self._replace(line - (self.text[line - 1] == "\r"), stop, "")
+        elif last:
+            self._replace(len(self.text[:start].rstrip(" \t")), end, "")
+        else:
+            self._replace(start, stop, "")
+
+    def _replace(self, start: int, end: int, text: str) -> None:
+        self.text = self.text[:start] + text + self.text[end:]
+
+
+def _lines(value: Any, unit: str, indent: str) -> str:
+    """Format a value: a line for each member, and one line for an array of words."""
+    inner = indent + unit
+    if isinstance(value, dict) and value:
+        members = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {_lines(value[key], unit, inner)}" for key in value)
+        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        items = (f"{inner}{_lines(item, unit, inner)}" for item in value)
+        return "[\n" + ",\n".join(items) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _part(container: JsonNode, key: Key) -> JsonMember | JsonNode | None:
+    if isinstance(key, str):
+        return container.member(key)
+    items = container.items or []
+    return items[key] if key < len(items) else None
+
+
+def _child(node: JsonNode, key: Key) -> JsonNode | None:
+    part = _part(node, key)
+    return part.node if isinstance(part, JsonMember) else part

@@ -1,0 +1,87 @@
+"""The agent clients that there are, and the one table of the deadlines of their hooks.
+
+A new client is a module `agents/<client>.py` with a `PROFILE`, and one row here. The program of the hook imports this
+table with every command that an agent runs, so it is standard library only, and not even `typing` is loaded.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whisper_tui.agents.profile import ClientProfile
+
+
+class KnownClient:
+    """One row: the facts about a client that programs need before its profile can be loaded."""
+
+    __slots__ = ("deadline_s", "installs", "pid_variable", "project_variable", "rule_formats", "shell_variable")
+
+    def __init__(
+        self,
+        deadline_s: float,
+        *,
+        installs: bool = True,
+        rule_formats: tuple[str, ...] = (),
+        shell_variable: str = "",
+        pid_variable: str = "",
+        project_variable: str = "",
+    ) -> None:
+        """`deadline_s`: seconds after which a hook that was given no deadline denies by itself."""
+        # A client runs the command when its hook is late: the deadline lies below the client's own timeout, with a
+        # margin for a slow answer.
+        self.deadline_s = deadline_s
+        self.installs = installs
+        self.rule_formats = rule_formats
+        """The formats of its rules that `rules import` reads."""
+        self.shell_variable = shell_variable
+        """The variable that the client sets to 1 for the commands of its shell tool."""
+        self.pid_variable = pid_variable
+        """The variable that tells hooks the client's process id."""
+        self.project_variable = project_variable
+        """The variable that tells MCP servers the client's workspace."""
+
+
+# Measured with the real clients, whose versions the tests pin (decision 33).
+KNOWN: dict[str, KnownClient] = {
+    "claude": KnownClient(
+        570.0,
+        rule_formats=("claude",),
+        shell_variable="CLAUDECODE",
+        pid_variable="CLAUDE_PID",
+        project_variable="CLAUDE_PROJECT_DIR",
+    ),
+    "codex": KnownClient(570.0, rule_formats=("codex",), shell_variable="CODEX_CI"),
+    "gemini": KnownClient(50.0, rule_formats=("gemini", "lists"), shell_variable="GEMINI_CLI"),
+    "opencode": KnownClient(3600.0, shell_variable="OPENCODE"),
+    "crush": KnownClient(25.0, installs=False),
+}
+"""By the client's name on the command line, which is the name of its module, and the beginning of its name in MCP."""
+
+INSTALLABLE = tuple(name for name, known in KNOWN.items() if known.installs)
+"""The clients that `install`, `uninstall` and `doctor` know."""
+
+
+SHELL_VARIABLES = tuple(known.shell_variable for known in KNOWN.values() if known.shell_variable)
+
+
+def profile_of(name: str) -> "ClientProfile":
+    """The profile of a client by its name on the command line. Raises `InvalidRequest`."""
+    if name not in KNOWN:
+        from whisper_tui.model.errors import InvalidRequest
+
+        raise InvalidRequest(f"there is no client {name!r}", hint=f"There are {', '.join(KNOWN)}")
+    from importlib import import_module
+
+    profile: ClientProfile = import_module(f"whisper_tui.agents.{name}").PROFILE
+    return profile
+
+
+def profiles() -> "Iterator[ClientProfile]":
+    """The profiles of all clients."""
+    return map(profile_of, KNOWN)
+
+
+def profile_behind(client_name: str) -> "ClientProfile | None":
+    """The profile of the client that calls itself so, in its MCP handshake or in a session. None: it is not known."""
+    lower = client_name.lower()
+    return next((profile_of(name) for name in KNOWN if lower.startswith(name)), None)

@@ -1,0 +1,298 @@
+"""OpenCode: the plugin that is its hook, its files, its rules, and what the doctor finds."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
+from whisper_tui.agents.file_entries import FileEntry, Member, Permission, value_at
+from whisper_tui.agents.findings import DoctorContext, Findings, FoundHook, FoundServer, bad, seconds
+from whisper_tui.agents.hook_formats import Content, DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
+from whisper_tui.agents.json_document import read_json
+from whisper_tui.agents.own_rules import (
+    OrderedRule,
+    OwnRules,
+    RulePlaces,
+    RuleSource,
+    certain_words,
+    escaped,
+    in_order,
+    work_tree_around,
+)
+from whisper_tui.agents.probe import Canary, ask_hook, last_line, prove, run, stopped_live
+from whisper_tui.agents.profile import AnswerBudget, ClientProfile, WaitLimit
+from whisper_tui.policy.rules.rule import Effect, Rule
+
+NAME = "opencode"
+TITLE = "OpenCode"
+MARK = "// Written by whisper-tui install opencode"
+TEMPLATE = "opencode_plugin.js"
+COMMAND_LINE = "const HOOK = "
+"""The beginning of the plugin's line with the command line of the hook, as JSON."""
+BLANK = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
+
+
+class OpenCodeHook(DecisionFormat):
+    """OpenCode, through the plugin that is installed into it."""
+
+    name = "opencode"
+    shell_tool = "bash"
+    directory_keys = ("workdir",)
+    # The plugin throws on any exit code but 0, which stops the command as an error and not as a denial.
+    blocks_by_code = False
+
+    def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
+        """Return the command, and the note that the plugin puts in front of the output."""
+        return printed({"decision": "allow", "command": command, "note": note})
+
+    def question(self, command: str, cwd: str, call_id: str) -> Content:
+        """Return the input that the plugin sends."""
+        return {**super().question(command, cwd, call_id), "call_id": call_id}
+
+
+HOOK = OpenCodeHook()
+SHELL_TOOL = HOOK.shell_tool
+
+
+def directory_of(request: InstallRequest) -> Path:
+    """Return the user's directory of OpenCode."""
+    moved = request.environ.get("XDG_CONFIG_HOME")
+    return Path(moved or request.user_directory / ".config") / "opencode"
+
+
+def configuration_of(request: InstallRequest) -> Path:
+    """Return the configuration that overrides the others, or the usual name of a new one."""
+    names: tuple[str, ...]
+    if request.project is not None:
+        names, directory = ("opencode.jsonc", "opencode.json"), request.project
+    elif named := request.environ.get("OPENCODE_CONFIG"):
+        return Path(named).absolute()
+    else:
+        names, directory = ("opencode.jsonc", "opencode.json", "config.json"), directory_of(request)
+    there = (directory / name for name in names)
+    usual = directory / ("opencode.json" if request.project is not None else names[0])
+    return next((path for path in there if path.exists()), usual)
+
+
+def plugin_of(request: InstallRequest) -> Path:
+    """Return the path of the plugin."""
+    directory = directory_of(request) if request.project is None else request.project / ".opencode"
+    return directory / "plugin" / "whisper_tui.js"
+
+
+def server_entry(request: InstallRequest) -> Member:
+    """Return the MCP server's entry."""
+    # OpenCode counts in milliseconds.
+    value = {"type": "local", "command": [*request.launch.server()], "enabled": True, "timeout": DAY_S * 1000}
+    return Member(("mcp", SERVER), value)
+
+
+def plugin_text(request: InstallRequest) -> str:
+    """Return the plugin with the command line of the hook."""
+    template = resources.files("whisper_tui.agents").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    line = json.dumps(request.launch.hook(NAME, agent_runs=request.agent_runs))
+    return template.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
+
+
+def hook_of(plugin: str) -> list[str]:
+    """Return the command line of the hook in a plugin; empty if there is none."""
+    for line in plugin.splitlines():
+        if line.startswith(COMMAND_LINE):
+            try:
+                words = json.loads(line.removeprefix(COMMAND_LINE).rstrip("; "))
+            except ValueError:
+                return []
+            return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+    return []
+
+
+def plan_install(request: InstallRequest) -> InstallPlan:
+    """Return the files of OpenCode as they are wanted."""
+    offered, approved = f"{SERVER}_*", f"{request.launch.exec()} *"
+    tools = Permission(("permission",), offered, ours=offered.__eq__)
+    shell = Permission(("permission", SHELL_TOOL), approved, ours=is_approved, left_alone="deny")
+    rewrites = request.hook and not request.agent_runs
+    entries: list[tuple[FileEntry, bool]] = [
+        (server_entry(request), request.mcp),
+        (tools, request.mcp),
+        (shell, rewrites),
+    ]
+    configuration = Shared(
+        configuration_of(request),
+        JSON_WITH_COMMENTS,
+        wanted=tuple(entry for entry, wanted in entries if wanted),
+        unwanted=tuple(entry for entry, wanted in entries if not wanted),
+        blank=BLANK,
+    )
+    plugin = Own(plugin_of(request), MARK, plugin_text(request) if request.hook else None)
+    notes = []
+    if request.hook and not plugin_of(request).exists():
+        notes.append(
+            "OpenCode fetches its own library for plugins at the first start; without a network that takes a minute"
+        )
+    return InstallPlan([configuration, plugin], notes)
+
+
+_RUN_PLUGIN = """
+import { readFileSync } from "node:fs"
+const said = JSON.parse(readFileSync(0, "utf8"))
+const made = await import(said.plugin)
+const answers = []
+for (const plugin of new Set(Object.values(made))) {
+  const hooks = await plugin({ directory: said.cwd })
+  const output = { args: { command: said.command } }
+  try {
+    await hooks["tool.execute.before"]({ tool: "bash", sessionID: said.session, callID: said.call }, output)
+    answers.push({ passed: output.args.command })
+  } catch (error) {
+    answers.push({ thrown: error.message })
+  }
+}
+process.stdout.write(JSON.stringify(answers))
+process.exit(0)
+"""
+
+
+def _prove_plugin(plugin: Path, words: list[str], environ: Mapping[str, str], patience_s: float) -> str | None:
+    """Run the plugin with node, or only its hook where there is no node. None: it stopped the canary."""
+    node = shutil.which("node", path=environ.get("PATH"))
+    if node is not None:
+        return prove(lambda canary: _by_node(node, plugin, environ, canary, patience_s))
+    if not words:
+        return "the plugin does not say what it runs"
+    return prove(lambda canary: ask_hook(HOOK, words, environ, canary, patience_s))
+
+
+def _by_node(node: str, plugin: Path, environ: Mapping[str, str], canary: Canary, patience_s: float) -> str | None:
+    copy = canary.directory / "plugin.mjs"
+    shutil.copyfile(plugin, copy)
+    said = {
+        "plugin": copy.as_uri(),
+        "cwd": str(canary.directory),
+        "command": canary.command,
+        "session": "whisper-tui-doctor",
+        "call": canary.name,
+    }
+    words = [node, "--input-type=module", "--eval", _RUN_PLUGIN]
+    answer = run(words, environ, canary.directory, given=json.dumps(said), patience_s=patience_s)
+    try:
+        outcomes = json.loads(answer.out)
+        thrown = [outcome.get("thrown") for outcome in outcomes]
+    except (ValueError, AttributeError, TypeError):
+        return f"the plugin cannot be run: {last_line(answer.err) or 'it said nothing'}"
+    if thrown and all(isinstance(text, str) for text in thrown):
+        return next((why for text in thrown if (why := stopped_live(text, canary)) is not None), None)
+    return "the plugin let the canary pass"
+
+
+def find(context: DoctorContext, version: str | None) -> Findings:
+    """Examine the plugins and the configuration."""
+    looked = Findings()
+    if context.environ.get("OPENCODE_PURE", "") not in {"", "0", "false"}:
+        looked.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
+    for request in context.requests():
+        for path in _plugins(request):
+            words = hook_of(path.read_text(encoding="utf-8", errors="replace"))
+            if is_hook(words, NAME) or path == plugin_of(request):
+                prove = partial(_prove_plugin, path, words, context.environ, context.canary_s)
+                looked.hooks.append(FoundHook(path=path, words=words, timeout_s=None, prove=prove))
+        path = configuration_of(request)
+        plain = looked.read(path, JSON_WITH_COMMENTS)
+        if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
+            looked.shut.append(path)
+        if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
+            looked.servers.append(_server(path, entry, plain))
+    return looked
+
+
+def _plugins(request: InstallRequest) -> list[Path]:
+    """Every file that OpenCode loads as a plugin."""
+    above = plugin_of(request).parent.parent
+    return sorted(path for name in ("plugin", "plugins") for path in (above / name).glob("*.[jt]s") if path.is_file())
+
+
+def _server(path: Path, entry: dict[str, Any], plain: Any) -> FoundServer:
+    command = entry.get("command")
+    words = command if isinstance(command, list) and all(isinstance(word, str) for word in command) else []
+    return FoundServer(
+        path=path,
+        words=words if entry.get("enabled", True) else [],
+        timeout_s=seconds(entry.get("timeout"), 1000),
+        asks_again=f'Set "{SERVER}_*": "allow" in "permission"' if _asks(plain) else None,
+    )
+
+
+def _asks(plain: Any) -> bool:
+    """True if a rule of the user's makes OpenCode ask about our tools; without a rule it does not."""
+    rules = value_at(plain, ("permission",))
+    if isinstance(rules, str):
+        return rules != "allow"
+    if not isinstance(rules, dict):
+        return False
+    return rules.get(f"{SERVER}_*", rules.get("*", "allow")) != "allow"
+
+
+def own_rules_in(document: Any) -> OwnRules:
+    """Return the stricter rules of a configuration."""
+    permission = document.get("permission") if isinstance(document, dict) else None
+    shell = permission.get(SHELL_TOOL, permission.get("*")) if isinstance(permission, dict) else permission
+    if isinstance(shell, str):
+        shell = {"*": shell}
+    if not isinstance(shell, dict):
+        return OwnRules()
+    effects: dict[Any, Effect] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+    known = [(str(pattern), effects[word]) for pattern, word in shell.items() if word in effects]
+    # The last rule that matches decides.
+    return in_order([OrderedRule(effect, pattern, _rule_of(pattern)) for pattern, effect in known])
+
+
+def _rule_of(pattern: str) -> Rule | None:
+    """The rule that a pattern means. None: it is about every command."""
+    if pattern == "*":
+        return None
+    if "*" not in pattern and "?" not in pattern:
+        return Rule(name=pattern, text=pattern)
+    # An ending ` *` also stands for no further words.
+    for ending in (" *", "*"):
+        words = certain_words(pattern.removesuffix(ending)) if ending == " *" and pattern.endswith(ending) else None
+        if words and "*" not in pattern.removesuffix(ending):
+            return Rule(name=pattern, prefix=words)
+    return Rule(name=pattern, pattern=escaped(pattern))
+
+
+def _own_rules_in(text: str) -> OwnRules:
+    return own_rules_in(read_json(text, comments=True).value if text.strip() else {})
+
+
+def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+    if "OPENCODE_CONFIG" in places.moved:
+        yield RuleSource(places.moved["OPENCODE_CONFIG"], _own_rules_in)
+    for directory in places.users(".config", "XDG_CONFIG_HOME"):
+        for name in ("opencode.json", "opencode.jsonc", "config.json"):
+            yield RuleSource(directory / "opencode" / name, _own_rules_in)
+    above = (places.root, *places.root.parents)
+    depth = above.index(work_tree_around(places.root) or places.root)
+    for layer in (*above[: depth + 1], places.root / ".opencode"):
+        for name in ("opencode.json", "opencode.jsonc"):
+            yield RuleSource(layer / name, _own_rules_in)
+
+
+PROFILE = ClientProfile(
+    name=NAME,
+    title=TITLE,
+    hook=HOOK,
+    hook_timeout_s=None,
+    wait=WaitLimit(50.0),
+    answer_budget=AnswerBudget(50_000, in_bytes=True, lines=1_900),
+    # Its shell waits for its own time limit when a command dies of a signal: measured with OpenCode 1.18.33.
+    hangs_on_signals=True,
+    plan_install=plan_install,
+    find=find,
+    own_rules=_own_rules,
+    moving_variables=("XDG_CONFIG_HOME", "OPENCODE_CONFIG"),
+)

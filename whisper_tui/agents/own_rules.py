@@ -1,0 +1,180 @@
+"""Rules of agent clients: carried over, or followed, so that what a client denies and asks about holds here."""
+
+import fnmatch
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from whisper_tui.model.verdict import client_rule_name
+from whisper_tui.policy.rules.broad_prefixes import is_too_broad
+from whisper_tui.policy.rules.rule import Effect, Rule, Rules
+from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
+
+
+@dataclass
+class ImportedRules:
+    """The rules of one file as rules of whisper_tui, and what could not be carried over."""
+
+    rules: list[tuple[Effect, Rule]] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    """One sentence with the reason for each rule that was left behind."""
+    uncertain: list[str] = field(default_factory=list)
+    """Those of them that deny or ask about commands, as the file has them."""
+
+    def of(self, effect: Effect) -> tuple[Rule, ...]:
+        """Return the rules with an effect."""
+        return tuple(rule for kind, rule in self.rules if kind == effect)
+
+    def take(self, effect: Effect, rule: Rule, source: str) -> None:
+        """Keep a rule, unless it would allow nearly anything."""
+        if effect == "allow" and (rule.anything or (rule.prefix is not None and is_too_broad(rule.prefix))):
+            self.left.append(f"{source}: it would allow nearly anything; write it by hand if that is meant")
+        else:
+            self.rules.append((effect, rule))
+
+
+def certain_words(text: str) -> tuple[str, ...] | None:
+    """Return the words of a rule's text. None: a shell may read it in another way."""
+    try:
+        commands = read_plain(text)
+    except NotPlain:
+        return None
+    if len(commands) != 1 or commands[0].redirections or commands[0].background:
+        return None
+    return (*commands[0].assignments, *commands[0].argv)
+
+
+_STRICTNESS: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass
+class OwnRules:
+    """The rules of one file, as far as they make anything stricter."""
+
+    deny: list[Rule] = field(default_factory=list)
+    ask: list[Rule] = field(default_factory=list)
+    asks_all: list[str] = field(default_factory=list)
+    """The reasons to ask about every command: one entry for each rule that cannot be carried over."""
+    asks_by_itself: bool = False
+    """True if the client asks about every command, so that commands that only read are not allowed by themselves."""
+
+    def rules(self, client: str, source: str) -> Rules:
+        """Return them as rules whose reasons name the client and the file."""
+        denies, wants = f"{client} denies this command itself", f"{client} wants this command to be asked itself"
+        doubt = f"{client} has a rule of its own that cannot be carried over, so everything is asked"
+        return Rules(
+            deny=tuple(_attributed(rule, client, denies, source) for rule in self.deny),
+            ask=(
+                *(_attributed(rule, client, wants, source) for rule in self.ask),
+                *(_attributed(Rule(name=entry, anything=True), client, doubt, source) for entry in self.asks_all),
+            ),
+            read_only=False if self.asks_by_itself else None,
+        )
+
+
+class OrderedRule(NamedTuple):
+    """One rule of a list whose order decides."""
+
+    effect: Effect
+    pattern: str | None
+    """As the client compares it with a command: `*` stands for any text. None: it is about some kind of commands."""
+    rule: Rule | None
+    """None: it is about every command, or no rule of whisper_tui can say it."""
+
+
+class RuleSource(NamedTuple):
+    """A file that may hold rules, and its reader."""
+
+    path: Path
+    read: Callable[[str], OwnRules]
+    """Raises `ValueError`."""
+
+
+class RulePlaces(NamedTuple):
+    """The directories in which a client may have rules of its own."""
+
+    root: Path
+    homes: tuple[Path, ...]
+    moved: Mapping[str, Path]
+    """The variables that move a client's files, as far as they are set."""
+
+    def users(self, below: str, variable: str) -> tuple[Path, ...]:
+        """Return the user's directories of a client: the usual ones, and the one that a variable names."""
+        # The variable adds a directory and replaces none: a project could have set it to get rid of the user's rules.
+        usual = tuple(home / below for home in self.homes)
+        return (*usual, self.moved[variable]) if variable in self.moved else usual
+
+
+def without_order(imported: ImportedRules) -> OwnRules:
+    """Return the stricter ones of rules of which the strictest decides."""
+    found = OwnRules(asks_all=list(imported.uncertain))
+    for effect, rule in imported.rules:
+        bare = rule.model_copy(update={"tool": None})
+        if effect == "ask" and rule.anything:
+            found.asks_by_itself = True
+        elif effect != "allow" and not rule.anything:
+            (found.deny if effect == "deny" else found.ask).append(bare)
+    return found
+
+
+def in_order(entries: Sequence[OrderedRule]) -> OwnRules:
+    """Return the stricter ones of rules of which the last that matches decides."""
+    # A rule here cannot have exceptions. A denial with a milder rule behind it becomes a question, so that a human
+    # decides where the client might have allowed.
+    found = OwnRules()
+    for at, (effect, pattern, rule) in enumerate(entries):
+        milder = [other.pattern for other in entries[at + 1 :] if _STRICTNESS[other.effect] < _STRICTNESS[effect]]
+        if effect == "allow" or any(_covers(other, pattern) for other in milder):
+            continue
+        has_exceptions = any(_may_meet(pattern, other) for other in milder)
+        if pattern == "*" and effect == "ask":
+            found.asks_by_itself = True
+        elif pattern == "*" and not has_exceptions:
+            continue  # The client has no shell then, which says nothing about the tools of others.
+        elif rule is None:
+            found.asks_all.append(f"{effect} {pattern or 'of some commands'}")
+        elif has_exceptions or effect == "ask":
+            found.ask.append(rule)
+        else:
+            found.deny.append(rule)
+    return found
+
+
+def _covers(other: str | None, pattern: str | None) -> bool:
+    """True if `other` matches every command that `pattern` matches."""
+    return other is not None and pattern is not None and fnmatch.fnmatchcase(pattern, escaped(other))
+
+
+def _may_meet(one: str | None, other: str | None) -> bool:
+    """True if two patterns may match the same command."""
+    if one is None or other is None:
+        return True
+    first, second = (pattern.partition("*")[0].partition("?")[0] for pattern in (one, other))
+    return first.startswith(second) or second.startswith(first)
+
+
+def escaped(pattern: str) -> str:
+    """Return a pattern of `*` and `?` as one for `fnmatch`."""
+    return pattern.replace("[", "[[]")
+
+
+def _attributed(rule: Rule, client: str, sentence: str, source: str) -> Rule:
+    name, said = rule.name, rule.justification
+    reason = f"{sentence} ({name} in {source})" + (f": {said}" if said else "")
+    return rule.model_copy(update={"name": client_rule_name(client, name), "justification": reason})
+
+
+def files_in(directory: Path, ending: str) -> list[Path]:
+    """Return the files of a directory with an ending, in the order of their names."""
+    try:
+        names = sorted(name for name in os.listdir(directory) if name.endswith(ending))  # noqa: PTH208  half the time
+    except OSError:
+        return []
+    return [directory / name for name in names]
+
+
+def work_tree_around(directory: Path) -> Path | None:
+    """Return the nearest directory, from this one up, that holds a `.git`. None: there is none."""
+    return next((above for above in (directory, *directory.parents) if (above / ".git").exists()), None)

@@ -1,0 +1,227 @@
+"""Programs run by the doctor: a client's version, its MCP server, and its hook with a canary."""
+
+import json
+import os
+import re
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from whisper_tui.agents.hook_formats import HookFormat
+
+VERSION_S = 20.0
+"""Seconds that a program has to print its version."""
+
+_VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)")
+
+
+class ProgramOutput(NamedTuple):
+    """The exit code and the output of a program."""
+
+    code: int
+    out: str
+    err: str
+
+
+class NotRun(Exception):
+    """A program could not be started, or did not end in time. The message says which."""
+
+
+def run(
+    command: Sequence[str], environ: Mapping[str, str], cwd: Path, *, given: str = "", patience_s: float
+) -> ProgramOutput:
+    """Run a program to its end. Raises `NotRun`."""
+    try:
+        process = subprocess.Popen(
+            command,
+            env=dict(environ),
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NotRun(f"{command[0]} cannot be started: {error.strerror}") from error
+    try:
+        out, err = process.communicate(given.encode(), timeout=patience_s)
+    except subprocess.TimeoutExpired as error:
+        raise NotRun(f"there was no answer within {patience_s:g} s") from error
+    finally:
+        if process.poll() is None:
+            end_group(process)
+    return ProgramOutput(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def end_group(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a program that was started here, and its children."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def program_of(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return the path of a client's program. None: it is not on PATH."""
+    return shutil.which(name, path=environ.get("PATH"))
+
+
+def version_of(program: str, environ: Mapping[str, str]) -> str | None:
+    """Return the version that a program prints, as three numbers. None: it prints none."""
+    try:
+        answer = run([program, "--version"], environ, Path("/"), patience_s=VERSION_S)
+    except NotRun:
+        return None
+    found = _VERSION.search(answer.out) or _VERSION.search(answer.err)
+    return ".".join(found.groups()) if found else None
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version in a form that can be compared."""
+    return tuple(int(part) for part in version.split("."))
+
+
+SERVER_S = 30.0
+"""Seconds that an MCP server has to answer; it may have to start a supervisor."""
+
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "whisper-tui-doctor", "version": "1"},
+    },
+}
+
+
+def server_name(command: Sequence[str], environ: Mapping[str, str], cwd: Path, *, patience_s: float) -> str:
+    """Return the name of an MCP server. Raises `NotRun`."""
+    try:
+        process = subprocess.Popen(
+            command,
+            env=dict(environ),
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NotRun(f"{command[0]} cannot be started: {error.strerror}") from error
+    try:
+        return _initialized(process, patience_s)
+    finally:
+        end_group(process)
+
+
+def _initialized(process: "subprocess.Popen[bytes]", patience_s: float) -> str:
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None  # noqa: S101  pipes
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+    deadline = time.monotonic() + patience_s
+    received = b""
+    while b"\n" not in received:
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise NotRun(f"it did not answer within {patience_s:g} s")
+        piece = os.read(process.stdout.fileno(), 65536)
+        if not piece:
+            said = process.stderr.read().decode(errors="replace").strip().splitlines()
+            raise NotRun(f"it ended: {said[-1] if said else 'it said nothing'}")
+        received += piece
+    return _name_in(received.partition(b"\n")[0])
+
+
+def _name_in(line: bytes) -> str:
+    try:
+        answer: Any = json.loads(line)
+        return str(answer["result"]["serverInfo"]["name"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotRun(f"its answer is not one of MCP: {line[:200].decode(errors='replace')}") from error
+
+
+LIVE = "the gate is live"
+"""In the supervisor's answer to a canary."""
+
+_BLOCKED = 2
+
+
+class Canary(NamedTuple):
+    """One proof: a name that the denial has to repeat, and a command that creates a file of that name."""
+
+    name: str
+    directory: Path
+
+    @property
+    def file(self) -> Path:
+        """The file that exists if the command ran."""
+        return self.directory / self.name
+
+    @property
+    def command(self) -> str:
+        """The command that the hook has to stop."""
+        return f"touch {self.file}"
+
+
+def prove_hook(form: HookFormat, command: str, environ: Mapping[str, str], patience_s: float) -> str | None:
+    """Run the hook by a shell, as clients do. None: it stopped the canary; otherwise what it did instead."""
+    return prove(lambda canary: ask_hook(form, ["/bin/sh", "-c", command], environ, canary, patience_s))
+
+
+def prove(attempt: Callable[[Canary], str | None]) -> str | None:
+    """Send a canary. None: it was stopped; otherwise what happened instead. `attempt` may raise `NotRun`."""
+    with tempfile.TemporaryDirectory(prefix="whisper-tui-") as directory:
+        canary = Canary(f"whisper-tui-canary-{secrets.token_hex(8)}", Path(directory))
+        try:
+            problem = attempt(canary)
+        except NotRun as error:
+            problem = str(error)
+        # Whatever the hook answered: a file that is there was made by the canary.
+        return "the canary ran" if canary.file.exists() else problem
+
+
+def ask_hook(
+    form: HookFormat, words: Sequence[str], environ: Mapping[str, str], canary: Canary, patience_s: float
+) -> str | None:
+    """Ask a hook's program about a canary. None: its answer denies it, in the client's own format."""
+    given = json.dumps(form.question(canary.command, str(canary.directory), canary.name))
+    return _judged(form, run(words, environ, canary.directory, given=given, patience_s=patience_s), canary)
+
+
+def _judged(form: HookFormat, answer: ProgramOutput, canary: Canary) -> str | None:
+    """The problem with a hook's answer to the canary. None: it denies the canary."""
+    if answer.code == _BLOCKED and form.blocks_by_code:
+        return stopped_live(answer.err, canary)
+    if answer.code != 0:
+        return f"it ended with exit code {answer.code}: {last_line(answer.err) or 'it said nothing'}"
+    try:
+        said = json.loads(answer.out)
+    except ValueError:
+        return f"its answer is not JSON: {answer.out.strip()[:200]!r}"
+    reason = form.denial_in(said) if isinstance(said, dict) else None
+    if reason is None:
+        return f"it did not deny the canary: {answer.out.strip()[:200]}"
+    return stopped_live(reason, canary)
+
+
+def stopped_live(text: str, canary: Canary) -> str | None:
+    """Check the text of a denial. None: a supervisor denied this very canary."""
+    if LIVE in text and canary.name in text:
+        return None
+    return f"it was stopped, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"
+
+
+def last_line(text: str) -> str:
+    """Return the last line of an output, shortened."""
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:300] if lines else ""

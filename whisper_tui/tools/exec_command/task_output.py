@@ -1,0 +1,213 @@
+"""The output of a task: in order of arrival, or cut to a budget of characters."""
+
+import codecs
+from dataclasses import dataclass
+from typing import Any
+
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.run import OutputSpan, Stream
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.tools.arguments import ArgumentError
+from whisper_tui.tools.output_text import StreamText, whole_start
+
+WIDEST = 4
+"""Bytes of the longest character."""
+
+NAMES: dict[Stream, str] = {"out": "stdout", "err": "stderr"}
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The head of a stream, and its tail if the head is not the whole stream."""
+
+    size: int
+    """Bytes of the stream."""
+    head: str
+    tail: str | None
+    """None: the head is the whole stream."""
+
+    @property
+    def wanted(self) -> int:
+        """Characters needed to show the stream, as far as the sample tells."""
+        # One more than was read, so that a stream which was cut always asks for more than a small budget gives.
+        return len(self.head) + (0 if self.tail is None else len(self.tail) + 1)
+
+
+async def previews(supervision: Supervision, record: CallRecord, budget: int) -> dict[str, Any]:
+    """The `stdout_preview`, `stderr_preview`, `truncated`, and the artifacts where a stream was cut.
+
+    Both streams share the budget; one stream gets the part that the other does not need.
+    """
+    samples = {stream: await _sample(supervision, record, stream, budget) for stream in NAMES}
+    shares = _shares({stream: sample.wanted for stream, sample in samples.items()}, budget)
+    result: dict[str, Any] = {}
+    artifacts: list[dict[str, Any]] = []
+    indices: dict[str, int] = {}
+    truncated = False
+    for stream, sample in samples.items():
+        name = NAMES[stream]
+        cut = sample.tail is not None or len(sample.head) > shares[stream]
+        path = await supervision.output_file(record.id, stream) if cut else None
+        where = f"the whole stream is in {path}" if path else f"`whisper-tui logs {record.id}` prints what was kept"
+        text = cut_text(sample.head, sample.tail, shares[stream], sample.size, where) if cut else sample.head
+        result[f"{name}_preview"] = text or None
+        truncated = truncated or cut
+        if path is not None:
+            indices[f"{name}_artifact"] = len(artifacts)
+            artifacts.append({"path": path, "stream": name, "bytes": sample.size})
+    result["truncated"] = truncated
+    return {**result, **({"artifacts": artifacts} if artifacts else {}), **indices}
+
+
+def cut_text(head: str, tail: str | None, budget: int, size: int, where: str) -> str:
+    """The first and the last half of a budget of characters with a marker between them. `size` in bytes."""
+    first, last = budget // 2, budget - budget // 2
+    end = head if tail is None else tail
+    marker = f"[whisper_tui: output cut here, {size:,} bytes in all; {where}]"
+    return "\n".join(part for part in (head[:first], marker, end[len(end) - min(last, len(end)) :]) if part)
+
+
+def _shares(wanted: dict[Stream, int], budget: int) -> dict[Stream, int]:
+    """Characters for each stream: half the budget, and the part of the other half that is not needed there."""
+    half = {"out": budget - budget // 2, "err": budget // 2}
+    spare_out = max(0, half["out"] - wanted["out"])
+    spare_err = max(0, half["err"] - wanted["err"])
+    return {"out": half["out"] + spare_err, "err": half["err"] + spare_out}
+
+
+async def _sample(supervision: Supervision, record: CallRecord, stream: Stream, budget: int) -> _Sample:
+    """Enough of a stream to fill the budget from both ends."""
+    if not isinstance(record.state, Ended) or record.state.attempt is None:
+        return _Sample(0, "", None)
+    size = getattr(record.state.output, stream)
+    # The budget counts characters and files count bytes: this many bytes always hold enough characters.
+    reach, stored = WIDEST * budget, StreamText(supervision, record.id, stream)
+    if size <= 2 * reach:
+        return _Sample(size, await stored.text(0, size), None)
+    head = await stored.text(0, reach, ends_midway=True)
+    return _Sample(size, head, await stored.text(size - reach, size, starts_midway=True))
+
+
+ROWS = 4096
+"""Rows of the time index asked for at once."""
+PIECE = 1024 * 1024
+"""Bytes asked for at once."""
+PATIENCE_S = 1.0
+"""Seconds to expect the rest of a divided character; after that its bytes are shown as they are."""
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Output since an offset."""
+
+    text: str
+    next_offset: int
+    """Offset of the next read, so that nothing is read twice."""
+    cut: bool
+    """True if the middle is left out."""
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A row of the time index with its offset in the order of arrival."""
+
+    place: int
+    row: OutputSpan
+
+    @property
+    def end(self) -> int:
+        return self.place + self.row.length
+
+
+class Arrival:
+    """Reads the output of a run in order of arrival."""
+
+    def __init__(self, supervision: Supervision, record: CallRecord, *, now: float) -> None:
+        self._supervision = supervision
+        self._record = record
+        self._now = now
+
+    async def since(self, offset: int, budget: int) -> Arrived:
+        """At most `budget` characters of what arrived from `offset` on. Raises `ArgumentError` for one too large."""
+        spans = await self._spans()
+        total = spans[-1].end if spans else 0
+        if offset > total:
+            raise ArgumentError(f"The argument 'offset' must be at most {total}, the bytes printed so far")
+        reach = WIDEST * budget
+        if total - offset <= 2 * reach:
+            text, end = await self._text(spans, offset, total, midway=False)
+            if len(text) <= budget:
+                return Arrived(text, end, cut=False)
+            return Arrived(self._cut(text, None, budget, end - offset), end, cut=True)
+        head, _ = await self._text(spans, offset, offset + reach, midway=False)
+        tail, end = await self._text(spans, total - reach, total, midway=True)
+        return Arrived(self._cut(head, tail, budget, end - offset), end, cut=True)
+
+    def _cut(self, head: str, tail: str | None, budget: int, size: int) -> str:
+        return cut_text(head, tail, budget, size, f"`whisper-tui logs {self._record.id}` prints what was kept")
+
+    async def _spans(self) -> list[_Span]:
+        """All rows of the time index; without an index, all of stdout and then all of stderr."""
+        rows: list[OutputSpan] = []
+        while batch := await self._supervision.read_timeline(self._record.id, len(rows), ROWS):
+            rows += batch
+        if not rows:
+            rows = [row for stream in ("out", "err") if (row := await self._whole(stream)).length]
+        spans, place = [], 0
+        for row in rows:
+            spans.append(_Span(place, row))
+            place += row.length
+        return spans
+
+    async def _whole(self, stream: Stream) -> OutputSpan:
+        size = (await self._supervision.read_output(self._record.id, stream, 0, 0)).size
+        return OutputSpan(at=0.0, stream=stream, start=0, length=size)
+
+    async def _text(self, spans: list[_Span], start: int, end: int, *, midway: bool) -> tuple[str, int]:
+        """The text of a range, and its real end: it stops before a character that is still arriving."""
+        # Decoded again up to the divided character, because the other stream's later output must not come twice.
+        text, divided = await self._decode(spans, start, end, midway)
+        return (text, end) if divided is None else ((await self._decode(spans, start, divided, midway))[0], divided)
+
+    async def _decode(self, spans: list[_Span], start: int, end: int, midway: bool) -> tuple[str, int | None]:
+        # A decoder for each stream: output of one may arrive between two bytes of a character of the other.
+        decoders = {stream: codecs.getincrementaldecoder("utf-8")(errors="replace") for stream in ("out", "err")}
+        begun: dict[str, int | None] = {"out": None, "err": None}
+        parts, fresh = [], set[Stream]()
+        for span in spans:
+            low, high = max(start, span.place), min(end, span.end)
+            if low >= high:
+                continue
+            stream = span.row.stream
+            data = await self._bytes(span, low, high)
+            if stream not in fresh:
+                fresh.add(stream)
+                data = whole_start(data) if midway else data
+            parts.append(decoders[stream].decode(data))
+            pending = len(decoders[stream].getstate()[0])
+            if not pending:
+                begun[stream] = None
+            elif begun[stream] is None or pending <= len(data):
+                # Half a character at the end of an ended run, or of an old row, never gets its rest.
+                expected = self._record.is_open and self._now - span.row.at < PATIENCE_S
+                begun[stream] = high - pending if expected else None
+        divided = min((place for place in begun.values() if place is not None), default=None)
+        if divided is None:
+            parts += [decoder.decode(b"", final=True) for decoder in decoders.values()]
+        return "".join(parts), divided
+
+    async def _bytes(self, span: _Span, low: int, high: int) -> bytes:
+        """Bytes of one row between two offsets, with a marker in place of bytes that the capture dropped."""
+        start = span.row.start + low - span.place
+        end = start + high - low
+        parts: list[bytes] = []
+        while start < end:
+            wanted = min(PIECE, end - start)
+            chunk = await self._supervision.read_output(self._record.id, span.row.stream, start, wanted)
+            data = chunk.data[: max(end - chunk.start, 0)]
+            if chunk.start > start or not data:
+                start = min(chunk.start, end) if chunk.start > start else end
+                parts.append(b"\n[whisper_tui: bytes were dropped here when they were captured]\n")
+            parts.append(data)
+            start += len(data)
+        return b"".join(parts)

@@ -1,0 +1,261 @@
+"""The supervisor's end of hooks: each question becomes a call, and an approval a command with a ticket."""
+
+import asyncio
+import re
+import secrets
+import shlex
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from whisper_tui.agents.hook_formats import PASSES, Content, HookAnswer, HookFormat, HookRequest, parsed
+from whisper_tui.agents.known_clients import profile_of
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import (
+    LONGEST_NAME,
+    CallRequest,
+    ClientInfo,
+    CommandSpec,
+    Session,
+    SessionHello,
+    Shell,
+    digest,
+)
+from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
+from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
+from whisper_tui.model.text import one_line_beginning
+from whisper_tui.model.value import Value
+from whisper_tui.tools.agent_notes import agent_note, command_line, failure_of
+from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
+from whisper_tui.transports.shell_call import unless_gone
+
+CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
+"""In a command of the doctor, which is denied at once (decision 25)."""
+
+TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
+"""In a command that replaced an agent's own."""
+
+LONGEST_LABEL = 200
+"""Characters of the label beside a ticket."""
+
+FAR = 7 * 86400.0
+"""Seconds that a hook waits at most."""
+
+
+class HookHello(Value):
+    """The hello of the hook's program: the client, its question, and the time to answer."""
+
+    door: str = "hook"
+    version: int = HELLO_VERSIONS["hook"]
+    client: str
+    input: str
+    """The hook's input, unchanged."""
+    nonce: str
+    """Chosen by the program, so that asking again after a lost connection is the same call."""
+    pid: int | None = None
+    """The agent's process id."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    launcher: tuple[str, ...]
+    """The words that start whisper-tui here."""
+    places: tuple[str, ...] = ()
+    """The options that name its directories."""
+    deadline_s: float = Field(default=45.0, gt=0)
+    agent_runs: bool = False
+    """True if the agent runs approved commands itself."""
+
+
+def checked(hello: Content) -> tuple[HookHello, HookFormat]:
+    """Validate the hello and find its client. Raises `InvalidRequest`."""
+    try:
+        said = HookHello.model_validate(hello)
+    except ValidationError as error:
+        raise InvalidRequest(f"the hook's hello is wrong: {_first(error)}") from error
+    return said, profile_of(said.client).hook
+
+
+def _label(record: CallRecord) -> str:
+    """The command of a ticket as one quoted word, for people who read the agent's screen. `exec` ignores it."""
+    # A typographic quote in place of an apostrophe: the label stands between apostrophes in a shell.
+    text = one_line_beginning(command_line(record.spec), LONGEST_LABEL).replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
+    return f"'{' ' if text.startswith('-') else ''}{text}'"
+
+
+def _for_its_own_shell(asked: HookRequest, record: CallRecord) -> str:
+    """The command for an agent that runs it itself."""
+    # A human may have chosen another directory, of which the agent knows nothing: its shell is sent there.
+    command, cwd = record.spec.command, record.spec.cwd
+    text = command.text if isinstance(command, Shell) else asked.command
+    return text if cwd == record.call.spec.cwd else f"cd -- {shlex.quote(cwd)} && {{\n{text}\n}}"
+
+
+def _first(error: ValidationError) -> str:
+    """The first problem, without the value, which is an agent's text."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+class HookQuestion:
+    """One question of a hook. After `give_up`, the call waits for the agent to ask again."""
+
+    def __init__(self, supervision: Supervision, hello: Content, following: ShellDirectory) -> None:
+        self._supervision = supervision
+        self._following = following
+        self._hello, self._client = checked(hello)
+        self._call_id: str | None = None
+
+    async def answer(self) -> HookAnswer:
+        """Wait for the decision, until the deadline. Raises `WhisperError` for a question that is not understood."""
+        content = parsed(self._hello.input)
+        if (ran := self._client.ran(content)) is not None:
+            return await self._after(ran)
+        asked = self._client.read(content)
+        if asked is None:
+            return PASSES
+        canary = CANARY.search(asked.command)
+        if canary is not None:
+            return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
+        self._call_id = await self._supervision.submit(await self._request(asked))
+        try:
+            async with asyncio.timeout(min(self._hello.deadline_s, FAR)):
+                record = await self._supervision.decided(self._call_id)
+        except TimeoutError:
+            return await self._not_yet()
+        return await self._decided(asked, record)
+
+    async def give_up(self, why: str) -> None:
+        """Mark the call: its agent no longer waits for the answer."""
+        if self._call_id is not None:
+            await self._supervision.leave(self._call_id, why)
+
+    async def _request(self, asked: HookRequest) -> CallRequest:
+        try:
+            return await self._checked_request(asked)
+        except ValidationError as error:
+            raise InvalidRequest(f"the hook's input is wrong: {_first(error)}") from error
+
+    async def _checked_request(self, asked: HookRequest) -> CallRequest:
+        session = await self._session(asked)
+        spec = CommandSpec(command=Shell(text=asked.command), cwd=asked.cwd)
+        same = digest("\n".join((asked.tool, asked.cwd, asked.asker, asked.command)))
+        return CallRequest(
+            session_id=session.id,
+            tool=asked.tool,
+            arguments=asked.tool_input,
+            spec=spec,
+            description=asked.description,
+            # The same nonce after a lost connection is the same call; the same command in a new hook joins it.
+            key=f"hook {self._hello.nonce}",
+            dedup_key=same,
+            rejoin=True,
+            # Local model servers number the calls of each answer from 0: an id alone does not name a call.
+            question=f"{asked.call_id} {same}" if asked.call_id else None,
+            asker=asked.asker,
+            ticket=secrets.token_hex(8),
+            background=asked.background,
+            follows=asked.tool in self._client.keeps_directory,
+            by_agent=self._hello.agent_runs,
+        )
+
+    async def _session(self, asked: HookRequest) -> Session:
+        root = self._client.workspace(asked, self._hello.environment)
+        client = ClientInfo(name=self._client.name, model=asked.model)
+        name = f"{PurePosixPath(root).name or root} ({self._client.name})"
+        hello = SessionHello(
+            name=name[-LONGEST_NAME:],
+            root=root,
+            client=client,
+            pid=self._hello.pid,
+            environment=self._hello.environment,
+            key=f"{self._client.name} {asked.session or self._hello.pid}",
+        )
+        session = await self._supervision.open_session(hello)
+        await self._supervision.describe_session(session.id, client)
+        return session
+
+    async def _decided(self, asked: HookRequest, record: CallRecord) -> HookAnswer:
+        ticket = record.call.ticket or ""
+        if isinstance(record.state, Held) and record.call.by_agent:
+            record = await self._supervision.hand_over(record.id, ticket)
+        note = agent_note(record) or ""
+        match record.state:
+            case Held():
+                return self._client.allow(asked, self._launch(record), note)
+            case Ended(ending=HandedOver()):
+                return self._client.allow(asked, _for_its_own_shell(asked, record), note)
+            case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
+                return self._client.deny(failure_of(ending).message)
+            case Unjudged() | Waiting():
+                return await self._not_yet()
+            case _:
+                return self._client.deny(f"call {record.id} was started before; run the command again if it is wanted")
+
+    async def _not_yet(self) -> HookAnswer:
+        """Deny at the agent's own deadline, and tell it to ask again; the call waits for that (decision 22)."""
+        await self.give_up("the hook's time was over")
+        return self._client.deny(
+            "Not approved yet, and nothing ran: no human has decided about this command in whisper_tui so far "
+            f"(ticket {self._call_id}). Run the same command again to go on waiting; do not try another way."
+        )
+
+    def _launch(self, record: CallRecord) -> str:
+        """The command that replaces the agent's own."""
+        # Plain words, without shell syntax: some agents let a command out of their sandbox only then.
+        ticket = f"{record.id}-{record.call.ticket}"
+        words = shlex.join((*self._hello.launcher, "exec", ticket, *self._hello.places))
+        if self._client.shows_what_runs:
+            words += f" {_label(record)}"
+        return f"{words} && {self._following.after(ticket)}" if self._following.applies(record) else words
+
+    async def _after(self, ran: str) -> HookAnswer:
+        """Explain to the model, after the command, that it was changed."""
+        named = TICKET.search(ran)
+        if named is None:
+            return PASSES
+        try:
+            record = await self._supervision.record(named["call"])
+        except WhisperError:
+            return PASSES
+        # The model may have typed the number of a call of somebody else.
+        if record.call.ticket != named["secret"]:
+            return PASSES
+        as_sent = "The command ran exactly as it was sent; whisper_tui only ran it in the agent's stead."
+        return self._client.after(agent_note(record) or as_sent)
+
+
+REFUSED = 2
+"""The exit code of a denial with the reason on standard error, for every client."""
+
+
+class HookEndpoint:
+    """Answers hooks over one supervision."""
+
+    def __init__(self, supervision: Supervision, following: ShellDirectory) -> None:
+        self._supervision = supervision
+        self._following = following
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection. If it ends before the answer, the agent has stopped waiting."""
+        asking: HookQuestion | None = None
+        try:
+            asking = HookQuestion(self._supervision, hello, self._following)
+            said = await unless_gone(asking.answer(), reader)
+        except WhisperError as error:
+            said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)
+        except ConnectionError:
+            said = None
+        if said is None:
+            if asking is not None:
+                await asking.give_up("the agent's hook was ended before the answer")
+            return
+        writer.write(framed(said))
+        await writer.drain()
+
+
+def framed(answer: HookAnswer) -> bytes:
+    """Return the exit code and two lengths on one line, and the two texts."""
+    # Not JSON: the programs of earlier versions, which clients may still start, have no parser.
+    stdout, stderr = answer.stdout.encode("utf-8", "replace"), answer.stderr.encode("utf-8", "replace")
+    return b"%d %d %d\n%b%b" % (answer.code, len(stdout), len(stderr), stdout, stderr)

@@ -1,0 +1,1 @@
+"""Agents that speak MCP, over pipes and over HTTP."""

@@ -1,0 +1,399 @@
+"""MCP over HTTP on the loopback interface: authorization, paths and methods (decision 24)."""
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from whisper_tui.model.errors import Unavailable, WhisperError
+from whisper_tui.transports.mcp.http_session import HttpSession, MessageQueue
+from whisper_tui.transports.mcp.relay import Message
+
+STORED_AS = "http-token"
+"""Name of the file in the state directory."""
+
+
+def token_in(directory: Path) -> str:
+    """Return the token of an instance; create it if there is none. Raises `Unavailable`."""
+    path = directory / STORED_AS
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        _make(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    try:
+        return _read(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _make(path: Path) -> None:
+    """Create the token file."""
+    # link() fails if the file exists: of two programs that start at once, the first one's token is complete and stays.
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        finally:
+            beside.unlink()
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _read(path: Path) -> str:
+    # No links, and the checks are on the open file: another one could be put in its place meanwhile.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(fd, "r", encoding="ascii", errors="replace") as file:
+        about = os.fstat(fd)
+        if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise Unavailable(
+                f"{path} can be read by others, so it is no secret any more",
+                hint="Remove it: a new one is made, which agents must then be given",
+            )
+        token = file.read(1024).strip()
+    if not token:
+        raise Unavailable(f"{path} is empty", hint="Remove it: a new one is made")
+    return token
+
+
+def _unusable(path: Path, error: OSError) -> Unavailable:
+    return Unavailable(f"{path} cannot be used: {error.strerror}", hint="Check the permissions of its directory")
+
+
+MOST_CONNECTIONS = 400
+"""Open connections: each session may have one that listens, and each waiting call has one."""
+
+BEGINS_WITHIN_S = 30.0
+"""Seconds in which the head of the first request has to be there."""
+
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    b"%d connections are open already: close some, then try again.\n"
+)
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept the connection, or refuse it with 503."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS and not self._take_the_place_of_a_silent_one():
+            transport.write(_FULL % MOST_CONNECTIONS)
+            transport.close()
+        else:
+            self.loop.call_later(BEGINS_WITHIN_S, self._end_if_silent)
+
+    def _take_the_place_of_a_silent_one(self) -> bool:
+        """End one connection that has sent no request. Return False if there is none."""
+        # Other users of this machine can connect too, and must not be able to keep agents out with silent connections.
+        for other in self.connections:
+            if other is not self and isinstance(other, BoundedProtocol) and other.cycle is None:
+                other.transport.abort()
+                return True
+        return False
+
+    def _end_if_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+
+PING_S = 15.0
+"""Seconds of silence after which a comment is sent."""
+
+# nginx buffers an event stream unless X-Accel-Buffering forbids it.
+HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Events:
+    """An event stream of a queue, until the queue ends, the answer came, or the client is gone."""
+
+    def __init__(self, queue: MessageQueue, left: Callable[[], None], *, answers: bool = False) -> None:
+        """`left` is called when it is over. `answers`: the first message that is an answer is the last."""
+        self._queue = queue
+        self._left = left
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Be the answer to one request."""
+        gone = asyncio.create_task(_until_disconnected(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
+            while (piece := await self._next(gone)) is not None:
+                await send({"type": "http.response.body", "body": piece[0], "more_body": True})
+                if piece[1]:
+                    break
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except OSError:
+            return  # It was closed in the middle of a message.
+        finally:
+            self._left()
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+
+    async def _next(self, gone: asyncio.Task[None]) -> tuple[bytes, bool] | None:
+        """The next piece, and whether it is the last. None: there is none."""
+        message = asyncio.create_task(self._queue.get())
+        try:
+            waits: tuple[asyncio.Task[Any], ...] = (message, gone)
+            await asyncio.wait(waits, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
+            # Proxies and clients close a stream that is silent for long, so a comment keeps it alive.
+            if not message.done():
+                return None if gone.done() else (b": still there\n\n", False)
+            content = await message
+        finally:
+            message.cancel()
+        if content is None:
+            return None
+        return f"event: message\ndata: {json.dumps(content)}\n\n".encode(), self._answers and "method" not in content
+
+
+async def _until_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+# Loopback only, whatever the user asks for; other machines come through a tunnel (decision 24).
+HOST = "127.0.0.1"
+LARGEST = 16 * 1024 * 1024
+"""Bytes of one message."""
+MOST_SESSIONS = 200
+IDLE_S = 24 * 3600.0
+"""Seconds after which a session that says nothing makes room for another."""
+SESSION = "mcp-session-id"
+INVALID_REQUEST = -32600
+
+AskHook = Callable[[str, str, float], Awaitable[dict[str, Any] | None]]
+"""The answer of a hook, given the client, its words, and seconds to answer in. None: it passes."""
+
+HOOK_S = 570.0
+"""Seconds in which a hook is answered that names no `deadline`."""
+LONGEST_HOOK_S = 7 * 86_400.0
+
+
+class HttpRefusal(Exception):
+    """An answer that is no."""
+
+    def __init__(self, status: int, why: str, **headers: str) -> None:
+        super().__init__(why)
+        self.response = JSONResponse(
+            {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": why}},
+            status_code=status,
+            headers=headers,
+        )
+
+
+class McpSite:
+    """Answers requests with the token, under a host name of this machine, and never a page of a browser."""
+
+    def __init__(self, token: str, port: int, open_session: Callable[[], HttpSession], ask_hook: AskHook) -> None:
+        self._token = token
+        self._hosts = {f"{name}:{port}" for name in (HOST, "localhost", "[::1]")}
+        self._open_session = open_session
+        self._ask_hook = ask_hook
+        self._sessions: dict[str, HttpSession] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            self._check(request)
+            match request.url.path:
+                case "/mcp":
+                    response = await self._mcp(request)
+                case "/hook/claude":
+                    response = await self._hook(request, "claude")
+                case path:
+                    raise HttpRefusal(404, f"There is nothing at {path}: MCP is at /mcp, and the hook at /hook/claude.")
+        except HttpRefusal as refusal:
+            response = refusal.response
+        except ClientDisconnect:
+            return
+        await response(scope, receive, send)
+
+    async def close(self) -> None:
+        """End every session."""
+        sessions, self._sessions = tuple(self._sessions.values()), {}
+        await asyncio.gather(*(session.close() for session in sessions))
+
+    def _check(self, request: Request) -> None:
+        """Raise `HttpRefusal` for other host names, for pages of browsers, and without the token."""
+        # DNS rebinding: a page can make a name of its own point to 127.0.0.1.
+        host = request.headers.get("host", "")
+        if host not in self._hosts:
+            raise HttpRefusal(403, "This is not the name of this server: it is 127.0.0.1 or localhost, with its port.")
+        origin = request.headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+            raise HttpRefusal(403, "A page of another place asked for this.")
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        # In constant time, so that the token cannot be guessed byte by byte.
+        known = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token.encode())
+        if kind.lower() != "bearer" or not known:
+            raise HttpRefusal(
+                401,
+                "The header `Authorization: Bearer TOKEN` is missing or wrong; "
+                "`whisper-tui mcp --http --show-token` prints the token.",
+                **{"WWW-Authenticate": 'Bearer realm="whisper_tui"'},
+            )
+
+    async def _mcp(self, request: Request) -> "Response | Events":
+        match request.method:
+            case "POST":
+                return await self._post(request, await _message(request))
+            case "GET":
+                _check_accepts(request)
+                session = self._session(request)
+                queue = session.listen()
+                if queue is None:
+                    raise HttpRefusal(409, "This session listens already.")
+                return Events(queue, session.stop_listening)
+            case "DELETE":
+                session = self._session(request)
+                del self._sessions[request.headers[SESSION]]
+                await session.close()
+                return Response(status_code=204)
+            case method:
+                raise _wrong_method(method, "GET, POST, DELETE")
+
+    async def _post(self, request: Request, message: Message) -> "Response | Events":
+        if message.get("method") == "initialize" and "id" in message:
+            return await self._begin(message)
+        session = self._session(request)
+        if "method" not in message or "id" not in message:
+            await session.tell(message)
+            return Response(status_code=202)
+        _check_accepts(request)
+        if session.asks(message["id"]):
+            raise HttpRefusal(400, f"The request {json.dumps(message['id'])} of this session is not answered yet.")
+        return Events(await session.ask(message), lambda: session.leave(message), answers=True)
+
+    async def _begin(self, message: Message) -> Response:
+        """A new session, which stays only if the first request was answered well."""
+        await self._make_room()
+        session, name = self._open_session(), secrets.token_hex(16)
+        answer = await (await session.ask(message)).get()
+        if answer is None or "error" in answer:
+            await session.close()
+            return JSONResponse(answer, status_code=400)
+        self._sessions[name] = session
+        return JSONResponse(answer, headers={SESSION: name})
+
+    async def _make_room(self) -> None:
+        if len(self._sessions) < MOST_SESSIONS:
+            return
+        now = asyncio.get_running_loop().time()
+        for name, session in tuple(self._sessions.items()):
+            if not session.busy and now - session.quiet_since > IDLE_S:
+                del self._sessions[name]
+                await session.close()
+        if len(self._sessions) >= MOST_SESSIONS:
+            raise HttpRefusal(503, f"{MOST_SESSIONS} sessions are open already.")
+
+    def _session(self, request: Request) -> HttpSession:
+        name = request.headers.get(SESSION)
+        if name is None:
+            raise HttpRefusal(
+                400, "The header Mcp-Session-Id is missing: begin with `initialize`, whose answer has it."
+            )
+        if (session := self._sessions.get(name)) is None:
+            raise HttpRefusal(404, "There is no such session (any more): begin another with `initialize`.")
+        return session
+
+    async def _hook(self, request: Request, client: str) -> Response:
+        """A hook's question. Its connection's end means that the agent stopped waiting."""
+        if request.method != "POST":
+            raise _wrong_method(request.method, "POST")
+        seconds = _deadline(request)
+        asked = (await _body(request)).decode("utf-8", "replace")
+        answering = asyncio.ensure_future(self._ask_hook(client, asked, seconds))
+        gone = asyncio.ensure_future(_until_gone(request))
+        try:
+            await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                raise ClientDisconnect
+            answer = await answering
+        except WhisperError as error:
+            raise HttpRefusal(503, f"whisper_tui: {error.sentence()}") from error
+        finally:
+            for task in (answering, gone):
+                task.cancel()
+            await asyncio.gather(answering, gone, return_exceptions=True)
+        return Response(status_code=200) if answer is None else JSONResponse(answer)
+
+
+async def _until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _deadline(request: Request) -> float:
+    word = request.query_params.get("deadline")
+    if word is None:
+        return HOOK_S
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_HOOK_S:
+        raise HttpRefusal(400, f"{word!r} is no number of seconds.")
+    return seconds
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body. Raises `HttpRefusal` if it is too long, before it is read whole."""
+    # Only JSON: a form of a web page can send other types across origins without asking first.
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HttpRefusal(415, "The body must be JSON, with `Content-Type: application/json`.")
+    held = bytearray()
+    async for piece in request.stream():
+        held += piece
+        if len(held) > LARGEST:
+            raise HttpRefusal(413, f"The message is longer than {LARGEST:,} bytes.")
+    return bytes(held)
+
+
+async def _message(request: Request) -> Message:
+    try:
+        message = json.loads(await _body(request))
+    except (ValueError, RecursionError) as error:
+        raise HttpRefusal(400, f"The body is not JSON: {error}") from error
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise HttpRefusal(400, "The body is not one JSON-RPC 2.0 message.")
+    request_id = message.get("id", "")
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        raise HttpRefusal(400, "The id of a message must be a string or an integer.")
+    return message
+
+
+def _check_accepts(request: Request) -> None:
+    accepted = request.headers.get("accept", "*/*").lower()
+    if not any(kind in accepted for kind in ("text/event-stream", "text/*", "*/*")):
+        raise HttpRefusal(406, "Answers come as text/event-stream: accept that.")
+
+
+def _wrong_method(method: str, allowed: str) -> HttpRefusal:
+    return HttpRefusal(405, f"{method} does nothing here; {allowed} do.", Allow=allowed)

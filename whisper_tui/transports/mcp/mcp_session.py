@@ -1,0 +1,366 @@
+"""One MCP session of an agent, and the stream of lines below it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from whisper_tui import __version__
+from whisper_tui.model.call import ClientInfo, digest
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import Ended
+from whisper_tui.model.text import is_sendable
+from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
+from whisper_tui.tools.arguments import check_arguments
+from whisper_tui.tools.output_text import OutputBudget
+from whisper_tui.tools.wait import WAIT
+from whisper_tui.transports.mcp.mcp_answers import (
+    INSTRUCTIONS,
+    ProgressReporter,
+    answered,
+    declared,
+    failed_by,
+    plain,
+    still_open,
+)
+from whisper_tui.transports.mcp.mcp_calls import (
+    Calls,
+    Followed,
+    helper_behind,
+    model_behind,
+    output_budget,
+    wait_limit,
+    without_added_keys,
+)
+from whisper_tui.transports.mcp.relay import Heard
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of one message; a longer one is refused and the connection goes on."""
+
+_PIECE = 256 * 1024
+
+Inbound = MemoryObjectSendStream[SessionMessage | Exception]
+Outbound = MemoryObjectSendStream[SessionMessage]
+
+
+async def serve_lines(
+    server: Server[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard
+) -> None:
+    """Serve the peer of a stream until it disconnects. After a cancellation nothing more is written."""
+    inbound, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outbound, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    voice = _Voice(writer)
+    ended = anyio.Event()
+
+    async def run() -> None:
+        try:
+            await server.run(from_client, outbound, server.create_initialization_options())
+        finally:
+            ended.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(_read, reader, inbound, outbound.clone(), heard)
+        group.start_soon(voice.speak, to_client, group.cancel_scope)
+        group.start_soon(run)
+        try:
+            await ended.wait()
+        except asyncio.CancelledError:
+            # The SDK would answer pending requests with errors, and their agent may come back for the results.
+            voice.silent = True
+            raise
+
+
+class _Voice:
+    """Writes the server's messages as lines."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self.silent = False
+
+    async def speak(self, messages: MemoryObjectReceiveStream[SessionMessage], everything: anyio.CancelScope) -> None:
+        async with messages:
+            try:
+                async for item in messages:
+                    if self.silent:
+                        return
+                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    self._writer.write(text.encode() + b"\n")
+                    await self._writer.drain()
+            except ConnectionError:
+                everything.cancel()
+
+
+async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound, heard: Heard) -> None:
+    async with inbound, outbound:
+        try:
+            async for line in _lines(reader):
+                heard.lines += 1
+                try:
+                    message = types.jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
+                except ValidationError:
+                    await outbound.send(SessionMessage(_refusal(line)))
+                else:
+                    await inbound.send(SessionMessage(message))
+        except (ConnectionError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return
+
+
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
+    """Lines without their ends; None stands for one that was too long."""
+    held = bytearray()
+    too_long = False
+    while data := await reader.read(_PIECE):
+        searched = len(held)
+        held += data
+        while (end := held.find(b"\n", searched)) >= 0:
+            line, searched = bytes(held[:end]), 0
+            del held[: end + 1]
+            if too_long or line.strip():
+                yield None if too_long else line
+            too_long = False
+        if len(held) > LONGEST_LINE:
+            held.clear()
+            too_long = True
+
+
+def _refusal(line: bytes | None) -> types.JSONRPCError:
+    """Return the error for a line that is no message, with the request's id where it can be read."""
+    if line is None:
+        return _error(types.INVALID_REQUEST, f"The message is longer than {LONGEST_LINE:,} bytes")
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return _error(types.PARSE_ERROR, f"The message is not valid JSON: {error}")
+    request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
+    return _error(types.INVALID_REQUEST, "The message is not JSON-RPC 2.0", request_id if _is_id(request_id) else None)
+
+
+def _is_id(request_id: object) -> bool:
+    """True if an answer can carry this id: a lone surrogate cannot be sent."""
+    if isinstance(request_id, str):
+        return is_sendable(request_id)
+    return isinstance(request_id, int) and not isinstance(request_id, bool)
+
+
+def _error(code: int, message: str, request_id: types.RequestId | None = None) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message))
+
+
+REMEMBERED = 10_000
+"""Requests of one agent whose keys are remembered."""
+
+
+class RequestKeys:
+    """Makes a key for each request of a session, the same one when a request is sent again after a crash."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+        """How often each key was used, the most recent one last."""
+        self._newest_forgotten = -1
+        """The highest number among the ids of forgotten requests."""
+        self._most_forgotten = 0
+        """The highest count of a forgotten key."""
+
+    def of(self, request_id: int | str | None, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return the key of a request."""
+        # A client may use an id again once it was answered, so content and a number tell the requests apart.
+        key = f"mcp {request_id} {digest(f'{tool} {sorted(arguments.items())!r}')}"
+        # No forgotten request had a higher id. Any other id may have been used as often as the most frequent one.
+        is_new = isinstance(request_id, int) and request_id > self._newest_forgotten
+        number = self._used.pop(key, 0 if is_new else self._most_forgotten) + 1
+        self._used[key] = number
+        if len(self._used) > REMEMBERED:
+            self._forget_oldest()
+        return key if number == 1 else f"{key} {number}"
+
+    def _forget_oldest(self) -> None:
+        key = next(iter(self._used))
+        self._most_forgotten = max(self._most_forgotten, self._used.pop(key))
+        id_ = key.split(" ", 2)[1]
+        if id_.isdecimal():
+            self._newest_forgotten = max(self._newest_forgotten, int(id_))
+
+
+LONGEST_NAME = 100
+"""Characters of what a client says about itself."""
+
+RENDERED_WITHIN_S = 10.0
+"""Seconds in which the answer to a call that has ended is made."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+class McpSession:
+    """Answers one agent. What it has submitted goes on when the agent is gone."""
+
+    def __init__(
+        self,
+        context: ToolContext,
+        registry: Callable[[ToolContext], ToolRegistry],
+        overview: ProgressReporter,
+        progress_interval_s: float,
+        *,
+        wait_s: float | None = None,
+        over_http: bool = False,
+    ) -> None:
+        """`wait_s`: seconds in which every call is answered. None: what is known of the agent's program decides."""
+        self._supervision = context.supervision
+        self._session = context.session
+        self._overview = overview
+        self._progress_interval_s = progress_interval_s
+        self._wait_s = wait_s
+        self._over_http = over_http
+        self._client: ClientInfo | None = context.session.client
+        context = replace(context, room=self._room)
+        self._registry = registry(context)
+        self._calls = Calls(context, self._registry)
+        self._unanswered: dict[str, asyncio.Task[Followed]] = {}
+        """By request id: the call whose answer it waits for."""
+        self._keys = RequestKeys()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard) -> None:
+        """Speak until the agent's side ends; `heard` counts its lines."""
+        await serve_lines(self.server(), reader, writer, heard)
+
+    def server(self) -> Server[object]:
+        """The SDK's server that answers the agent's messages."""
+        server: Server[object] = Server(
+            "whisper_tui",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
+        server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, self._cancelled)
+        return server
+
+    async def leave(self, why: str) -> None:
+        """The agent is gone. Its calls go on waiting, marked."""
+        await self._calls.leave_all(why)
+
+    async def close(self) -> None:
+        """Follow its calls no more."""
+        await self._calls.close()
+
+    async def _initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
+        await self._introduce(ctx)
+
+    async def _list_tools(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        await self._introduce(ctx)
+        return types.ListToolsResult(tools=[declared(tool) for tool in self._registry.get_all_tools()])
+
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        await self._introduce(ctx)
+        client = self._client.name if self._client else ""
+        arguments = without_added_keys(client, params.arguments or {})
+        try:
+            tool = self._registry.get_tool_by_name(params.name)
+        except UnknownTool as error:
+            raise MCPError(types.INVALID_PARAMS, error.sentence()) from error
+        try:
+            if tool.name == WAIT:
+                checked = check_arguments(tool.name, tool.parameters_schema, arguments)
+                opening = self._calls.of_ticket(checked["ticket"])
+                return await self._answer(ctx, opening, checked.get("wait_s"))
+            if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
+                key = self._keys.of(ctx.request_id, tool.name, arguments)
+                return await self._answer(ctx, self._calls.submit(tool, arguments, key, asker=_asker(ctx)))
+            return plain(tool, await self._registry.call(tool.name, arguments), self._room())
+        except WhisperError as error:
+            return failed_by(tool, error)
+
+    async def _answer(
+        self, ctx: Context, opening: Coroutine[Any, Any, Followed], wait_s: float | None = None
+    ) -> types.CallToolResult:
+        """Return the answer to a call, or a ticket if the answer does not come within the client's time."""
+        request_id = str(ctx.request_id)
+        # A cancelled request must not leave a half-made submission behind: the task goes on to its end.
+        self._unanswered[request_id] = task = asyncio.create_task(opening)
+        try:
+            call = await asyncio.shield(task)
+            result = await self._result(ctx, call, wait_s)
+        except WhisperError:
+            self._unanswered.pop(request_id, None)
+            raise
+        self._unanswered.pop(request_id, None)
+        return result
+
+    async def _result(self, ctx: Context, call: Followed, wait_s: float | None) -> types.CallToolResult:
+        bound = self._bound(ctx)
+        try:
+            answer = await self._follow(ctx, call, bound if wait_s is None else min(wait_s, bound))
+            record = await self._supervision.record(call.call_id)
+            if answer is None and isinstance(record.state, Ended):
+                # It ended in the moment in which the time was over: a ticket would cost the agent another turn.
+                answer = await self._calls.answer(call, RENDERED_WITHIN_S)
+        except WhisperError as error:
+            return failed_by(call.tool, error, call.call_id)
+        if answer is None:
+            return still_open(record)
+        return answered(answer, call.call_id, self._room())
+
+    async def _follow(self, ctx: Context, call: Followed, seconds: float) -> Answer | None:
+        if not _wants_progress(ctx):
+            return await self._calls.answer(call, seconds)
+        async with self._overview.reporting(call.call_id, ctx.session.report_progress, self._progress_interval_s):
+            return await self._calls.answer(call, seconds)
+
+    def _room(self) -> OutputBudget:
+        """The amount of output that the agent's model sees whole."""
+        return output_budget(self._client)
+
+    def _bound(self, ctx: Context) -> float:
+        """Seconds in which this request must be answered."""
+        if self._wait_s is not None:
+            return self._wait_s
+        return wait_limit(self._client, progress=_wants_progress(ctx) and not self._over_http)
+
+    async def _cancelled(self, _ctx: Context, params: types.CancelledNotificationParams) -> None:
+        """Mark the call of a cancelled request. Answered and unknown requests are ignored."""
+        # Cancelling is not denying: many clients cancel because a human takes longer than their timeout.
+        opening = self._unanswered.pop(str(params.request_id), None)
+        if opening is None:
+            return
+        try:
+            call = await opening
+        except WhisperError:
+            return
+        await self._calls.leave(call, "the agent cancelled it" + (f": {params.reason}" if params.reason else ""))
+
+    async def _introduce(self, ctx: Context) -> None:
+        """Record which program the agent is, as soon as it has said so."""
+        if ctx.session.client_params is None:
+            return
+        info = ctx.session.client_params.client_info
+        model = model_behind(_meta(ctx)) or (self._client.model if self._client else "")
+        client = ClientInfo(
+            name=info.name[:LONGEST_NAME], version=info.version[:LONGEST_NAME], model=model[:LONGEST_NAME]
+        )
+        if client != self._client:
+            self._client = client
+            await self._supervision.describe_session(self._session.id, client)
+
+
+def _asker(ctx: Context) -> str:
+    return helper_behind(_meta(ctx))[:LONGEST_NAME]
+
+
+def _meta(ctx: Context) -> Mapping[str, Any]:
+    """The metadata that the client sends with a request."""
+    meta = (ctx.params or {}).get("_meta")
+    return meta if isinstance(meta, Mapping) else {}
+
+
+def _wants_progress(ctx: Context) -> bool:
+    return ctx.meta is not None and ctx.meta.get("progress_token") is not None

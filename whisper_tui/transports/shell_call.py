@@ -1,0 +1,137 @@
+"""The endpoint of `whisper-tui call`: one tool call, carried out like the calls of agents (decision 26)."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import LARGEST_PID, LONGEST_NAME, LONGEST_PATH, CallRequest, Session, SessionHello
+from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.value import Value
+from whisper_tui.tools import Answer, ArgumentError, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
+from whisper_tui.tools.output_text import OutputBudget
+
+T = TypeVar("T")
+
+# As JSON, output may be six times as long, and it is in memory several times.
+INLINE = 1024 * 1024
+"""Bytes of output in an answer."""
+
+
+class CallHello(Value):
+    """The hello of the program: the caller and the call."""
+
+    door: str
+    version: int
+    name: str = Field(max_length=LONGEST_NAME)
+    """The session's name in the queue."""
+    root: str = Field(max_length=LONGEST_PATH)
+    """The directory in which it was started."""
+    pid: int | None = Field(default=None, ge=0, le=LARGEST_PID)
+    environment: dict[str, str]
+    nonce: str = Field(min_length=16, max_length=64)
+    """Chosen by the program and secret: asking again with it is the same call."""
+    tool: str
+    arguments: Any
+
+
+class ShellCallEndpoint:
+    """Serves `call`: each connection is a session with one call, and asking again is the same call."""
+
+    def __init__(self, supervision: Supervision, registry: Callable[[ToolContext], ToolRegistry]) -> None:
+        self._supervision = supervision
+        self._registry = registry
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
+        """Serve one connection. Its end withdraws a call that has not started; the supervisor's own end does not."""
+        said = _checked(hello)
+        session = await self._supervision.open_session(_session(said))
+        supervisor_stops = False
+        try:
+            answer = await self._answer(said, session, reader, writer)
+        except (ArgumentError, UnknownTool) as error:
+            # The program at the other end knows no tools, and their errors by no other name.
+            raise InvalidRequest(error.message, hint=error.hint) from error
+        except asyncio.CancelledError:
+            # The session stays open: the program asks the next supervisor for the same call again.
+            supervisor_stops = True
+            raise
+        finally:
+            if not supervisor_stops:
+                await self._supervision.close_session(session.id, "the command ended")
+        if answer is not None:
+            facts = {"result": answer.result, "text": answer.text, "told": answer.told, "failed": answer.failed}
+            _say(writer, {**facts, "left_out": answer.left_out})
+            await writer.drain()
+
+    def _context(self, said: CallHello, session: Session) -> ToolContext:
+        # Programs of version 1 do not read long output themselves: they get its beginning and its end.
+        if said.version >= HELLO_VERSIONS["call"]:
+            return ToolContext(self._supervision, session, inline=INLINE)
+        return ToolContext(self._supervision, session, room=lambda: OutputBudget(INLINE))
+
+    async def _answer(
+        self, said: CallHello, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Answer | None:
+        """None: the program has disconnected. Raises `WhisperError` if there is no result."""
+        registry = self._registry(self._context(said, session))
+        tool = registry.get_tool_by_name(said.tool)
+        if not isinstance(tool, SupervisedTool) or not await tool.is_asked(said.arguments):
+            result = await registry.call(said.tool, said.arguments)
+            return Answer(result, tool.text(result), None, failed=tool.is_error(result))
+        request = tool.request(said.arguments, key=said.nonce)
+        call_id = await self._supervision.submit(request)
+        record = await self._supervision.record(call_id)
+        _say(writer, {"call": call_id, "waits": record.state.kind == "waiting"})
+        return await self._follow(tool, request, call_id, reader)
+
+    async def _follow(
+        self, tool: SupervisedTool, request: CallRequest, call_id: str, reader: asyncio.StreamReader
+    ) -> Answer | None:
+        try:
+            answer = await unless_gone(tool.follow(request, call_id), reader)
+        except ConnectionError:
+            answer = None
+        if answer is None:
+            with suppress(WhisperError):
+                await self._supervision.withdraw(call_id, "the caller gave up")
+        return answer
+
+
+def _checked(hello: dict[str, Any]) -> CallHello:
+    """Validate the hello. Raises `InvalidRequest`."""
+    try:
+        return CallHello.model_validate(hello)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise InvalidRequest(f"the hello of call is wrong: {where}: {problem['msg']}") from error
+
+
+def _session(said: CallHello) -> SessionHello:
+    return SessionHello(
+        name=said.name, root=said.root, pid=said.pid, environment=said.environment, key=f"call {said.nonce}"
+    )
+
+
+def _say(writer: asyncio.StreamWriter, content: dict[str, Any]) -> None:
+    writer.write(json.dumps(content, default=str).encode() + b"\n")
+
+
+async def unless_gone(work: Coroutine[Any, Any, T], reader: asyncio.StreamReader) -> T | None:
+    """Return the result of the work. None: the connection ended first, and the work was cancelled."""
+    answer = asyncio.ensure_future(work)
+    end = asyncio.ensure_future(reader.read(1))
+    try:
+        await asyncio.wait({answer, end}, return_when=asyncio.FIRST_COMPLETED)
+        # An answer that came in the same moment as the end is returned: the work has been done.
+        return await answer if answer.done() else None
+    finally:
+        for task in (answer, end):
+            task.cancel()
+        await asyncio.gather(answer, end, return_exceptions=True)
