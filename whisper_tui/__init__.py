@@ -7,12 +7,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes a third of the time in which Python starts
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "whisper_tui.library": ("Agent", "connect", "in_process"),
-    "whisper_tui.model.call": ("CallRequest", "Session"),
-    "whisper_tui.model.command": ("Argv", "CommandSpec", "Function", "Shell"),
+    "whisper_tui.model.call": ("Argv", "CallRequest", "CommandSpec", "Function", "Session", "Shell"),
     "whisper_tui.model.decision": ("Approve", "Deny"),
     "whisper_tui.model.errors": ("WhisperError",),
     "whisper_tui.model.state": ("CallRecord",),

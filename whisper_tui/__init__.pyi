@@ -1,14 +1,14 @@
-"""What the library offers, for type checkers; `__init__.py` loads each name when it is first used."""
+"""Names of the library, for type checkers; `__init__.py` loads each one when it is first used."""
 
 from whisper_tui.library import Agent as Agent
 from whisper_tui.library import connect as connect
 from whisper_tui.library import in_process as in_process
+from whisper_tui.model.call import Argv as Argv
 from whisper_tui.model.call import CallRequest as CallRequest
+from whisper_tui.model.call import CommandSpec as CommandSpec
+from whisper_tui.model.call import Function as Function
 from whisper_tui.model.call import Session as Session
-from whisper_tui.model.command import Argv as Argv
-from whisper_tui.model.command import CommandSpec as CommandSpec
-from whisper_tui.model.command import Function as Function
-from whisper_tui.model.command import Shell as Shell
+from whisper_tui.model.call import Shell as Shell
 from whisper_tui.model.decision import Approve as Approve
 from whisper_tui.model.decision import Deny as Deny
 from whisper_tui.model.errors import WhisperError as WhisperError

@@ -10,34 +10,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.config import find_home, load
-from whisper_tui.config.file import ToolSettings
-from whisper_tui.config.offered import offered
+from whisper_tui.config import find_directories, load
+from whisper_tui.config.configuration import ToolSettings
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import Session, SessionHello, Trust
 from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import AlreadyDecided, WhisperError
 from whisper_tui.model.event import Judged
-from whisper_tui.model.port import Supervision
-from whisper_tui.model.sendable import sendable
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.policy.rules import NO_RULES, Rules
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.supervisor.state_directory import Occupation, prepare
-from whisper_tui.tools import AITool, Answer, ToolContext, ToolFailure, ToolRegistry
-from whisper_tui.tools.room import Room, shortened
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.model.text import sendable
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.runs.output_files import LocalOutput
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import StateDirectoryLock, prepare
+from whisper_tui.tools import AITool, Answer, ToolContext, ToolFailure, ToolRegistry, standard_registry
+from whisper_tui.tools.output_text import OutputBudget, shortened
+from whisper_tui.wire.client import SupervisorClient
 
 LONGEST_TEXT = 30_000
-"""Characters that a model is told about one call, if nothing else is said."""
+"""Characters of the text for a model about one call, unless the caller chooses another limit."""
 
 REST = "ask for a part of it, for example a range of lines with a command like sed -n"
 
-_ROOM: ContextVar[Room | None] = ContextVar("room", default=None)
-"""How long the answer to this call may be. None: as long as it is."""
+# A context variable, because one registry serves concurrent calls with different limits.
+_ROOM: ContextVar[OutputBudget | None] = ContextVar("room", default=None)
+"""Length limit of the answer to the current call. None: unlimited."""
 
 Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
-"""Decides about a waiting call. None: it goes on waiting for somebody else."""
+"""Decides about a waiting call. None: the call goes on waiting."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,11 @@ class Agent:
     """The standard tools, those of installed packages, and yours; a tool added here is asked about like the others."""
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool, for as long as a human takes, and return its result, with all output.
+        """Call a tool, wait for the human's decision, and return the tool's result with all output.
 
-        What a model must know beside it, above all that a human changed the command before it ran, is in the result:
-        under `told` where that is an object, in front where it is a text. Raises `ToolFailure` where nothing ran, of
-        which `ArgumentError` is one, and what a tool raises.
+        A note for the model, for example that a human changed the command, is in the result: under `told` in an
+        object, at the beginning of a text. Raises `ToolFailure` if nothing ran (`ArgumentError` is one), and whatever
+        the tool raises.
         """
         answer = await self.answer(name, arguments)
         if answer.told is None:
@@ -68,11 +69,11 @@ class Agent:
                 return result
 
     async def answer(self, name: str, arguments: Mapping[str, Any], *, longest: int | None = None) -> Answer:
-        """The same with what a model must know kept apart from the result; `failed` says whether that is a failure.
+        """Call a tool and return an `Answer`: the result, the note for the model, and `failed`.
 
-        `longest`: characters of the text; longer output has its middle left out. None: all of it.
+        `longest` limits the characters of the text; the middle of longer output is left out. None: no limit.
         """
-        room = Room(longest) if longest is not None else None
+        room = OutputBudget(longest) if longest is not None else None
         before = _ROOM.set(room)
         try:
             answer = await self.tools.answer(name, dict(arguments))
@@ -83,10 +84,10 @@ class Agent:
         return replace(answer, text=shortened(answer.text, room.less(answer.told), REST))
 
     async def tell(self, name: str, arguments: Mapping[str, Any], *, longest: int = LONGEST_TEXT) -> str:
-        """What a model is to read: the result as text, what it must know beside it, or why there is none.
+        """Call a tool and return the text for a model: a note and the result, or the reason why nothing ran.
 
-        At most about `longest` characters: of long output the middle is left out. Raises `UnknownTool`, and what a tool
-        of yours raises beside a `WhisperError`.
+        It has about `longest` characters at most; the middle of longer output is left out. Raises `UnknownTool`, and
+        errors of your own tools that are no `WhisperError`.
         """
         try:
             return (await self.answer(name, arguments, longest=longest)).for_model
@@ -106,15 +107,17 @@ async def connect(
     hears: bool = False,
     start: bool = True,
 ) -> AsyncIterator[Agent]:
-    """A session with the user's supervisor, which is started if none runs and `start` allows it.
+    """Open a session with the user's supervisor; `start` one if none runs and the user has not stopped it.
 
-    `name` is shown to the human; `root` is the workspace; `home` are other directories than the user's usual ones;
-    `environment` is what commands inherit, None: that of this process; `hears` lets a human say something to the agent
-    in the cockpit, which reads it with `agent.supervision.watch`. Raises `WhisperError`.
+    `name` is shown to the human. `root` is the workspace. `home` chooses another instance. `environment` is inherited
+    by commands; None means that of this process. With `hears`, a human can send the agent messages in the cockpit,
+    which it reads with `agent.supervision.watch`. Raises `WhisperError`.
     """
-    place = find_home(home, os.environ)
+    place = find_directories(home, os.environ)
     settings = load(place).tools
-    supervision = await RemoteSupervision.connect(place, start=start)
+    supervision = await SupervisorClient.connect(
+        place, start=start, for_agent=True, local_output=LocalOutput(place.state)
+    )
     try:
         async with _session(supervision, _hello(name, root, trust, environment, hears=hears), tools, settings) as agent:
             yield agent
@@ -134,15 +137,15 @@ async def in_process(
     trust: Trust = "untrusted_external",
     environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Agent]:
-    """A session with a supervisor inside this program, which ends with the block, and every command with it.
+    """Open a session with a supervisor inside this program. It ends with the block, and so do its commands.
 
-    `decide` takes the human's place. `home` keeps the journal and the output; None: a temporary directory.
+    `decide` decides in place of a human. `home` keeps the journal and the output; None: a temporary directory.
     """
     with ExitStack() as held:
         chosen = home or held.enter_context(tempfile.TemporaryDirectory(prefix="whisper_tui."))
-        place = find_home(chosen, {})
+        place = find_directories(chosen, {})
         prepare(place)
-        held.enter_context(Occupation(place.state))
+        held.enter_context(StateDirectoryLock(place.state))
         supervisor = Supervisor(place, LocalExecutor(Path(place.state) / "runs"), rules=rules)
         await supervisor.open()
         deciding = asyncio.create_task(_decide_for_ever(supervisor, decide))
@@ -151,6 +154,7 @@ async def in_process(
                 yield agent
         finally:
             deciding.cancel()
+            # The decisions end before the supervisor does, or one would fail with a closed journal.
             await asyncio.wait([deciding])
             await supervisor.shutdown(end_runs=True)
             await supervisor.close()
@@ -179,7 +183,8 @@ async def _session(
     supervision: Supervision, hello: SessionHello, tools: Iterable[AITool], settings: ToolSettings
 ) -> AsyncIterator[Agent]:
     session = await supervision.open_session(hello)
-    registry = offered(settings, ToolContext(supervision, session, room=_ROOM.get))
+    context = ToolContext(supervision, session, room=_ROOM.get)
+    registry = standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
     for tool in tools:
         registry.register_tool(tool)
     try:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.config.client_rules import ClientRules
+from whisper_tui.agents.client_rules import ClientRules
 from whisper_tui.model.call import ClientInfo, Session
-from whisper_tui.policy.rules import NO_RULES, Rules
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
 
 FILES = {
     "claude-code": [
@@ -87,7 +87,7 @@ def test_a_client_that_comes_for_the_tools_has_the_same_rules(place: Place, name
     assert place.of(name).deny
 
 
-def test_other_clients_have_none(place: Place) -> None:
+def test_other_clients_have_no_rules_of_their_own(place: Place) -> None:
     for _, file, text in ALL:
         place.write(file, text)
     assert place.of("my-agent") is NO_RULES

@@ -3,17 +3,17 @@
 import pytest
 
 from whisper_tui.config import load
-from whisper_tui.config.file import Configuration
-from whisper_tui.model.command import Argv, Shell
+from whisper_tui.config.configuration import Configuration
+from whisper_tui.model.call import Argv, Shell
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.model.home import Home
 from whisper_tui.model.run import Limits
+from whisper_tui.system.state_directory import Directories
 
 
 @pytest.fixture
 def home(tmp_path):
     (tmp_path / "config").mkdir()
-    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
 
 
 @pytest.fixture

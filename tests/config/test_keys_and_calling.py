@@ -4,7 +4,7 @@ import pytest
 
 from tests.config.test_file import configured, home
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.tui.calling.settings import CallingSettings
+from whisper_tui.notify.notify_settings import NotifySettings
 
 __all__ = ["configured", "home"]
 
@@ -31,7 +31,7 @@ def test_keys_and_calling_are_read(configured):
 
 def test_without_a_word_about_it_the_cockpit_calls_by_bell_and_terminal_alone(configured):
     calling = configured("").calling
-    assert calling == CallingSettings()
+    assert calling == NotifySettings()
     assert (calling.when, calling.bell, calling.notify, calling.desktop, calling.command) == (
         "away",
         True,

@@ -9,15 +9,15 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from whisper_tui.config import find_home, leave_pointer
+from whisper_tui.config import find_directories, write_pointer
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.model.home import Home
+from whisper_tui.system.state_directory import Directories
 
 linux_only = pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no variables that move these directories")
 
 
-def below(root) -> Home:
-    return Home(config=root / "config", state=root / "state", runtime=root / "run")
+def below(root) -> Directories:
+    return Directories(config=root / "config", state=root / "state", runtime=root / "run")
 
 
 @pytest.fixture
@@ -31,22 +31,22 @@ def moved(tmp_path, environ):
 
 
 def test_an_explicit_home_holds_everything_and_beats_the_environment(tmp_path):
-    assert find_home(str(tmp_path), {"WHISPER_TUI_HOME": "/elsewhere"}) == below(tmp_path)
+    assert find_directories(str(tmp_path), {"WHISPER_TUI_HOME": "/elsewhere"}) == below(tmp_path)
 
 
 def test_the_environment_names_a_home(tmp_path):
-    assert find_home(None, {"WHISPER_TUI_HOME": str(tmp_path)}) == below(tmp_path)
+    assert find_directories(None, {"WHISPER_TUI_HOME": str(tmp_path)}) == below(tmp_path)
 
 
 def test_a_relative_home_is_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert find_home("here", {}) == below(tmp_path / "here")
+    assert find_directories("here", {}) == below(tmp_path / "here")
 
 
 def test_an_empty_home_is_an_error_and_an_empty_variable_is_none(environ):
     with pytest.raises(BadConfiguration):
-        find_home("", environ)
-    assert find_home(None, {**environ, "WHISPER_TUI_HOME": ""}) == find_home(None, environ)
+        find_directories("", environ)
+    assert find_directories(None, {**environ, "WHISPER_TUI_HOME": ""}) == find_directories(None, environ)
 
 
 @linux_only
@@ -57,7 +57,7 @@ def test_without_a_choice_they_are_where_the_system_keeps_such_things(variables,
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    home = find_home(None, environ)
+    home = find_directories(None, environ)
     assert home.config == platformdirs.user_config_path("whisper_tui")
     assert home.state == platformdirs.user_state_path("whisper_tui")
     assert home.runtime == home.state / "run"
@@ -65,15 +65,15 @@ def test_without_a_choice_they_are_where_the_system_keeps_such_things(variables,
 
 @linux_only
 def test_a_program_that_was_not_given_the_variables_finds_the_moved_directories(environ, moved):
-    home = find_home(None, moved)
-    leave_pointer(home, moved)
-    assert find_home(None, environ) == home
-    assert find_home(None, {**environ, "PATH": "/bin"}) == home
+    home = find_directories(None, moved)
+    write_pointer(home, moved)
+    assert find_directories(None, environ) == home
+    assert find_directories(None, {**environ, "PATH": "/bin"}) == home
 
 
 @linux_only
 def test_the_pointer_is_private_and_says_nothing_but_directories(tmp_path, moved):
-    leave_pointer(find_home(None, moved), moved)
+    write_pointer(find_directories(None, moved), moved)
     pointer = tmp_path / "user" / ".local" / "state" / "whisper_tui" / "elsewhere"
     assert stat.S_IMODE(pointer.stat().st_mode) == 0o600
     assert set(json.loads(pointer.read_text())) == {"config", "state", "runtime"}
@@ -81,15 +81,15 @@ def test_the_pointer_is_private_and_says_nothing_but_directories(tmp_path, moved
 
 @linux_only
 def test_no_pointer_is_left_to_a_home_that_was_chosen(tmp_path, environ, moved):
-    leave_pointer(find_home(str(tmp_path / "mine"), moved), moved)
-    assert find_home(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"
+    write_pointer(find_directories(str(tmp_path / "mine"), moved), moved)
+    assert find_directories(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"
 
 
 @linux_only
 def test_the_variables_win_over_a_pointer(tmp_path, environ, moved):
-    leave_pointer(find_home(None, moved), moved)
+    write_pointer(find_directories(None, moved), moved)
     other = {**environ, "XDG_STATE_HOME": str(tmp_path / "other")}
-    assert find_home(None, other).state == tmp_path / "other" / "whisper_tui"
+    assert find_directories(None, other).state == tmp_path / "other" / "whisper_tui"
 
 
 @linux_only
@@ -98,14 +98,14 @@ def test_the_variables_win_over_a_pointer(tmp_path, environ, moved):
     ["", "nonsense", "[]", "{}", '{"config": 1, "state": 2, "runtime": 3}', '{"config":"c","state":"s","runtime":"r"}'],
 )
 def test_a_pointer_that_says_nothing_usable_is_not_followed(content, environ, moved, tmp_path):
-    leave_pointer(find_home(None, moved), moved)
+    write_pointer(find_directories(None, moved), moved)
     (tmp_path / "user" / ".local" / "state" / "whisper_tui" / "elsewhere").write_text(content)
-    assert find_home(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"
+    assert find_directories(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"
 
 
 @linux_only
 def test_a_pointer_of_another_user_is_not_followed(environ, moved, monkeypatch):
-    leave_pointer(find_home(None, moved), moved)
+    write_pointer(find_directories(None, moved), moved)
     owner = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert find_home(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"
+    assert find_directories(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.config.project_rules import LONGEST, PLACE
+from whisper_tui.config.project_rules import LONGEST, PROJECT_RULES_FILE
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.errors import BadConfiguration, Refused
-from whisper_tui.model.home import Home
-from whisper_tui.policy.rules import Rules
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.system.state_directory import Directories
 
 TEXT = """
 read_only = {looking}
@@ -35,9 +35,9 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root = root / "work"
-        (self.root / PLACE).parent.mkdir(parents=True)
-        self.file = self.root / PLACE
-        self.home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+        (self.root / PROJECT_RULES_FILE).parent.mkdir(parents=True)
+        self.file = self.root / PROJECT_RULES_FILE
+        self.home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
         self.files = RuleFiles(self.home, Rules())
 
     def write(self, looking: str = "true") -> bytes:
@@ -61,10 +61,9 @@ def test_untrusted_rules_deny_and_ask_in_the_projects_name_and_allow_nothing(pla
     ]
     assert [rule.name for rule in rules.ask] == ["project: migrations"]
     assert rules.allow == () and rules.broken is None
-    assert place.files.project.unheard(str(place.root)) == 2
 
 
-def test_they_are_about_their_own_workspace_alone(place: Place, tmp_path: Path) -> None:
+def test_project_rules_apply_to_their_own_workspace_only(place: Place, tmp_path: Path) -> None:
     place.write()
     assert place.files.current(str(tmp_path)).deny == ()
     assert place.files.current("").deny == ()
@@ -77,7 +76,6 @@ def test_trusted_rules_allow_within_the_workspace(place: Place) -> None:
         ("project: tests", str(place.root)),
         ("project: elsewhere", str(place.root)),
     ]
-    assert place.files.project.unheard(str(place.root)) == 0
     assert (place.files.trusted.path.stat().st_mode & 0o777) == 0o600
 
 

@@ -6,21 +6,21 @@ import pytest
 
 from whisper_tui.config import load
 from whisper_tui.config.rule_files import RuleFiles, rules_in
-from whisper_tui.model.home import Home
-from whisper_tui.policy.rules import Rule
+from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.system.state_directory import Directories
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> Directories:
     (tmp_path / "config").mkdir(mode=0o700)
-    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
 
 
-def files(home: Home) -> RuleFiles:
+def files(home: Directories) -> RuleFiles:
     return RuleFiles(home, load(home).rules)
 
 
-def test_commands_that_only_look_run_unless_a_file_says_otherwise(home: Home) -> None:
+def test_commands_that_only_look_run_unless_a_file_says_otherwise(home: Directories) -> None:
     assert files(home).current().read_only is True
     (home.config / "rules.toml").write_text("read_only = false\n")
     assert files(home).current().read_only is False
@@ -32,7 +32,7 @@ def test_commands_that_only_look_run_unless_a_file_says_otherwise(home: Home) ->
     assert files(home).current().read_only is False
 
 
-def test_a_saved_rule_does_not_change_what_the_file_says_about_looking(home: Home) -> None:
+def test_a_saved_rule_does_not_change_what_the_file_says_about_looking(home: Directories) -> None:
     (home.config / "rules.toml").write_text("read_only = false\n")
     files(home).keep(Rule(name="x", prefix=("npm", "test")))
     assert files(home).current().read_only is False

@@ -3,18 +3,18 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from whisper_tui.demo.workspace import Workspace
-from whisper_tui.model.home import Home
-from whisper_tui.policy.rules import NO_RULES, Rules
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.demo.scripted_agents import Workspace
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 
 
 @asynccontextmanager
 async def a_supervisor(workspace: Workspace, *, rules: Rules = NO_RULES) -> AsyncIterator[Supervisor]:
     """A supervisor in the demo's place; whatever runs at the end of the block is ended."""
     place = workspace.instance
-    home = Home(config=place / "config", state=place / "state", runtime=place / "run")
+    home = Directories(config=place / "config", state=place / "state", runtime=place / "run")
     supervisor = Supervisor(home, LocalExecutor(place / "state" / "runs"), rules=rules)
     await supervisor.open()
     try:

@@ -7,29 +7,28 @@ from dataclasses import replace
 import pytest
 
 from tests.demo.instance import a_supervisor
-from whisper_tui.demo import agent
-from whisper_tui.demo.agent import play_agent
-from whisper_tui.demo.onlooker import looking_on
-from whisper_tui.demo.story import SCENES, Scene
-from whisper_tui.demo.workspace import temporary_workspace
+from whisper_tui.demo import scripted_agents
+from whisper_tui.demo.scripted_agents import play_agent, temporary_workspace
+from whisper_tui.demo.scripted_human import observing
+from whisper_tui.demo.story import SCENES, StoryScene
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.state import CallRecord
 
 HUMAN = Decider(surface="demo", who="a test")
 QUICK = ("test", "fix", "test-again", "release", "clean", "clean-by-name")
 
 
-def quickly(ids: Iterable[str]) -> tuple[Scene, ...]:
+def quickly(ids: Iterable[str]) -> tuple[StoryScene, ...]:
     """Scenes without the time that agents think."""
     return tuple(replace(scene, pause_s=0.0) for scene in SCENES if scene.id in set(ids))
 
 
 async def play(monkeypatch: pytest.MonkeyPatch, decide: Callable[[CallRecord], Decision]) -> list[CallRecord]:
     """Play some scenes with a human who decides by a function. Returns the calls in their order."""
-    monkeypatch.setattr(agent, "SCENES", quickly(QUICK))
+    monkeypatch.setattr(scripted_agents, "SCENES", quickly(QUICK))
     with temporary_workspace(step_s=0) as workspace:
-        async with a_supervisor(workspace) as supervisor, looking_on(supervisor) as onlooker:
+        async with a_supervisor(workspace) as supervisor, observing(supervisor) as onlooker:
             async with asyncio.timeout(60):
                 playing = asyncio.create_task(play_agent(supervisor, workspace))
                 while not playing.done():
@@ -72,7 +71,7 @@ async def test_what_follows_is_asked_only_when_what_it_follows_is_over(monkeypat
 
 async def test_the_agents_stop_when_the_demo_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     with temporary_workspace(step_s=0) as workspace:
-        async with a_supervisor(workspace) as supervisor, looking_on(supervisor) as onlooker:
+        async with a_supervisor(workspace) as supervisor, observing(supervisor) as onlooker:
             playing = asyncio.create_task(play_agent(supervisor, workspace))
             await onlooker.see("1", lambda _: True, "to arrive")
             playing.cancel()

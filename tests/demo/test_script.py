@@ -7,13 +7,12 @@ import psutil
 import pytest
 
 from tests.demo.instance import a_supervisor
-from whisper_tui.demo.onlooker import StoryBroke, looking_on
-from whisper_tui.demo.script import last_lines, run_without_terminal
+from whisper_tui.demo.scripted_agents import temporary_workspace
+from whisper_tui.demo.scripted_human import StoryFailed, last_lines, observing, run_without_terminal
 from whisper_tui.demo.story import SCENES, Denies
-from whisper_tui.demo.workspace import temporary_workspace
-from whisper_tui.model.port import HistoryQuery
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.state import Ended
-from whisper_tui.policy.rules import ExactRule, Rules
+from whisper_tui.policy.rules.rule import ExactRule, Rules
 
 
 async def play(rules: Rules | None = None) -> tuple[bool, list[str]]:
@@ -72,10 +71,10 @@ async def test_a_step_that_does_not_come_out_is_named_and_the_others_go_on() -> 
 
 
 async def test_the_onlooker_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_tui.demo.onlooker.PATIENCE_S", 0.05)
+    monkeypatch.setattr("whisper_tui.demo.scripted_human.PATIENCE_S", 0.05)
     with temporary_workspace(step_s=0) as workspace:
-        async with a_supervisor(workspace) as supervisor, looking_on(supervisor) as onlooker:
-            with pytest.raises(StoryBroke, match=r"call 99 to end"):
+        async with a_supervisor(workspace) as supervisor, observing(supervisor) as onlooker:
+            with pytest.raises(StoryFailed, match=r"call 99 to end"):
                 await onlooker.see("99", lambda _: True, "to end")
 
 

@@ -6,11 +6,11 @@ from contextlib import aclosing
 import pytest
 
 from tests.tui.scenes import ME, Play
+from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.ending import Denied, Exited, Signalled, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotRunning, Unavailable, UnknownCall
-from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import Ended, Running
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from whisper_tui.demo.scripted_agents import Workspace, temporary_workspace
 from whisper_tui.demo.story import (
     BUILD,
     CRAWL_LINES,
@@ -14,10 +15,9 @@ from whisper_tui.demo.story import (
     TEST_PASSES,
     Move,
     Printed,
-    Scene,
+    StoryScene,
     crawl_line,
 )
-from whisper_tui.demo.workspace import Workspace, temporary_workspace
 
 BY_ID = {scene.id: scene for scene in SCENES}
 
@@ -70,7 +70,7 @@ def test_the_noisy_command_prints_what_the_story_says(workspace: Workspace) -> N
 
 @pytest.mark.parametrize("scene", [BY_ID["clean"], BY_ID["clean-by-name"]], ids=lambda scene: scene.id)
 def test_a_risky_command_that_is_approved_removes_what_was_built_and_nothing_else(
-    workspace: Workspace, scene: Scene
+    workspace: Workspace, scene: StoryScene
 ) -> None:
     before = _files(workspace.root)
     run(workspace, "./build.sh")

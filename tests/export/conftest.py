@@ -6,7 +6,7 @@ import pytest
 
 from tests.port.conftest import Desk, home, supervisor
 from whisper_tui.model.call import SessionHello
-from whisper_tui.supervisor.core import Supervisor
+from whisper_tui.supervisor.supervisor import Supervisor
 
 __all__ = ["home", "supervisor"]
 

@@ -6,9 +6,7 @@ import json
 import pytest
 
 from tests.outside import outside_only
-from whisper_tui.export.asciicast import asciicast
-from whisper_tui.export.playable import Playable
-from whisper_tui.export.recorded import moments
+from whisper_tui.export.asciicast import PlayableFilter, asciicast, recorded_output
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.run import TerminalSize
@@ -92,7 +90,7 @@ async def test_a_size_in_the_midst_of_bytes_that_came_together_parts_them(desk):
     )
     told = [
         (getattr(moment, "data", None), getattr(moment, "rows", None))
-        async for moment in moments(desk.port, record, sizes)
+        async for moment in recorded_output(desk.port, record, sizes)
     ]
     assert told == [(b"one", None), (None, 10), (b"two", None), (None, 11)]
 
@@ -118,7 +116,7 @@ ROUGH = (
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_what_leaves_the_screen_is_left_out_however_the_output_is_cut(size):
     data = ROUGH.encode()
-    shown = Playable(terminal=True)
+    shown = PlayableFilter(terminal=True)
     text = "".join(shown.feed(data[at : at + size]) for at in range(0, len(data), size)) + shown.feed(b"", last=True)
     assert text == "abcdefgh\x1b[?25hi\x1b[2Jjük"
 
@@ -126,10 +124,10 @@ def test_what_leaves_the_screen_is_left_out_however_the_output_is_cut(size):
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_line_feeds_go_back_to_the_left_where_no_terminal_did_it(cut):
     data = b"a\nb\r\nc"
-    shown = Playable(terminal=False)
+    shown = PlayableFilter(terminal=False)
     assert shown.feed(data[:cut]) + shown.feed(data[cut:], last=True) == "a\r\nb\r\nc"
 
 
 @pytest.mark.parametrize("escape", ["[x", "[1x", "[?u", "[?1000h", "[?25;1006h", "[?1004h", "[?9l", "[?2004h"])
 def test_a_recording_asks_the_terminal_that_plays_it_for_nothing(escape):
-    assert Playable(terminal=True).feed(f"a\x1b{escape}b".encode(), last=True) == "ab"
+    assert PlayableFilter(terminal=True).feed(f"a\x1b{escape}b".encode(), last=True) == "ab"

@@ -6,13 +6,13 @@ import stat
 import pytest
 
 from tests.outside import needs_sandbox, outside_only
-from whisper_tui.export import calls
-from whisper_tui.export.calls import oldest_first, sessions_named
-from whisper_tui.export.document import Wanted, document, save
-from whisper_tui.export.markdown_text import block, in_code, plain_output
+from whisper_tui.export import call_pages
+from whisper_tui.export.call_pages import oldest_first, sessions_named
+from whisper_tui.export.document import ExportSelection, document, save
+from whisper_tui.export.markdown import block, in_code, plain_output
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.errors import InvalidRequest, Refused
-from whisper_tui.model.sandbox import Sandbox
+from whisper_tui.model.run import Sandbox
 
 pytestmark = outside_only
 
@@ -25,9 +25,9 @@ async def text_of(desk, wanted, form):
 
 
 async def test_json_lines_tell_every_call_in_the_order_in_which_they_came(desk, monkeypatch):
-    monkeypatch.setattr(calls, "PAGE", 3)
+    monkeypatch.setattr(call_pages, "PAGE", 3)
     ids = [await desk.submit("echo", str(number)) for number in range(8)]
-    rows = [json.loads(line) for line in (await text_of(desk, Wanted(), "jsonl")).splitlines()]
+    rows = [json.loads(line) for line in (await text_of(desk, ExportSelection(), "jsonl")).splitlines()]
     assert [row["id"] for row in rows] == ids
     assert [row["command"] for row in rows] == [["echo", str(number)] for number in range(8)]
     assert {row["session"] for row in rows} == {"agent"}
@@ -35,7 +35,7 @@ async def test_json_lines_tell_every_call_in_the_order_in_which_they_came(desk, 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 6, 7])
 async def test_pages_are_put_together_without_a_hole_or_a_double(desk, monkeypatch, number):
-    monkeypatch.setattr(calls, "PAGE", 3)
+    monkeypatch.setattr(call_pages, "PAGE", 3)
     ids = [await desk.submit("true") for _ in range(number)]
     assert [record.id async for record in oldest_first(desk.port)] == ids
     assert [record.id async for record in oldest_first(desk.port, desk.session.id)] == ids
@@ -43,7 +43,7 @@ async def test_pages_are_put_together_without_a_hole_or_a_double(desk, monkeypat
 
 async def test_json_lines_hold_nothing_that_a_terminal_obeys(desk):
     await desk.submit(text=ROUGH + "\x7f")
-    text = await text_of(desk, Wanted(), "jsonl")
+    text = await text_of(desk, ExportSelection(), "jsonl")
     assert text.isascii() and text.removesuffix("\n").isprintable()
     assert json.loads(text)["command"] == ROUGH + "\x7f"
 
@@ -66,7 +66,7 @@ async def test_a_report_tells_what_was_decided_what_ran_and_what_came_of_it(desk
     await desk.decide(edited, Approve(edited=spec.model_copy(update={"command": command})))
     await desk.port.outcome(edited)
     await desk.submit("true")
-    text = await text_of(desk, Wanted(sessions=(desk.session,)), "markdown")
+    text = await text_of(desk, ExportSelection(sessions=(desk.session,)), "markdown")
     assert text.startswith("# Session `agent`\n")
     assert "4 calls; a human was asked about 4: 2 approved (1 of them edited), 1 denied, 1 still waiting" in text
     assert "### Call 1: exit code 4" in text and "```sh\necho all is well; exit 4\n```" in text
@@ -83,17 +83,19 @@ async def test_a_report_and_json_lines_tell_the_sandbox_and_what_it_blocked(desk
     call_id = await desk.submit(text="touch 'a`b'")
     await desk.decide(call_id, Approve(sandbox=Sandbox()))
     await desk.until(call_id, "ended")
-    report = await text_of(desk, Wanted(calls=(call_id,)), "markdown")
+    report = await text_of(desk, ExportSelection(calls=(call_id,)), "markdown")
     path = f"{desk.session.root}/a`b"
     assert "* Sandbox: read-only, no network\n" in report
     assert f"* Blocked by its sandbox: it ``tried to write {path}``\n" in report
-    (row,) = [json.loads(line) for line in (await text_of(desk, Wanted(calls=(call_id,)), "jsonl")).splitlines()]
+    (row,) = [
+        json.loads(line) for line in (await text_of(desk, ExportSelection(calls=(call_id,)), "jsonl")).splitlines()
+    ]
     assert (row["sandbox"]["kind"], row["blocked"]["words"]) == ("read-only", f"tried to write {path}")
 
 
 async def test_a_report_holds_text_of_agents_in_code_that_it_cannot_leave(desk):
     await desk.submit(text=ROUGH)
-    text = await text_of(desk, Wanted(sessions=(desk.session,)), "markdown")
+    text = await text_of(desk, ExportSelection(sessions=(desk.session,)), "markdown")
     assert "\x1b" not in text and "\u202e" not in text
     assert block(ROUGH, "sh") in text
 
@@ -112,37 +114,37 @@ def test_output_is_shown_without_colours_and_as_it_was_left():
 
 async def test_a_recording_is_of_one_call_and_a_report_of_something(desk):
     with pytest.raises(InvalidRequest, match="one call"):
-        await text_of(desk, Wanted(calls=("1", "2")), "asciicast")
+        await text_of(desk, ExportSelection(calls=("1", "2")), "asciicast")
     with pytest.raises(InvalidRequest, match="session or about calls"):
-        await text_of(desk, Wanted(), "markdown")
+        await text_of(desk, ExportSelection(), "markdown")
 
 
 async def test_a_file_is_private_and_replaced_only_when_all_is_written(desk, tmp_path):
     await desk.submit("true")
     path = tmp_path / "calls.jsonl"
     path.write_text("before")
-    size = await save(document(desk.port, Wanted(), "jsonl", {}), path)
+    size = await save(document(desk.port, ExportSelection(), "jsonl", {}), path)
     assert path.stat().st_size == size and stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = path.read_text()
     with pytest.raises(InvalidRequest):
-        await save(document(desk.port, Wanted(), "asciicast", {}), path)
+        await save(document(desk.port, ExportSelection(), "asciicast", {}), path)
     assert path.read_text() == kept
     assert [file.name for file in tmp_path.glob(".calls*")] == []
     with pytest.raises(Refused, match="cannot be written"):
-        await save(document(desk.port, Wanted(), "jsonl", {}), tmp_path / "missing" / "file")
+        await save(document(desk.port, ExportSelection(), "jsonl", {}), tmp_path / "missing" / "file")
 
 
 async def test_output_that_was_removed_is_told_as_removed_in_every_form(desk, tmp_path):
     record = await desk.run("echo", "hello")
-    kept = json.loads(await text_of(desk, Wanted(calls=(record.id,)), "jsonl"))
+    kept = json.loads(await text_of(desk, ExportSelection(calls=(record.id,)), "jsonl"))
     assert kept["output_removed"] is False
     (attempt,) = (tmp_path / "state" / "runs").glob(f"{record.id}.*")
     for file in attempt.iterdir():
         if file.is_file():
             file.unlink()
-    told = json.loads(await text_of(desk, Wanted(calls=(record.id,)), "jsonl"))
+    told = json.loads(await text_of(desk, ExportSelection(calls=(record.id,)), "jsonl"))
     assert (told["output_removed"], told["output"]["out"]) == (True, 6)
-    report = await text_of(desk, Wanted(calls=(record.id,)), "markdown")
+    report = await text_of(desk, ExportSelection(calls=(record.id,)), "markdown")
     assert "Its output was removed from the disk" in report and "Output:" not in report
     with pytest.raises(Refused, match="was removed from the disk"):
-        await text_of(desk, Wanted(calls=(record.id,)), "asciicast")
+        await text_of(desk, ExportSelection(calls=(record.id,)), "asciicast")

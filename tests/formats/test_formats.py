@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.config import load
-from whisper_tui.config.file import Configuration
+from whisper_tui.config.configuration import Configuration
 from whisper_tui.config.rule_files import rules_in
 from whisper_tui.model.ending import Exited
-from whisper_tui.model.home import Home
 from whisper_tui.model.run import TerminalSize
-from whisper_tui.policy.rules import Rule
-from whisper_tui.supervisor.executor import HasEnded, HasSettled, Report, RunKey
-from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.supervisor.output_files import OutputFiles
+from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, Report, RunKey
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.system.state_directory import Directories
 
 HERE = Path(__file__).parent
 CONFIGURATIONS = sorted(HERE.glob("config-*.toml"))
@@ -26,8 +26,8 @@ SET_BY_TABLES = {"keys", "rules"}
 """Tables whose keys are no fields."""
 
 
-def home_with(directory: Path, name: str, content: Path) -> Home:
-    home = Home(config=directory / "config", state=directory / "state", runtime=directory / "run")
+def home_with(directory: Path, name: str, content: Path) -> Directories:
+    home = Directories(config=directory / "config", state=directory / "state", runtime=directory / "run")
     home.config.mkdir(mode=0o700)
     shutil.copyfile(content, home.config / name)
     (home.config / name).chmod(0o600)

@@ -1,21 +1,22 @@
-"""The user's side of an instance: where its directories are, and what its configuration file says."""
+"""The configuration of an instance: its directories, its configuration file, and its rule files."""
 
 from typing import TYPE_CHECKING
 
-from whisper_tui.config.places import find_home, leave_pointer
+from whisper_tui.config.paths import find_directories, write_pointer
 
 if TYPE_CHECKING:
-    from whisper_tui.config.file import Configuration
-    from whisper_tui.model.home import Home
+    from whisper_tui.config.configuration import Configuration
+    from whisper_tui.system.state_directory import Directories
 
-__all__ = ["find_home", "leave_pointer", "load"]
+__all__ = ["find_directories", "load", "write_pointer"]
 
 
-def load(home: "Home") -> "Configuration":
-    """What the configuration file says; defaults where there is none. Raises `BadConfiguration`.
+def load(home: "Directories") -> "Configuration":
+    """Read the configuration file; defaults where there is none. Raises `BadConfiguration`.
 
     Rules that cannot be read are no error: they are reported in `rules.broken`, and everything is asked.
     """
-    from whisper_tui.config.file import read
+    # Light commands import this package for the directories alone, and must not load pydantic and the policy.
+    from whisper_tui.config.configuration import read
 
     return read(home)

@@ -1,22 +1,33 @@
-"""The user's rules on the disk: read again when a file changes, added to and taken away from."""
+"""The rule files: read again when a file changes, and edited by approvals and by `whisper-tui rules`."""
 
+import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
-from whisper_tui.config.file import FILE_NAME as CONFIGURATION
-from whisper_tui.config.private_text import private_text
-from whisper_tui.config.private_write import write_private
-from whisper_tui.config.project_rules import ProjectRules
-from whisper_tui.config.trusted_content import Announce, TrustedContent, silent
-from whisper_tui.model.errors import BadConfiguration, Refused
-from whisper_tui.model.home import Home
-from whisper_tui.policy.examples import EFFECTS, Effect, by_effect, failed_examples
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.policy.rules_file import read_rules, rules_text, shape_problem
-from whisper_tui.supervisor.rule_trust import RuleTrust, mark_of
+from whisper_tui.config.configuration import CONFIGURATION_FILE as CONFIGURATION
+from whisper_tui.config.private_files import read_private, write_private
+from whisper_tui.config.project_rules import (
+    PROJECT_RULES_FILE,
+    ProjectRuleFiles,
+    TrustedContent,
+    digest_of,
+    rules_of_content,
+    trusted_here,
+)
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, Refused, WhisperError
+from whisper_tui.model.event import untrusted_entries
+from whisper_tui.model.run import Sandbox
+from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
+from whisper_tui.policy.read_only.read_only_list import listed_commands
+from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
+from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rules_text, shape_problem
+from whisper_tui.supervisor.rule_trust import RuleTrust, mark_of, marks_of
+from whisper_tui.system.state_directory import Directories
 
-FILE_NAME = "rules.toml"
-"""Rules that were saved by approvals and by `whisper-tui rules`; those written by hand may stand in it, too."""
+RULES_FILE = "rules.toml"
+"""Rules that were saved by approvals and by `whisper-tui rules`; the user may edit it as well."""
 
 
 Stamp = tuple[int, int, int]
@@ -26,28 +37,28 @@ MISSING: Stamp = (0, 0, 0)
 class RuleFiles:
     """The rules of one instance: those of the configuration file, of the rules file, and of each workspace."""
 
-    def __init__(self, home: Home, configured: Rules, announce: Announce = silent) -> None:
+    def __init__(self, home: Directories, configured: Rules) -> None:
         self._configured = configured
         self.configuration = Path(home.config) / CONFIGURATION
-        """The file that the configured ones stand in."""
-        self._announce = announce
+        """The file with the configured rules."""
         self._trust: RuleTrust | None = None
-        self.path = Path(home.config) / FILE_NAME
+        """The journaled trust in these files. None: there is no supervisor, and all entries count."""
+        self.path = Path(home.config) / RULES_FILE
         self._seen: tuple[Stamp, int] | None = None
         self._saved = Rules()
         self._own = configured
         self._whole: tuple[Rules, Rules, Rules] | None = None
-        """The saved rules, those of a project, and both with the configured ones, as they were wanted last."""
-        self.trusted = TrustedContent(home, announce)
-        self.project = ProjectRules(self.trusted)
+        """Cache of the last result: the saved rules, those of a project, and both joined with the configured ones."""
+        self.trusted = TrustedContent(home)
+        self.project = ProjectRuleFiles(self.trusted)
 
     def follow(self, trust: RuleTrust) -> None:
-        """Let only that hold which is trusted there, and have what is written here trusted: as the supervisor does."""
+        """Apply only entries that the supervisor trusts, and have entries that are written here trusted."""
         self._trust = self.trusted.trust_of = trust
-        self._announce = self.trusted.announce = trust.extend
 
     def current(self, root: str = "") -> Rules:
-        """All rules that hold now for sessions with this workspace. A file that cannot be read makes all be asked."""
+        """Return all rules for sessions with this workspace. An unreadable file makes every call be asked."""
+        # Called for each call: a stat() is cheap, reading and joining thousands of rules is not.
         stamp, version = self._stamp(), self._trust.version if self._trust else 0
         if stamp is None or (stamp, version) != self._seen:
             self._saved = self._screened(self.path, self.saved())
@@ -56,37 +67,43 @@ class RuleFiles:
             self._seen = None if stamp is None else (stamp, version)
         saved, project = self._saved, self.project.of(root)
         if self._whole is None or self._whole[0] is not saved or self._whole[1] is not project:
-            self._whole = (saved, project, looking(joined(joined(self._own, saved), project)))
+            self._whole = (
+                saved,
+                project,
+                with_read_only_default(joined_rules(joined_rules(self._own, saved), project)),
+            )
         return self._whole[2]
 
     def _screened(self, path: Path, rules: Rules) -> Rules:
-        """The same rules as long as nothing keeps any of them from holding."""
+        """Return the rules without entries that are not trusted."""
         return rules if self._trust is None else self._trust.screen(str(path), rules)
 
     def saved(self) -> Rules:
-        """The rules of the rules file alone."""
+        """Return the rules of the rules file alone."""
         try:
-            document = tomllib.loads(private_text(self.path) or "")
+            document = tomllib.loads(read_private(self.path) or "")
         except (BadConfiguration, tomllib.TOMLDecodeError) as error:
             return Rules(broken=f"{self.path}: {error}")
         return read_rules(document, str(self.path), table="")
 
-    def add(self, effect: Effect, rule: Rule) -> None:
-        """Write one more rule. Raises `Refused` for one that would not be read back, or whose examples fail."""
+    def add(self, effect: Effect, rule: Rule, by: Decider | None = None) -> None:
+        """Add a rule. Raises `Refused` if it could not be read back, or if its examples fail."""
         problem = shape_problem(rule) or "; ".join(failed_examples(effect, rule))
         if problem:
             raise Refused(f"the rule {rule.name!r} {problem}", hint="Change it, then add it again")
         rules = self._readable()
-        self._announce(str(self.path), (mark_of(effect, rule),), ())
+        if self._trust is not None:
+            # Journaled before it is written, so that what is found in the file is trusted.
+            self._trust.extend(str(self.path), (mark_of(effect, rule),), (), by)
         self._write(rules.model_copy(update={effect: (*getattr(rules, effect), rule)}))
 
     def keep(self, rule: Rule) -> None:
-        """Write a rule that allows, from an approval; once, however often that is tried."""
+        """Add a rule that allows, from an approval, unless the file has it already."""
         if rule not in self._readable().allow:
             self.add("allow", rule)
 
-    def remove(self, name: str) -> int:
-        """Take away the rules of that name. Returns how many there were. Raises `Refused` if there were none."""
+    def remove(self, name: str, by: Decider | None = None) -> int:
+        """Remove the rules of a name. Returns how many there were. Raises `Refused` if there were none."""
         rules = self._readable()
         kept: dict[str, tuple[Rule, ...]] = {
             effect: tuple(r for r in getattr(rules, effect) if r.name != name) for effect in EFFECTS
@@ -95,9 +112,49 @@ class RuleFiles:
         if not gone:
             raise Refused(f"there is no rule {name!r} in {self.path}", hint="whisper-tui rules list shows them")
         marks = tuple(mark_of(effect, rule) for effect, rule in by_effect(rules) if rule.name == name)
-        self._announce(str(self.path), (), marks)
+        if self._trust is not None:
+            self._trust.extend(str(self.path), (), marks, by)
         self._write(rules.model_copy(update=kept))
         return gone
+
+    def trust_project(self, root: str, digest: str, by: Decider | None = None) -> None:
+        """Trust the rules file of a workspace, if this is the digest of its content. Raises `ChangedSinceSeen`."""
+        root = os.path.realpath(root)
+        content = self.project.content(root)
+        if digest_of(content) != digest:
+            path = Path(root) / PROJECT_RULES_FILE
+            raise ChangedSinceSeen(f"{path} has changed since it was shown", hint="Look at it again")
+        self.trusted.trust(root, content, by)
+
+    def distrust_project(self, root: str, by: Decider | None = None) -> None:
+        """Withdraw the trust in the rules file of a workspace. Raises `Refused` if it was not trusted."""
+        self.trusted.forget(os.path.realpath(root), by)
+
+    def listed(self, roots: Sequence[str] = ()) -> RuleList:
+        """Return the rules of the user, and those of these workspaces."""
+        current, saved = self.current(), self.saved()
+        shown = [
+            *self._shown(self.configuration, self._configured),
+            *(rule.model_copy(update={"removable": True}) for rule in self._shown(self.path, saved)),
+        ]
+        projects = (shown_project(root, self.project, self.trusted) for root in roots)
+        return RuleList(
+            rules=tuple(sorted(shown, key=lambda rule: EFFECTS.index(rule.effect))),
+            read_only_runs=bool(current.read_only),
+            broken=current.broken,
+            projects=tuple(project for project in projects if project is not None),
+            path=str(self.path),
+            read_only=listed_commands(),
+        )
+
+    def _shown(self, path: Path, rules: Rules) -> list[ShownRule]:
+        """The rules of a file of the user, with their trust."""
+        if self._trust is None or rules.broken is not None:
+            return shown_rules(path, rules)
+        kept_out = set(untrusted_entries(self._trust.look(str(path), marks_of(rules))))
+        marks = (mark_of(effect, rule) for effect, rule in by_effect(rules))
+        shown = zip(shown_rules(path, rules), marks, strict=True)
+        return [rule.model_copy(update={"holds": mark not in kept_out}) for rule, mark in shown]
 
     def _readable(self) -> Rules:
         rules = self.saved()
@@ -109,7 +166,7 @@ class RuleFiles:
         write_private(self.path, rules_text(rules))
 
     def _stamp(self) -> Stamp | None:
-        """None: nothing can be said about the file."""
+        """Return the file's version. None: it cannot be determined."""
         try:
             about = self.path.stat()
         except FileNotFoundError:
@@ -120,11 +177,11 @@ class RuleFiles:
 
 
 def rules_in(path: Path) -> Rules:
-    """The rules of any one file, as if it were the only one: a rules file, or the table `rules` of a configuration.
+    """Return the rules of a single file: a rules file, or the table `rules` of a configuration.
 
-    Raises `BadConfiguration` if there is none or it is no TOML.
+    Raises `BadConfiguration` if it is missing or not TOML.
     """
-    text = private_text(path)
+    text = read_private(path)
     if text is None:
         raise BadConfiguration(f"there is no file {path}", hint="Name a file of rules")
     try:
@@ -132,16 +189,19 @@ def rules_in(path: Path) -> Rules:
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration(f"{path} is not valid TOML: {error}", hint="Correct it, then try again") from error
     inside = "rules" in document
-    return looking(read_rules(document["rules"] if inside else document, str(path), table="rules" if inside else ""))
+    return with_read_only_default(
+        read_rules(document["rules"] if inside else document, str(path), table="rules" if inside else "")
+    )
 
 
-def looking(rules: Rules) -> Rules:
-    """The rules with the list of commands that only look switched on, where no file has said anything about it."""
+def with_read_only_default(rules: Rules) -> Rules:
+    """Return the rules with the read-only list enabled, unless a file sets `read_only` (decision 11)."""
     return rules if rules.read_only is not None else rules.model_copy(update={"read_only": True})
 
 
 def _each_for_itself(rules: Rules) -> Rules:
-    """What a file says about all of its rules, said by each of them: it is not about another file's."""
+    """Move the file-wide sandbox setting into each rule that allows."""
+    # It must not apply to the rules of another file that these are joined with.
     if rules.sandbox is None:
         return rules
     said = {"sandbox": rules.sandbox}
@@ -149,8 +209,9 @@ def _each_for_itself(rules: Rules) -> Rules:
     return rules.model_copy(update={"allow": allow, "sandbox": None})
 
 
-def joined(first: Rules, second: Rules) -> Rules:
-    """Two sets of rules as one. What only looks is asked as soon as either wants that."""
+def joined_rules(first: Rules, second: Rules) -> Rules:
+    """Join two sets of rules."""
+    # The stricter setting wins: the read-only list is disabled if either file disables it.
     wishes = {first.read_only, second.read_only}
     first, second = _each_for_itself(first), _each_for_itself(second)
     return Rules(
@@ -161,3 +222,70 @@ def joined(first: Rules, second: Rules) -> Rules:
         strict=(*first.strict, *second.strict),
         broken="; ".join(filter(None, (first.broken, second.broken))) or None,
     )
+
+
+def shown_rules(path: Path, rules: Rules) -> list[ShownRule]:
+    """Return the rules of one file, in the order in which they decide."""
+    return [
+        ShownRule(
+            effect=effect,
+            name=rule.name,
+            subject=rule.subject(),
+            where=_where(rule),
+            because=rule.justification,
+            sandbox=_sandbox(effect, rule, rules),
+            until=rule.until,
+            file=str(path),
+            definition=rule.model_dump(mode="json"),
+        )
+        for effect, rule in by_effect(rules)
+    ]
+
+
+def shown_project(root: str, files: ProjectRuleFiles, trusted: TrustedContent) -> ProjectRules | None:
+    """Return the rules that a workspace brings along. None: it has none."""
+    path = Path(root) / PROJECT_RULES_FILE
+    if not os.path.lexists(path):
+        return None
+    try:
+        content = files.content(root)
+        text = content.decode()
+    except (WhisperError, UnicodeDecodeError) as error:
+        return ProjectRules(root=root, path=str(path), text="", trusted=False, broken=str(error))
+    rules, holds = rules_of_content(content, str(path)), trusted.holds(os.path.realpath(root), content)
+    shown = shown_rules(path, trusted_here(rules, root))
+    return ProjectRules(
+        root=root,
+        path=str(path),
+        text=text,
+        digest=digest_of(content),
+        trusted=holds,
+        rules=tuple(
+            rule.model_copy(
+                update={
+                    "holds": holds or rule.effect != "allow",
+                    # A project's rules are only about sessions with its workspace.
+                    "where": rule.where if rule.definition["directory"] else root,
+                }
+            )
+            for rule in shown
+        ),
+        broken=rules.broken,
+        asks_read_only=rules.read_only is False,
+    )
+
+
+def _sandbox(effect: str, rule: Rule, rules: Rules) -> str:
+    """The sandbox of the commands that a rule allows, in words. Empty: it allows none."""
+    if effect != "allow":
+        return ""
+    kind = rule.sandbox if rule.sandbox is not None else rules.sandbox
+    if kind is False:
+        return "none: it runs with all your rights"
+    also = f"; it may also run programs in {', '.join(rule.execute)}" if rule.execute else ""
+    return Sandbox(kind=kind or "read-only", network=rule.network).words() + also
+
+
+def _where(rule: Rule) -> str:
+    parts = [rule.directory or "", f"tool {rule.tool}" if rule.tool else "", ", ".join(rule.trust)]
+    return "; ".join(part for part in parts if part) or "everywhere"

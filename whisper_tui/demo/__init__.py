@@ -1,1 +1,1 @@
-"""A scripted agent whose calls are real: for `whisper-tui demo`, for the pictures, and for tests of the cockpit."""
+"""The demo: scripted agents whose calls are real, for `whisper-tui demo`, for screenshots and for tests."""

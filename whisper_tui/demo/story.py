@@ -1,4 +1,4 @@
-"""The demo's story as data: what two agents ask for, what the human does about it, and what comes of it."""
+"""The story of the demo as data: the calls of two agents, the decisions of the human, and the expected results."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,29 +11,29 @@ RELEASER: Agent = "release agent"
 
 @dataclass(frozen=True)
 class Approves:
-    """The human lets it run as it is."""
+    """The human approves the call unchanged."""
 
     for_session: bool = False
-    """Whether the same command is not asked again in this session."""
+    """True if the same command is not asked again in this session."""
 
 
 @dataclass(frozen=True)
 class Edits:
-    """The human changes the arguments and lets the changed command run."""
+    """The human edits the arguments and approves the edited command."""
 
     args: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Denies:
-    """The human says no, and why."""
+    """The human denies the call, with a reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class IsNotAsked:
-    """An earlier approval for the session lets it through."""
+    """An earlier approval for the session allows the call."""
 
 
 Move = Approves | Edits | Denies | IsNotAsked
@@ -41,42 +41,46 @@ Move = Approves | Edits | Denies | IsNotAsked
 
 @dataclass(frozen=True)
 class Printed:
-    """What the command of a scene writes, byte for byte as UTF-8."""
+    """The expected output of a scene's command, byte for byte as UTF-8."""
 
     out: str = ""
     err: str = ""
     whole: bool = True
-    """False: only how it begins; what follows depends on time, or is very long."""
+    """False: only its beginning; the rest depends on time, or is very long."""
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One call of an agent, from what it asks for to what it is told."""
+class StoryScene:
+    """One call of an agent, from its arguments to its expected answer."""
 
     id: str
     agent: Agent
     tool: str
     arguments: dict[str, Any]
     title: str
-    """What the agent wants, as the end of "The agent wants to"."""
+    """The action that the agent wants to take, as the end of "The agent wants to"."""
     move: Move
+    caption: str
+    """Advice for the person at the cockpit while the call waits."""
+    after: str
+    """Advice once the call has ended as planned: its outcome, and the next step."""
     printed: Printed = Printed()
     exit_code: int | None = 0
     """None: it never runs."""
     told: str | None = None
-    """Words that the agent must be told beyond the result."""
+    """Words that the answer must contain beside the result."""
     typed: tuple[tuple[str, str], ...] = ()
-    """What the human types: the end of a question in the terminal, and the line to answer."""
+    """The input of the human: the end of a question in the terminal, and the line to type."""
     out_bytes: int | None = None
-    """Bytes on standard output where they are too many to be written down here."""
+    """Number of bytes on standard output, if they are too many to be listed here."""
     leaves: str | None = None
-    """A word of the command line of the one process that it leaves behind, which the human then ends."""
+    """A word in the command line of the background process that it leaves behind, and that the human ends."""
     follows: str | None = None
-    """The scene that must be over before the agent asks."""
+    """The scene that must be over before the agent submits this one."""
     only_if_denied: bool = False
-    """Whether the agent asks for it only because what it follows was denied."""
+    """True if the agent submits it only if the scene that it follows was denied."""
     pause_s: float = 1.0
-    """Seconds that the agent thinks before it asks, in a terminal."""
+    """Seconds that the agent pauses before it submits the call, in a terminal."""
 
 
 BUILD = Printed(
@@ -108,33 +112,37 @@ CRAWL_LINES = 400_000
 
 
 def crawl_line(number: int) -> str:
-    """One line of the noisy command, from 1; 100 bytes."""
+    """Return one line of the noisy command, counted from 1; 100 bytes."""
     return f"{number:>7} GET /plants/{number * 7919 % 1_000_000:06}.html 200 {'checked':<63}\n"
 
 
-SCENES: tuple[Scene, ...] = (
-    Scene(
+SCENES: tuple[StoryScene, ...] = (
+    StoryScene(
         id="build",
         agent=BUILDER,
         tool="run_shell_command",
         arguments={"command": "./build.sh", "description": "Build the site into build/"},
         title="build the site",
         move=Approves(),
+        caption="Two agents work on a small site. One wants to build it: press a to approve.",
+        after="The agent got this output and the exit code. Press n for the next waiting call.",
         printed=BUILD,
         pause_s=0.5,
     ),
-    Scene(
+    StoryScene(
         id="test",
         agent=BUILDER,
         tool="execute_command",
         arguments={"command": "./test.sh"},
         title="run the tests",
         move=Approves(for_session=True),
+        caption="The tests run often: press F to approve this command for the whole session.",
+        after="The test failed, and the agent was told why: it reads tax.conf next.",
         printed=TEST_FAILS,
         exit_code=1,
         pause_s=1.5,
     ),
-    Scene(
+    StoryScene(
         id="fix",
         agent=BUILDER,
         tool="run_shell_command",
@@ -144,35 +152,41 @@ SCENES: tuple[Scene, ...] = (
         },
         title="correct what the failing test complains about",
         move=Approves(),
+        caption="The agent wants to overwrite a file. Effects shows the change: press a if it is right, d to deny it.",
+        after="The file is changed; the agent runs its tests again.",
         follows="test",
         pause_s=2.0,
     ),
-    Scene(
+    StoryScene(
         id="test-again",
         agent=BUILDER,
         tool="execute_command",
         arguments={"command": "./test.sh"},
         title="run the tests again",
         move=IsNotAsked(),
+        caption="The same command as before.",
+        after="Nobody was asked: you approved this command for the session. X revokes that.",
         printed=TEST_PASSES,
         told="approved this same command for the session",
         follows="fix",
         pause_s=1.0,
     ),
-    Scene(
+    StoryScene(
         id="release",
         agent=RELEASER,
         tool="execute_command",
         arguments={"command": "./release.sh", "args": ["production"], "timeout": 30},
         title="release the site to production",
         move=Edits(args=("staging",)),
+        caption="This one goes to production. Press e, change production to staging, and press Ctrl+S.",
+        after="The agent was told what you changed, and what really ran.",
         printed=Printed(
             out="Releasing 4 pages to \x1b[1mstaging\x1b[0m\n\x1b[32mDone:\x1b[0m staging has the new site\n"
         ),
         told="What ran: ./release.sh staging",
         pause_s=2.5,
     ),
-    Scene(
+    StoryScene(
         id="clean",
         agent=BUILDER,
         tool="run_shell_command",
@@ -182,22 +196,26 @@ SCENES: tuple[Scene, ...] = (
         },
         title="remove what was built, through a variable",
         move=Denies(reason="Name the directory itself: a typing error in a variable could name another one."),
+        caption="Deletes a directory whose name is in a variable. Press d and tell the agent to name it.",
+        after="The agent was told your reason, and can try again in other words.",
         exit_code=None,
         follows="test-again",
         pause_s=2.0,
     ),
-    Scene(
+    StoryScene(
         id="clean-by-name",
         agent=BUILDER,
         tool="run_shell_command",
         arguments={"command": "rm -rf ./build", "description": "Remove what was built, by its name"},
         title="remove what was built, by its name, as it was told",
         move=Approves(),
+        caption="The agent listened: now the directory is named. Approvals wait a moment, u undoes them.",
+        after="Deleted, and recorded: H shows everything that ever ran.",
         follows="clean",
         only_if_denied=True,
         pause_s=1.5,
     ),
-    Scene(
+    StoryScene(
         id="preview",
         agent=BUILDER,
         tool="run_shell_command",
@@ -207,17 +225,21 @@ SCENES: tuple[Scene, ...] = (
         },
         title="leave a preview server in the background",
         move=Approves(),
+        caption="This leaves a server running in the background. Approve it, and see where it goes.",
+        after="The command ended, its server did not: k ends what was left behind.",
         printed=Printed(out="The preview is starting\npreview: ready\n", whole=False),
         leaves="serve.sh",
         pause_s=4.0,
     ),
-    Scene(
+    StoryScene(
         id="tag",
         agent=RELEASER,
         tool="run_in_terminal",
         arguments={"command": "./tag.sh", "description": "Tag the release; the script asks for its name"},
         title="tag the release; the script asks questions in a terminal",
         move=Approves(),
+        caption="The script asks questions. Approve it, then press T and answer in its terminal; Ctrl+] leaves it.",
+        after="The agent got what the terminal showed.",
         printed=Printed(
             out="Name of this release: spring\r\n"
             "Tag the site as \x1b[1mspring\x1b[0m? [y/N] y\r\n"
@@ -226,13 +248,15 @@ SCENES: tuple[Scene, ...] = (
         typed=(("Name of this release: ", "spring"), ("? [y/N] ", "y")),
         pause_s=6.0,
     ),
-    Scene(
+    StoryScene(
         id="crawl",
         agent=RELEASER,
         tool="run_shell_command",
         arguments={"command": "./crawl.sh", "description": "Check every link of the site (40 MB of log, quickly)"},
         title="check every link, which writes 40 MB of log",
         move=Approves(),
+        caption="40 MB of log: approve it and watch. Ctrl+F finds a word, f follows the end.",
+        after="All 40 MB are kept; the agent got a part that fits. Now your own agent: whisper-tui install claude",
         printed=Printed(out="".join(map(crawl_line, range(1, 201))), whole=False),
         out_bytes=CRAWL_LINES * 100,
         pause_s=8.0,

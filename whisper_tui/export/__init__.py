@@ -1,1 +1,1 @@
-"""What is known about calls as files: JSON lines, terminal recordings and reports, made of what the port tells."""
+"""Exports of calls: JSON lines, terminal recordings and reports, made from the API's answers (decision 8)."""

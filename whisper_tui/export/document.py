@@ -1,35 +1,47 @@
-"""Which calls are exported in which form, and the file that takes it in."""
+"""Export documents: a selection of calls in one of the formats, and the file that it is written to."""
 
+import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from whisper_tui.export.asciicast import asciicast
-from whisper_tui.export.calls import oldest_first
-from whisper_tui.export.json_lines import json_line
+from whisper_tui.export.call_pages import oldest_first
 from whisper_tui.export.markdown import call_report, session_report
+from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import Session
+from whisper_tui.model.call_rows import call_details
 from whisper_tui.model.errors import InvalidRequest, Refused
-from whisper_tui.model.port import Supervision
-
-Format = Literal["jsonl", "asciicast", "asciicast3", "markdown"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-ENDINGS: dict[Format, str] = {"jsonl": ".jsonl", "asciicast": ".cast", "asciicast3": ".cast", "markdown": ".md"}
-"""How a file of each form is usually called."""
+from whisper_tui.model.masked_calls import masked_record
+from whisper_tui.model.state import CallRecord
 
 
-class Wanted(NamedTuple):
-    """What is exported: some calls, else all of some sessions, else every call ever."""
+async def json_line(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
+    """Return one call as a line of JSON, without the secrets in its command."""
+    # ASCII only, DEL included in the escapes: `cat` of an export must not act on the terminal (decision 27).
+    removed = await output_was_removed(supervision, record)
+    row = {**call_details(masked_record(record), session), "output_removed": removed}
+    return json.dumps(row, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
+
+
+ExportFormat = Literal["jsonl", "asciicast", "asciicast3", "markdown"]
+FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+ENDINGS: dict[ExportFormat, str] = {"jsonl": ".jsonl", "asciicast": ".cast", "asciicast3": ".cast", "markdown": ".md"}
+"""The usual file extension of each format."""
+
+
+class ExportSelection(NamedTuple):
+    """The calls to export: certain calls, else all of certain sessions, else all calls."""
 
     calls: tuple[str, ...] = ()
     sessions: tuple[Session, ...] = ()
 
 
 async def document(
-    supervision: Supervision, wanted: Wanted, form: Format, known: Mapping[str, Session]
+    supervision: Supervision, wanted: ExportSelection, form: ExportFormat, known: Mapping[str, Session]
 ) -> AsyncIterator[str]:
-    """The text of an export, piece by piece. `known`: sessions by their id, for their names.
+    """Yield the text of an export, piece by piece. `known`: sessions by their id, for their names.
 
     Raises `InvalidRequest` for what cannot be put into that form, and `UnknownCall`.
     """
@@ -48,7 +60,9 @@ async def document(
         yield text
 
 
-async def _json_lines(supervision: Supervision, wanted: Wanted, known: Mapping[str, Session]) -> AsyncIterator[str]:
+async def _json_lines(
+    supervision: Supervision, wanted: ExportSelection, known: Mapping[str, Session]
+) -> AsyncIterator[str]:
     for call_id in wanted.calls:
         record = await supervision.record(call_id)
         yield await json_line(supervision, record, known.get(record.call.session_id))
@@ -60,7 +74,9 @@ async def _json_lines(supervision: Supervision, wanted: Wanted, known: Mapping[s
             yield await json_line(supervision, record, known.get(record.call.session_id))
 
 
-async def _reports(supervision: Supervision, wanted: Wanted, known: Mapping[str, Session]) -> AsyncIterator[str]:
+async def _reports(
+    supervision: Supervision, wanted: ExportSelection, known: Mapping[str, Session]
+) -> AsyncIterator[str]:
     if not wanted.calls and not wanted.sessions:
         raise InvalidRequest("a report is about a session or about calls", hint="Name one with --session, or calls")
     if wanted.calls:
@@ -75,9 +91,9 @@ async def _reports(supervision: Supervision, wanted: Wanted, known: Mapping[str,
 
 
 async def save(texts: AsyncIterator[str], path: Path) -> int:
-    """Write a document into a file that only its owner can read; one that is there is replaced once all is written.
+    """Write a document to a file that only its owner can read; an existing file is replaced atomically.
 
-    A device or a pipe is written to as it is. Returns the bytes written. Raises `Refused` when it cannot be written.
+    A device or a pipe is written to directly. Returns the bytes written. Raises `Refused` if it cannot be written.
     """
     if path.exists() and not path.is_file():
         return await _write_into(texts, path)
@@ -98,7 +114,8 @@ async def save(texts: AsyncIterator[str], path: Path) -> int:
 
 
 async def _write_into(texts: AsyncIterator[str], path: Path) -> int:
-    """Write a document into what is no file: to put a file in its place would take it from everybody."""
+    """Write a document to a device or a pipe."""
+    # Replacing it by a file would take /dev/stdout or a FIFO away from all other programs.
     written = 0
     try:
         with path.open("w", encoding="utf-8") as sink:

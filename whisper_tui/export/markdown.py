@@ -1,20 +1,52 @@
-"""A report in Markdown: what a session asked for, how it was decided, what ran and what came of it."""
+"""Reports in Markdown: the calls of a session, their decisions, their output and their endings."""
 
+import re
 import time
 from collections.abc import AsyncIterator
 
-from whisper_tui.export.calls import oldest_first
-from whisper_tui.export.markdown_text import block, command_text, in_code, plain_output
-from whisper_tui.export.statistics import Statistics
-from whisper_tui.model.call import Session
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.export.call_pages import oldest_first
+from whisper_tui.export.session_statistics import Statistics
+from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
+from whisper_tui.model.api import Supervision, output_was_removed
+from whisper_tui.model.call import CommandSpec, Session, Shell
+from whisper_tui.model.call_rows import call_row
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.masked import masked_record
-from whisper_tui.model.port import Supervision
-from whisper_tui.model.removed import output_was_removed
+from whisper_tui.model.masked_calls import masked_record
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.model.summary import call_row
+from whisper_tui.model.text import visible
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]",
+    re.DOTALL,
+)
+
+
+def in_code(text: str) -> str:
+    """Return text as inline code, in which it cannot be a link, a tag, a mention or markup."""
+    # A code span ends at a run of as many backticks as it began with: one more than the text has cannot be in it.
+    shown = visible(text) or " "
+    mark = "`" * (_longest_run(shown) + 1)
+    edge = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
+    return f"{mark}{edge}{shown}{edge}{mark}"
+
+
+def block(text: str, language: str = "text") -> str:
+    """Return text as a fenced code block that it cannot leave."""
+    shown = visible(text, keep_lines=True)
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return f"{fence}{language}\n{shown}\n{fence}\n"
+
+
+def plain_output(data: bytes) -> str:
+    """Return output without colours; of an overwritten line, such as a progress bar, only the final state."""
+    text = _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
 
 SHOWN_LINES = 20
 """Lines of each stream in a report, from its end."""
@@ -23,7 +55,8 @@ _STREAMS: tuple[tuple[Stream, str], ...] = (("out", "Output"), ("err", "Errors")
 
 
 async def session_report(supervision: Supervision, session: Session) -> AsyncIterator[str]:
-    """The report of a session, piece by piece. Times are in UTC."""
+    """Yield the report of a session, piece by piece. Times are in UTC."""
+    # Two passes over the pages: the statistics come first, and a long session is never in memory as a whole.
     statistics = Statistics()
     async for record in oldest_first(supervision, session.id):
         statistics.add(record)
@@ -35,7 +68,7 @@ async def session_report(supervision: Supervision, session: Session) -> AsyncIte
 
 
 async def call_report(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
-    """One call, under a heading of its own. Secrets in its command are replaced; its output is as it was."""
+    """Return the report of one call, under its own heading. Secrets in its command are masked, those in output not."""
     record = masked_record(record)
     parts = [f"\n### Call {record.id}: {_outcome(record, session)}\n\n"]
     if record.call.description:
@@ -47,13 +80,12 @@ async def call_report(supervision: Supervision, record: CallRecord, session: Ses
     if await output_was_removed(supervision, record):
         parts.append("\nIts output was removed from the disk, or a part of it.\n")
     elif record.process is not None:
-        for stream, title in _STREAMS:
-            parts.append(await _output(supervision, record, stream, title))
+        parts.append(await _printed(supervision, record))
     return "".join(parts)
 
 
 def figures(statistics: Statistics) -> tuple[str, ...]:
-    """The statistics as sentences."""
+    """Return the statistics as sentences."""
     found = [
         f"{statistics.calls:,} calls; a human was asked about {statistics.asked:,}: {statistics.approved:,} approved"
         f" ({statistics.edited:,} of them edited), {statistics.denied:,} denied, {statistics.waiting:,} still waiting",
@@ -92,7 +124,7 @@ def _outcome(record: CallRecord, session: Session | None) -> str:
 
 
 def _command(spec: CommandSpec) -> str:
-    return block(command_text(spec.command), "sh" if isinstance(spec.command, Shell) else "text")
+    return block(spec.command.text, "sh" if isinstance(spec.command, Shell) else "text")
 
 
 def _facts(record: CallRecord) -> list[str]:
@@ -116,6 +148,34 @@ def _facts(record: CallRecord) -> list[str]:
             memory = f", {used.max_rss_kib:,} KiB" if used.max_rss_kib else ""
             found.append(f"Took {used.wall_s:.2f} s, {used.user_s + used.system_s:.2f} s of CPU{memory}")
     return found
+
+
+async def _printed(supervision: Supervision, record: CallRecord) -> str:
+    """Return the output of a run: the ends of its streams, or the last screen of a program that drew."""
+    if record.spec.tty:
+        try:
+            screen = await last_screen(supervision, record.id)
+        except TooSlow:
+            return (
+                "\nIts output draws on the screen of a terminal, and drawing it took too long."
+                " An export as `asciicast` plays it.\n"
+            )
+        if screen is not None:
+            return await _screens(supervision, record, screen)
+    return "".join([await _output(supervision, record, stream, title) for stream, title in _STREAMS])
+
+
+async def _screens(supervision: Supervision, record: CallRecord, screen: LastScreen) -> str:
+    written = (await supervision.read_output(record.id, "out", 0, 0)).size
+    size = f"{screen.columns}x{screen.rows}"
+    if screen.replayed < written:
+        size += f", drawn from the end of {written:,} bytes"
+    parts = []
+    if screen.program is not None:
+        parts.append(f"\nThe last screen of its full-screen program, {size}:\n\n{block(screen.program)}")
+    if screen.text.strip():
+        parts.append(f"\nOutput, as the last screen of its terminal, {size}:\n\n{block(screen.text)}")
+    return "".join(parts) or f"\nThe last screen of its terminal, {size}, is empty.\n"
 
 
 async def _output(supervision: Supervision, record: CallRecord, stream: Stream, title: str) -> str:

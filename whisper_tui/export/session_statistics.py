@@ -1,4 +1,4 @@
-"""What a session's calls come to: how many were asked, how they were decided, how long that took."""
+"""Statistics of a session: how many calls were asked, how they were decided, and how long that took."""
 
 from statistics import median
 
@@ -6,27 +6,27 @@ from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.state import CallRecord, Waiting
 
 AUTOMATIC = frozenset({"rule", "memory", "agent"})
-"""Who decides without a human."""
+"""Surfaces that decide without a human."""
 
 
 class Statistics:
-    """Takes in one call after the other, in any order; each of them once."""
+    """Counts calls, in any order, each of them once."""
 
     def __init__(self) -> None:
         self.calls = 0
-        """How many calls there were."""
+        """Number of calls."""
         self.approved = 0
-        """How many a human let run."""
+        """Number of calls that a human approved."""
         self.denied = 0
-        """How many a human did not let run."""
+        """Number of calls that a human denied."""
         self.waiting = 0
-        """How many still wait for a human."""
+        """Number of calls that still wait for a human."""
         self.edited = 0
-        """How many a human changed before they ran."""
+        """Number of calls that a human edited before approving them."""
         self.allowed_by_rule = 0
         self.refused_by_rule = 0
         self.allowed_by_memory = 0
-        """How many a remembered approval let run."""
+        """Number of calls that a remembered approval allowed."""
         self._waits: list[float] = []
 
     def add(self, record: CallRecord) -> None:
@@ -58,15 +58,15 @@ class Statistics:
 
     @property
     def asked(self) -> int:
-        """How many calls a human was asked about."""
+        """Number of calls that a human was asked about."""
         return self.approved + self.denied + self.waiting
 
     @property
     def median_wait_s(self) -> float | None:
-        """Seconds from a call's arrival to the human's decision, in the middle of all. None: nobody decided yet."""
+        """Median seconds from a call's arrival to the human's decision. None: there was no decision."""
         return median(self._waits) if self._waits else None
 
     @property
     def saved_s(self) -> float | None:
-        """Seconds that remembered approvals saved: their calls, times the median wait. None: it cannot be said."""
+        """Seconds saved by remembered approvals: their number times the median wait. None: unknown."""
         return self.allowed_by_memory * self.median_wait_s if self.median_wait_s is not None else None

@@ -1,19 +1,19 @@
-"""Calls from the journal, page by page, so that a million of them never stand in memory at once."""
+"""Calls from the journal, page by page, so that a million of them are never in memory at once."""
 
 from collections.abc import AsyncIterator
 
+from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.model.port import HistoryQuery, Supervision
 from whisper_tui.model.state import CallRecord
 
 PAGE = 200
-"""Calls asked for at once."""
+"""Calls in one page."""
 
 
 async def newest_first(supervision: Supervision, query: HistoryQuery) -> AsyncIterator[tuple[CallRecord, ...]]:
-    """Pages of the calls that match, newest first. The limit of the query is the length of a page."""
+    """Yield pages of the matching calls, newest first. The limit of the query is the length of a page."""
     while page := await supervision.history(query):
         yield page
         if len(page) < query.limit:
@@ -22,7 +22,8 @@ async def newest_first(supervision: Supervision, query: HistoryQuery) -> AsyncIt
 
 
 async def oldest_first(supervision: Supervision, session_id: str | None = None) -> AsyncIterator[CallRecord]:
-    """All calls, or those of one session, as they came. Calls that come meanwhile are left out."""
+    """Yield all calls, or those of one session, oldest first. Calls that arrive meanwhile are left out."""
+    # The API pages from the newest call backwards only: the starts of the pages are collected first.
     query = HistoryQuery(limit=PAGE, session_id=session_id)
     starts: list[str] = []
     async for page in newest_first(supervision, query):
@@ -32,8 +33,8 @@ async def oldest_first(supervision: Supervision, session_id: str | None = None) 
             yield record
 
 
-async def board_of_now(supervision: Supervision) -> Board:
-    """The board, once it knows the newest call."""
+async def current_board(supervision: Supervision) -> Board:
+    """Return a board that includes the newest call."""
     newest = await supervision.history(HistoryQuery(limit=1))
     board = Board()
     if not newest:
@@ -46,8 +47,9 @@ async def board_of_now(supervision: Supervision) -> Board:
 
 
 async def sessions_named(supervision: Supervision, name: str) -> tuple[Session, ...]:
-    """The sessions of that id or name, oldest first, of whatever age. Raises `InvalidRequest` if there is none."""
-    board = await board_of_now(supervision)
+    """Return the sessions of an id or name, oldest first. Raises `InvalidRequest` if there is none."""
+    # The board forgets old sessions; the history names them by their calls.
+    board = await current_board(supervision)
     found = {session.id: session for session in board.sessions.values() if name in {session.id, session.name}}
     async for page in newest_first(supervision, HistoryQuery(limit=PAGE, session=name)):
         for session_id in {record.call.session_id for record in page} - found.keys():

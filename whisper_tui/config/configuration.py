@@ -1,26 +1,23 @@
-"""The configuration file: `config.toml`, checked key by key."""
+"""The configuration file `config.toml`, checked key by key."""
 
 import tomllib
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from whisper_tui.config.private_text import private_text
+from whisper_tui.config.private_files import read_private
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.model.home import Home
 from whisper_tui.model.run import NO_LIMITS, Limits
 from whisper_tui.model.value import Value
-from whisper_tui.policy.rules import Rules
-from whisper_tui.policy.rules_file import read_rules
-from whisper_tui.policy.tool_lists import allowances, denials
+from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.policy.rules.rules_toml import allowances, denials, first_problem, read_rules, unknown_key
 from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
-from whisper_tui.tui.calling.settings import CallingSettings
-from whisper_tui.tui.grace import GRACE_S, WhichCalls
+from whisper_tui.system.state_directory import Directories
 
-FILE_NAME = "config.toml"
+CONFIGURATION_FILE = "config.toml"
 
 _Table = TypeVar("_Table", bound=BaseModel)
 
@@ -29,26 +26,27 @@ class CockpitSettings(Value):
     """The `[cockpit]` table of the configuration file."""
 
     theme: str | None = None
-    """Name of the theme. None: the cockpit's own choice."""
+    """Name of the theme. None: the cockpit's default."""
     keymap: Literal["default", "vi"] = "default"
     """The set of keys that the user's own keys change."""
-    undo: WhichCalls = "grave"
-    """Which approvals can be taken back before they are sent: those of calls with a grave risk, every one, or none."""
-    undo_s: float = Field(default=GRACE_S, gt=0, le=60)
-    """Seconds that such an approval is held back."""
+    undo: Literal["grave", "every", "none"] = "every"
+    """The approvals that can be undone before they are sent: every one, those with a severe risk, or none."""
+    undo_s: float = Field(default=3.0, gt=0, le=60)
+    """Seconds for which such an approval is held back."""
 
 
 class ToolSettings(Value):
     """The `[tools]` table of the configuration file; its lists are read in the syntax of other agents' settings."""
 
+    # camelCase, because these keys are copied from other agents' settings files.
     excludeTools: tuple[str, ...] = ()
     """Tools, or tools with the first words of a command, that are refused."""
     coreTools: tuple[str, ...] = ()
-    """Tools with the first words of a command, that run without asking."""
+    """Tools with the first words of a command that run without asking."""
     strict: bool = False
-    """Whether `run_shell_command` refuses what is not in `coreTools`, instead of asking."""
+    """True if `run_shell_command` refuses commands that are not in `coreTools`, instead of asking."""
     whole_line: bool = False
-    """Whether `execute_command` takes a whole line for a shell, as it did in an older design."""
+    """True if `execute_command` accepts a whole line for a shell, as agents expect that know its older form."""
     longest_timeout_s: int = Field(default=120, ge=1)
     """The largest `timeout` of `execute_command`, in seconds."""
 
@@ -57,30 +55,30 @@ class McpSettings(Value):
     """The `[mcp]` table of the configuration file."""
 
     wait_s: float | None = Field(default=None, gt=0, le=86_400)
-    """Seconds in which every call over MCP is answered. None: as long as the agent's program is known to wait."""
+    """Seconds within which every call over MCP is answered. None: as long as the agent's client is known to wait."""
 
 
 class Configuration(Value):
-    """All that the user has set."""
+    """All settings of the user."""
 
     supervisor: SupervisorSettings = SupervisorSettings()
     limits: Limits = NO_LIMITS
-    """What each run may use."""
+    """The resources that each run may use."""
     retention: RetentionSettings = RetentionSettings()
     cockpit: CockpitSettings = CockpitSettings()
-    calling: CallingSettings = CallingSettings()
+    calling: NotifySettings = NotifySettings()
     keys: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
-    """The keys of the cockpit's commands, by their ids; what of it cannot be done is told by the cockpit."""
+    """The keys of the cockpit's commands, by their ids. The cockpit checks them: it alone knows the commands."""
     tools: ToolSettings = ToolSettings()
     mcp: McpSettings = McpSettings()
     rules: Rules = Rules()
-    """The rules of the file, and those that the lists of `tools` mean."""
+    """The rules of the file, together with those from the lists of `tools`."""
 
 
-def read(home: Home) -> Configuration:
-    """What the file says; defaults where there is none. Raises `BadConfiguration`."""
-    path = Path(home.config) / FILE_NAME
-    text = private_text(path)
+def read(home: Directories) -> Configuration:
+    """Read the file; defaults where there is none. Raises `BadConfiguration`."""
+    path = Path(home.config) / CONFIGURATION_FILE
+    text = read_private(path)
     if text is None:
         return Configuration()
     try:
@@ -94,7 +92,7 @@ def read(home: Home) -> Configuration:
         limits=_table(path, "limits", document, Limits),
         retention=_table(path, "retention", document, RetentionSettings),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
-        calling=_table(path, "calling", document, CallingSettings),
+        calling=_table(path, "calling", document, NotifySettings),
         keys=_keys(path, document),
         tools=tools,
         mcp=_table(path, "mcp", document, McpSettings),
@@ -103,7 +101,7 @@ def read(home: Home) -> Configuration:
 
 
 def _with_lists(path: Path, rules: Rules, tools: ToolSettings) -> Rules:
-    """The rules together with what the lists of tools mean. An entry that cannot be read makes everything be asked."""
+    """Add the rules from the lists of tools. An unreadable entry makes them broken, so that everything is asked."""
     problems: list[str] = [] if rules.broken is None else [rules.broken]
     deny = (*rules.deny, *denials(tools.excludeTools, problems))
     allow = (*rules.allow, *allowances(tools.coreTools, problems))
@@ -122,11 +120,11 @@ def _table(path: Path, name: str, document: dict[str, Any], kind: type[_Table]) 
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        raise BadConfiguration(f"{path}: {_first_problem(name, error)}", hint="Correct it, then try again") from error
+        raise BadConfiguration(f"{path}: {first_problem(name, error)}", hint="Correct it, then try again") from error
 
 
 def _keys(path: Path, document: dict[str, Any]) -> dict[str, str | tuple[str, ...]]:
-    """A key or a list of keys for each command; the names of both are looked at where they are known."""
+    """Return a key or a list of keys for each command; the cockpit checks the names of both."""
     content = document.get("keys", {})
     if not isinstance(content, dict):
         raise BadConfiguration(f"{path}: 'keys' must be a table", hint="Write [keys] on a line of its own")
@@ -142,20 +140,4 @@ def _keys(path: Path, document: dict[str, Any]) -> dict[str, str | tuple[str, ..
 def _check_known(path: Path, table: str, content: dict[str, Any], known: Iterable[str]) -> None:
     for key in content:
         if key not in known:
-            raise BadConfiguration(f"{path}: {_unknown(table, key, known)}", hint="Correct it, then try again")
-
-
-def _unknown(table: str, key: str, known: Iterable[str]) -> str:
-    close = get_close_matches(key, known, n=1)
-    guess = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"
-    return f"unknown key {key!r}{f' in [{table}]' if table else ''}{guess}"
-
-
-def _first_problem(table: str, error: ValidationError) -> str:
-    problem = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in (table, *problem["loc"]))
-    return f"{where}: {_lower_first(problem['msg'])}"
-
-
-def _lower_first(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+            raise BadConfiguration(f"{path}: {unknown_key(table, key, known)}", hint="Correct it, then try again")

@@ -1,4 +1,4 @@
-"""Where the directories of an instance are, found even by a program that was given almost no environment."""
+"""The directories of an instance, found even by a program with almost no environment (decision 6)."""
 
 import json
 import os
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.model.home import Home
+from whisper_tui.system.state_directory import Directories
 
 NAME = "whisper_tui"
 POINTER = "elsewhere"
-"""A file in the default state directory that names the directories really used."""
+"""A file in the default state directory that names the directories that are really used."""
 
 _MOVERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
-def find_home(explicit: str | None, environ: Mapping[str, str]) -> Home:
-    """The directories: those of `--home`, of WHISPER_TUI_HOME, or the system's usual ones.
+def find_directories(explicit: str | None, environ: Mapping[str, str]) -> Directories:
+    """Find the directories: those of `--home`, of WHISPER_TUI_HOME, or the system's default ones.
 
-    Where the variables that moved the usual ones did not reach this program, the pointer file that the
-    supervisor left is followed. Raises `BadConfiguration`.
+    Follow the supervisor's pointer file if the variables that move the default ones did not reach this program.
+    Raises `BadConfiguration`.
     """
     chosen = explicit if explicit is not None else environ.get("WHISPER_TUI_HOME") or None
     if chosen is not None:
@@ -30,14 +30,16 @@ def find_home(explicit: str | None, environ: Mapping[str, str]) -> Home:
     return _usual(environ)
 
 
-def leave_pointer(home: Home, environ: Mapping[str, str]) -> None:
-    """Let programs without our environment find these directories, where the environment moved them.
+def write_pointer(home: Directories, environ: Mapping[str, str]) -> None:
+    """Write a pointer file, so that programs without our environment find directories that it has moved.
 
     Nothing is written for directories that were chosen by `--home`. Raises `OSError`.
     """
+    # Agents start hooks and MCP servers with almost no environment.
     if not _moved(environ) or home != _usual(environ):
         return
     pointer = _pointer(environ)
+    # A pointer of an earlier start would lead to other directories.
     if home == _usual(_unmoved(environ)):
         pointer.unlink(missing_ok=True)
         return
@@ -48,14 +50,14 @@ def leave_pointer(home: Home, environ: Mapping[str, str]) -> None:
     unfinished.replace(pointer)
 
 
-def _below(chosen: str) -> Home:
+def _below(chosen: str) -> Directories:
     if not chosen:
         raise BadConfiguration("--home was given no directory", hint="Name one, or leave the option out")
     root = Path(os.path.abspath(chosen))  # noqa: PTH100  resolving links would change a name that the user chose
-    return Home(config=root / "config", state=root / "state", runtime=root / "run")
+    return Directories(config=root / "config", state=root / "state", runtime=root / "run")
 
 
-def _usual(environ: Mapping[str, str]) -> Home:
+def _usual(environ: Mapping[str, str]) -> Directories:
     if sys.platform == "darwin":
         import platformdirs
 
@@ -64,11 +66,12 @@ def _usual(environ: Mapping[str, str]) -> Home:
     else:
         config = _xdg(environ, "XDG_CONFIG_HOME", ".config") / NAME
         state = _xdg(environ, "XDG_STATE_HOME", ".local/state") / NAME
-    return Home(config=config, state=state, runtime=state / "run")
+    return Directories(config=config, state=state, runtime=state / "run")
 
 
 def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    """One base directory, as platformdirs finds it, but from the given environment and without its import."""
+    """Return a base directory of the XDG specification."""
+    # As platformdirs finds it, but from the given environment, and without its import.
     value = environ.get(variable, "")
     return Path(value) if value.startswith("/") else _user_directory(environ) / default
 
@@ -94,14 +97,15 @@ def _pointer(environ: Mapping[str, str]) -> Path:
     return Path(_usual(_unmoved(environ)).state) / POINTER
 
 
-def _read_pointer(pointer: Path) -> Home | None:
-    """What a pointer file says. None: there is none, it is another user's, or it says nothing usable."""
+def _read_pointer(pointer: Path) -> Directories | None:
+    """Read a pointer file. None: it is missing, belongs to another user, or is unusable."""
     try:
         with pointer.open(encoding="utf-8") as file:
+            # Another user could lead our agents to a supervisor of theirs.
             if os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
             named = json.load(file)
-        home = Home(**{name: Path(path) for name, path in named.items()})
+        home = Directories(**{name: Path(path) for name, path in named.items()})
     except (OSError, ValueError, TypeError, AttributeError):
         return None
     return home if all(path.is_absolute() for path in home) else None

@@ -1,0 +1,106 @@
+"""The first minutes of somebody new: the demo in a cockpit, played by keys as its captions say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.demo.instance import a_supervisor
+from tests.tui.cockpit import Cockpit
+from whisper_tui.demo import scripted_agents
+from whisper_tui.demo.scripted_agents import caption, play_agent, temporary_workspace
+from whisper_tui.demo.story import SCENES, StoryScene
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.commands.undo_approval import UndoSettings
+
+PLAYED = ("build", "test", "fix", "test-again", "release", "clean", "clean-by-name")
+
+
+@dataclass
+class Newcomer:
+    """Somebody in front of the demo, who finds calls by their scenes."""
+
+    seat: Cockpit
+    scenes: dict[str, StoryScene]
+
+    def record(self, scene: str) -> CallRecord | None:
+        """The call of a scene; None: it was not submitted yet."""
+        ids = [id_ for id_, found in self.scenes.items() if found.id == scene]
+        return self.seat.screen.board.calls.get(ids[0]) if ids else None
+
+    async def reach(self, scene: str) -> StoryScene:
+        """Go to the waiting call of a scene by the key for the next one, and read its caption."""
+        await self.seat.until(lambda: isinstance(getattr(self.record(scene), "state", None), Waiting))
+        while self.seat.screen.shown is None or self.scenes[self.seat.screen.shown.id].id != scene:
+            await self.seat.press("n")
+        found = next(each for each in self.scenes.values() if each.id == scene)
+        await self.seat.sees(found.caption[:60])
+        await self.seat.until(lambda: not self.seat.screen.decisions.guard.holds)
+        return found
+
+    async def over(self, scene: str) -> CallRecord:
+        """Wait until the call of a scene has ended."""
+        await self.seat.until(lambda: isinstance(getattr(self.record(scene), "state", None), Ended))
+        record = self.record(scene)
+        assert record is not None
+        return record
+
+
+@asynccontextmanager
+async def newcomer(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Newcomer]:
+    """The demo as `whisper-tui demo` shows it, with agents that need no time to think."""
+    quick = tuple(replace(scene, pause_s=0.0) for scene in SCENES if scene.id in PLAYED)
+    monkeypatch.setattr(scripted_agents, "SCENES", quick)
+    scenes: dict[str, StoryScene] = {}
+
+    def words(record: CallRecord | None) -> str:
+        return caption(scenes[record.id], record) if record is not None and record.id in scenes else ""
+
+    with temporary_workspace(step_s=0) as workspace:
+        async with a_supervisor(workspace) as supervisor:
+            agents = asyncio.create_task(play_agent(supervisor, workspace, scenes))
+            app = CockpitApp(supervisor, user="me", guidance=Guidance(caption=words), undo=UndoSettings("every", 0.3))
+            async with app.run_test(size=(130, 48), notifications=True) as pilot:
+                yield Newcomer(Cockpit(app, pilot, play=None), scenes)  # type: ignore[arg-type]
+            agents.cancel()
+            with suppress(asyncio.CancelledError):
+                await agents
+
+
+async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with newcomer(monkeypatch) as person:
+        seat = person.seat
+        await person.reach("build")
+        await seat.press("a")
+        built = await person.over("build")
+        await seat.sees("Built 4 pages and 12 images")  # in the strip of recent decisions
+
+        await person.reach("release")
+        await seat.press("e", *["backspace"] * len("production"), *"staging", "ctrl+s")
+        released = await person.over("release")
+        assert released.spec.command.words()[-1] == "staging"
+
+        await person.reach("test")
+        await seat.press("F")
+        tested = await person.over("test")
+
+        await person.reach("fix")
+        await seat.sees("-rate = 19", "+rate = 20")
+        await seat.press("a")
+        again = await person.over("test-again")
+        assert again.decided_by is not None and again.decided_by.surface == "memory"
+
+        await person.reach("clean")
+        await seat.press("d", *"Name it.", "enter")
+        await person.reach("clean-by-name")
+        await seat.sees("deletes build")
+        await seat.press("a")
+        cleaned = await person.over("clean-by-name")
+        assert isinstance(built.state, Ended) and isinstance(cleaned.state, Ended)
+        assert isinstance(tested.state, Ended) and tested.state.ending == Exited(code=1)
+        assert built.state.ending == cleaned.state.ending == Exited(code=0)

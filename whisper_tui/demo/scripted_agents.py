@@ -1,0 +1,209 @@
+"""The agents of the demo, and their workspace: they submit the calls of the story and wait like real agents."""
+
+import asyncio
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, Agent, Denies, StoryScene
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import ClientInfo, CommandSpec, SessionHello
+from whisper_tui.model.ending import Denied
+from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.tools import (
+    Answer,
+    CommandTool,
+    ExecuteCommandTool,
+    RunShellCommandTool,
+    ToolContext,
+    ToolFailure,
+    ToolRegistry,
+    UnknownTool,
+)
+
+PROJECT = Path(__file__).with_name("project")
+USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The directories of the demo."""
+
+    place: Path
+    """The temporary directory that contains all others, with links resolved."""
+    step_s: float
+    """Seconds of pause between two lines of the project's scripts."""
+
+    @property
+    def root(self) -> Path:
+        """The directory of the project."""
+        return self.place / "garden"
+
+    @property
+    def instance(self) -> Path:
+        """The directory of the demo's own supervisor."""
+        return self.place / "whisper"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the demo's commands."""
+        # Nothing of the user's but PATH: the recordings look alike everywhere, and no setting of a shell interferes.
+        return {
+            "PATH": os.environ.get("PATH", USUAL_PATH),
+            "HOME": str(self.place / "home"),
+            "LC_ALL": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "DEMO_PAUSE": f"{self.step_s:g}",
+        }
+
+
+@contextmanager
+def temporary_workspace(*, step_s: float) -> Iterator[Workspace]:
+    """Yield a fresh copy of the demo's project, and remove everything at the end of the block."""
+    # Resolved: on macOS the temporary directory is behind a link, and a command's directory is judged as it resolves.
+    place = Path(tempfile.mkdtemp(prefix="whisper-")).resolve()
+    try:
+        workspace = Workspace(place=place, step_s=step_s)
+        (place / "home").mkdir(mode=0o700)
+        shutil.copytree(PROJECT, workspace.root, ignore=shutil.ignore_patterns("__pycache__"))
+        # An installation from a wheel need not keep the executable bits of data files.
+        for script in workspace.root.glob("*.sh"):
+            script.chmod(stat.S_IRWXU)
+        yield workspace
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class TerminalTool(ExecuteCommandTool):
+    """A tool that runs one program in a terminal that the human can type into."""
+
+    @property
+    def name(self) -> str:
+        """The tool's identifier."""
+        return "run_in_terminal"
+
+    @property
+    def description(self) -> str:
+        """The description for agents."""
+        return "Runs a program in a terminal of its own. The human can answer its questions."
+
+    @property
+    def parameters_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        schema = super().parameters_schema
+        words = {"type": "string", "description": "What the command is for, for the human who is asked."}
+        return {**schema, "properties": {**schema["properties"], "description": words}}
+
+    def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
+        """Return the program to run in a terminal, without a timeout."""
+        # A human may take any time to answer its questions.
+        return super().spec(arguments).model_copy(update={"tty": True, "accepts_input": True, "timeout_s": None})
+
+
+@dataclass(frozen=True)
+class DemoAgent:
+    """One connected agent of the story."""
+
+    supervision: Supervision
+    session_id: str
+    tools: ToolRegistry
+
+    async def ask(self, scene: StoryScene) -> str:
+        """Submit the call of a scene. Returns its id."""
+        return await self.supervision.submit(self._tool(scene).request(scene.arguments))
+
+    async def hear(self, scene: StoryScene, call_id: str) -> Answer | ToolFailure:
+        """Wait for the end of the call, and return the answer to the agent."""
+        record = await self.supervision.outcome(call_id)
+        try:
+            return await self._tool(scene).answer(record)
+        except ToolFailure as failure:
+            return failure
+
+    def _tool(self, scene: StoryScene) -> CommandTool:
+        tool = self.tools.get_tool_by_name(scene.tool)
+        if not isinstance(tool, CommandTool):
+            raise UnknownTool(f"{scene.tool} runs no command")
+        return tool
+
+
+async def connect(supervision: Supervision, workspace: Workspace) -> dict[Agent, DemoAgent]:
+    """Open a session for each agent of the story, with the usual tools and the demo's own."""
+    return {agent: await _connect(supervision, workspace, agent) for agent in (BUILDER, RELEASER)}
+
+
+async def _connect(supervision: Supervision, workspace: Workspace, agent: Agent) -> DemoAgent:
+    session = await supervision.open_session(
+        SessionHello(
+            name=agent,
+            root=str(workspace.root),
+            client=ClientInfo(name="scripted agent"),
+            environment=workspace.environment,
+        )
+    )
+    # The usual tools come from the same classes as a real agent's, so that the demo shows the real answers.
+    context = ToolContext(supervision, session)
+    tools = ToolRegistry((ExecuteCommandTool(context), RunShellCommandTool(context), TerminalTool(context)))
+    return DemoAgent(supervision=supervision, session_id=session.id, tools=tools)
+
+
+async def play_agent(
+    supervision: Supervision, workspace: Workspace, submitted: dict[str, StoryScene] | None = None
+) -> None:
+    """Submit all calls of the story, at the pace of agents. Returns once the last call has ended.
+
+    `submitted` receives the scene of each call by its id. Raises the first `WhisperError` that an agent meets.
+    """
+    found = {} if submitted is None else submitted
+    agents = await connect(supervision, workspace)
+    over: dict[str, asyncio.Future[CallRecord | None]] = {
+        scene.id: asyncio.get_running_loop().create_future() for scene in SCENES
+    }
+    scenes = [asyncio.create_task(_play(agents[scene.agent], scene, over, found)) for scene in SCENES]
+    try:
+        await asyncio.gather(*scenes)
+    finally:
+        for scene in scenes:
+            scene.cancel()
+
+
+async def _play(
+    demo_agent: DemoAgent,
+    scene: StoryScene,
+    over: dict[str, asyncio.Future[CallRecord | None]],
+    submitted: dict[str, StoryScene],
+) -> None:
+    """Play one scene after the one that it follows; a scene that is not needed ends without a call."""
+    before = await over[scene.follows] if scene.follows else None
+    # An agent whose first wording was approved has no reason to try another one.
+    if scene.only_if_denied and not _was_denied(before):
+        over[scene.id].set_result(None)
+        return
+    await asyncio.sleep(scene.pause_s)
+    call_id = await demo_agent.ask(scene)
+    submitted[call_id] = scene
+    record = await demo_agent.supervision.outcome(call_id)
+    over[scene.id].set_result(record)
+
+
+def caption(scene: StoryScene, record: CallRecord) -> str:
+    """Return the line that tells a person about a call of the story: what to try, and later what became of it."""
+    match record.state:
+        case Waiting():
+            return scene.caption
+        case Ended(ending=Denied()) if not isinstance(scene.move, Denies):
+            return "The agent was told that you denied this, with your reason. Press n for the next waiting call."
+        case Ended():
+            return scene.after
+        case _:
+            return ""
+
+
+def _was_denied(record: CallRecord | None) -> bool:
+    return record is not None and isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)

@@ -1,0 +1,446 @@
+"""A call in full, as paragraphs: its state, risks, command, decision, limits, origin and session."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from whisper_tui.model.call import Command, CommandSpec, Session, Shell, Trust
+from whisper_tui.model.decision import Approve, Decider, Decision
+from whisper_tui.model.ending import signal_name
+from whisper_tui.model.run import Blocked
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict
+from whisper_tui.present.command_text import (
+    command_paragraphs,
+    command_title,
+    head_and_tail_line,
+    listed_command,
+    meaning_paragraphs,
+    one_line,
+)
+from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
+from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
+from whisper_tui.present.risk_text import blocked_paragraphs, risk_role, risk_sign, sandbox_paragraphs
+from whisper_tui.present.spans import BLANK, LONGEST_SAID, Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.words import decided_by_text
+
+LONGEST_EARLIER = 60
+"""Characters shown of an earlier command."""
+
+TRUST: dict[Trust, tuple[str, Role]] = {
+    "trusted_operator": ("trusted as an operator", "good"),
+    "trusted_system": ("trusted as part of the system", "good"),
+    "trusted_integration": ("trusted as an integration", "good"),
+    "untrusted_external": ("untrusted (external)", "text"),
+}
+
+
+def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
+    """The agent of a session, its workspace, and how far it is trusted."""
+    client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
+    pid = f" · pid {session.pid}" if session.pid is not None else ""
+    closed = f" · closed: {session.closed_because}" if session.closed_at is not None else ""
+    words, role = TRUST[session.trust]
+    return (
+        labelled("Session", (*said(session.name, "strong"), *said(f" · {client}{pid}{closed}"))),
+        labelled("Trust", (Span(words, role),)),
+        labelled("Workspace", said(session.root), at_words=False),
+    )
+
+
+def recent_paragraphs(recent: tuple[CallRecord, ...], now: float) -> tuple[Paragraph, ...]:
+    """The last other calls of the session with their outcomes, newest first."""
+    return tuple(
+        labelled("Last calls" if number == 0 else "", _recent(record, now)) for number, record in enumerate(recent)
+    )
+
+
+def _recent(record: CallRecord, now: float) -> Line:
+    command = _cut(one_line(listed_command(record)))
+    since = Span(f"  {age(now - record.call.submitted_at)} ago", "muted")
+    return (*_became(record), Span("  "), *command, since)
+
+
+def _cut(line: Line) -> Line:
+    """Cut a line after LONGEST_EARLIER characters, with an ellipsis."""
+    if sum(len(span.text) for span in line) <= LONGEST_EARLIER:
+        return line
+    kept: list[Span] = []
+    left = LONGEST_EARLIER - 1
+    for span in line:
+        kept.append(Span(span.text[:left], span.role))
+        left -= len(kept[-1].text)
+        if left <= 0:
+            break
+    return (*kept, Span("…", kept[-1].role))
+
+
+def _became(record: CallRecord) -> Line:
+    match record.state:
+        case Ended(ending=ending):
+            good = went_well(ending)
+            return (Span(f"{'✔' if good else '✘'} {ending_word(ending)}", "good" if good else "bad"),)
+        case Waiting():
+            return (Span("◆ waiting", "waiting"),)
+        case _:
+            return (Span("▶ running", "running"),)
+
+
+ALWAYS_SET = {"ASIMI_CLI": "1"}
+"""Variables that a tool sets for every command; they need not have been on the screen before an approval."""
+ENDED_SHOWN = 3
+"""Ended background processes that are shown, the last ones."""
+
+
+def describe(
+    record: CallRecord,
+    session: Session | None,
+    now: float,
+    recent: tuple[CallRecord, ...] = (),
+    effects: tuple[Paragraph, ...] = (),
+) -> tuple[Paragraph, ...]:
+    """Return everything about a call, the most important first.
+
+    `now` is in seconds since the epoch; `recent` are other calls of the same session.
+    """
+    described = _description(record)
+    return (
+        *_outcome_and_risks(record),
+        *((*described, BLANK) if described else ()),
+        *_commands(record),
+        *effects,
+        BLANK,
+        *_decision(record),
+        *_limits(record.spec, record),
+        *_origin(record, session, now),
+        *recent_paragraphs(recent, now),
+    )
+
+
+def card(
+    record: CallRecord,
+    session: Session | None,
+    effects: tuple[Paragraph, ...] = (),
+    offer: tuple[Paragraph, ...] = (),
+) -> tuple[Paragraph, ...]:
+    """Return what a decision needs: the risks, who wants what and where, the command, and its effects.
+
+    Of the rest, only what is unusual has a row. `offer` stands below the command.
+    """
+    usual_directory = _directory_is_usual(record, session)
+    return (
+        *_outcome_and_risks(record),
+        *_description(record),
+        *_decision(record),
+        *_asked_by(record, session, with_directory=usual_directory),
+        *(() if usual_directory else (_directory(record.spec, record),)),
+        *_unusual(record, session),
+        BLANK,
+        *_commands(record),
+        *offer,
+        # Effects come last: the text of a script may be long, and must not push off the screen what decides.
+        *effects,
+    )
+
+
+def _outcome_and_risks(record: CallRecord) -> tuple[Paragraph, ...]:
+    stands = _how_it_stands(record)
+    return (*((*stands, BLANK) if stands else ()), *_risks(record))
+
+
+def _commands(record: CallRecord) -> tuple[Paragraph, ...]:
+    """The command, and what it expands to."""
+    expanded = meaning_paragraphs(record.spec.command, _resolved(record))
+    return (*_decides(_command(record)), *_decides(expanded))
+
+
+def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
+    """True if the command runs where it was asked to run, inside the workspace of its session."""
+    if session is None:
+        return False
+    resolved = _resolved(record)
+    real = resolved.cwd if resolved is not None else record.spec.cwd
+    return real == record.spec.cwd and f"{real}/".startswith(f"{session.root.rstrip('/')}/")
+
+
+SYSTEM_PROGRAMS = ("/usr/", "/bin/", "/sbin/")
+"""A program below these is what its name says; any other place is worth a line."""
+
+
+def _unusual(record: CallRecord, session: Session | None) -> Iterator[Paragraph]:
+    """Rows that a decision needs only if they differ from nearly every other call's."""
+    resolved = _resolved(record)
+    if record.function is None:
+        found = resolved.program if resolved is not None else None
+        if resolved is not None and (found is None or resolved.problem or not found.startswith(SYSTEM_PROGRAMS)):
+            yield _program(record)
+        yield from (row for row in _environment(record.spec) if row.decides)
+        yield from _input(record.spec)
+    if session is not None and session.trust != "untrusted_external":
+        words, role = TRUST[session.trust]
+        yield labelled("Trust", (Span(words, role),))
+    if record.verdict is not None and not _is_said_by_the_risks(record.verdict):
+        yield from _why(record)
+
+
+def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bool) -> Iterator[Paragraph]:
+    """The agent and, if it is not in a row of its own, the directory, on one line."""
+    if session is None:
+        return
+    client = f"{session.client.name} {session.client.version}".strip() if session.client else ""
+    agent: Line = (*said(session.name, "strong"), *(said(f" · {client}", "muted") if client else ()))
+    where: Line = (Span("  in ", "muted"), *said(record.spec.cwd)) if with_directory else ()
+    yield Paragraph((*agent, *where), margin=(Span(" "),), at_words=False, decides=with_directory)
+
+
+def _decides(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
+    return tuple(replace(paragraph, decides=True) for paragraph in paragraphs)
+
+
+def heading(record: CallRecord, now: float, *, still: bool | None = None, silent_since: float | None = None) -> Line:
+    """Return a call in one line: its number and its state.
+
+    `still`: True if the run is paused; None takes what the record says. `silent_since`: when it began to need input.
+    """
+    more: Line = ()
+    if isinstance(record.state, Running) and (record.paused if still is None else still):
+        where: Line = (
+            Span("‖ paused", "waiting"),
+            Span(f", started {duration(_runs_for(record.state, now))} ago", "muted"),
+        )
+    else:
+        where = standing(record, now)
+        if silent_since is not None and isinstance(record.state, Running):
+            more = (Span(f"  ◆ needs input, silent for {limit(int(max(0, now - silent_since)))}", "waiting"),)
+    return (Span(f"Call {record.id}", "strong"), Span("  "), *where, *more)
+
+
+def _runs_for(state: Running, now: float) -> float:
+    return max(0, now - state.process.started_at)
+
+
+def standing(record: CallRecord, now: float) -> Line:
+    """Return the state of a call as a symbol and words."""
+    match record.state:
+        case Waiting(since=since):
+            return (Span("◆ waiting for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
+        case Held(since=since):
+            waited = Span(f", not started by its agent for {duration(max(0, now - since))}", "muted")
+            return (Span("◇ approved", "running"), waited)
+        case Queued():
+            return (Span("◇ approved", "running"), Span(", waiting for a free worker", "muted"))
+        case Starting(since=since) if record.function is not None:
+            return (
+                Span("▶ run by its agent", "running"),
+                Span(f" for {duration(max(0, now - since))}", "muted"),
+            )
+        case Starting():
+            return (Span("▷ starting", "running"),)
+        case Running(process=process):
+            return (Span("▶ running", "running"), Span(f" for {duration(max(0, now - process.started_at))}", "muted"))
+        case Ended(ending=ending, settled=True, blocked=Blocked()):
+            return (Span("⊘ ", "risk"), Span(f"blocked, {ending_word(ending)}", "risk"))
+        case Ended(ending=ending, settled=settled):
+            mark = Span("✔ ", "good") if went_well(ending) else Span("✘ ", "bad")
+            word = Span(ending_word(ending), mark.role)
+            alive = count(len(record.living_background), "process", "processes")
+            return (mark, word) if settled else (mark, word, Span(f"  ● {alive} left behind", "behind"))
+        case _:
+            return (Span("… not yet judged", "muted"),)
+
+
+def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
+    risks = record.verdict.risks if record.verdict else ()
+    found = [
+        Paragraph(
+            (*said(f"{risk.sentence}.", risk_role(risk)), *_line_of(risk, record.call.spec.command)),
+            (Span(f" {risk_sign(risk)} ", risk_role(risk)),),
+        )
+        for risk in risks
+    ]
+    return (*found, BLANK) if found else ()
+
+
+def _line_of(risk: Risk, command: Command) -> Line:
+    """The line of a long text at which a risk points; empty if it is no long text."""
+    if risk.span is None or not isinstance(command, Shell) or "\n" not in command.text:
+        return ()
+    return (Span(f"  line {command.text.count(chr(10), 0, risk.span[0]) + 1:,}", "muted"),)
+
+
+def _description(record: CallRecord) -> tuple[Paragraph, ...]:
+    """The agent's description, quoted so that it is never mistaken for the cockpit's own words (decision 27)."""
+    text = record.call.description
+    if not text and not isinstance(record.state, Waiting):
+        return ()
+    if not text:
+        return (Paragraph((Span("The agent gave no description.", "muted"),), margin=(Span(" "),)),)
+    lines = text[:LONGEST_SAID].split("\n")
+    if len(text) > LONGEST_SAID:
+        lines[-1] += f" … {len(text) - LONGEST_SAID:,} more characters"
+    first = Paragraph(said(lines[0], "strong"), margin=(Span(" “ ", "muted"),))
+    rest = ((Span(" ┊ ", "muted"),),) * 2
+    return (first, *(Paragraph(said(line, "strong"), *rest) for line in lines[1:]))
+
+
+def _command(record: CallRecord) -> tuple[Paragraph, ...]:
+    risks = record.verdict.risks if record.verdict else ()
+    asked = record.call.spec
+    if not record.edited:
+        return (_caption(_verb(record, "Command"), asked), *command_paragraphs(asked.command, risks))
+    return (
+        _caption("Asked", asked),
+        *command_paragraphs(asked.command, risks),
+        BLANK,
+        _caption(f"{_verb(record, 'Will run')}, as edited", record.spec, "edited"),
+        *command_paragraphs(record.spec.command, ()),
+    )
+
+
+def _verb(record: CallRecord, before: str) -> str:
+    if record.process is None:
+        return before
+    return "Ran" if isinstance(record.state, Ended) else "Runs"
+
+
+def _caption(word: str, spec: CommandSpec, role: str = "label") -> Paragraph:
+    caption = Span(word, "edited" if role == "edited" else "label")
+    return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),))
+
+
+def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
+    """The outcome so far. It stands before the command: once a call runs, people look for this first."""
+    found: list[Paragraph] = list(blocked_paragraphs(record.blocked))
+    if isinstance(record.state, Waiting) and record.state.returned_because:
+        found.append(labelled("Asked again", said(record.state.returned_because, "risk")))
+    if record.process is not None:
+        leader = record.process.leader
+        words = f"pid {leader.pid} · group {record.process.pgid} · attempt {record.attempt}"
+        found.append(labelled("Process", (Span(words),)))
+    found += sandbox_paragraphs(record)
+    if isinstance(record.state, Ended):
+        found += _how_it_ended(record, record.state)
+    found += _left_behind(record)
+    if record.signals:
+        found.append(labelled("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
+    if record.agent_gave_up is not None:
+        stopping = "; it asked to end the run" if record.stopping else ""
+        gone = (Span("no longer waiting: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
+        found.append(labelled("Agent", gone))
+    return tuple(found)
+
+
+def _left_behind(record: CallRecord) -> Iterator[Paragraph]:
+    """Every living background process, and the last of those that have ended."""
+    ended = [process for process in record.background if not process.alive]
+    shown = [*(process for process in record.background if process.alive), *reversed(ended[-ENDED_SHOWN:])]
+    for number, process in enumerate(shown):
+        mark = Span("● alive  ", "behind") if process.alive else Span("○ ended  ", "muted")
+        line = (mark, Span(f"pid {process.identity.pid}  ", "muted"), *said(process.command, "command"))
+        yield labelled("Left behind" if number == 0 else "", line)
+    if len(ended) > ENDED_SHOWN:
+        yield labelled("", (Span(f"○ ended  {len(ended) - ENDED_SHOWN:,} more", "muted"),))
+
+
+def _decision(record: CallRecord) -> tuple[Paragraph, ...]:
+    if record.decision is None or record.decided_by is None:
+        return ()
+    return (labelled("Decided", _decided(record, record.decision, record.decided_by)),)
+
+
+def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
+    who = decided_by_text(by)
+    at = f" at {clock_time(record.decided_at)}" if record.decided_at is not None else ""
+    if not isinstance(decision, Approve):
+        return (Span("denied ", "bad"), Span(who + at))
+    edited = (Span(", edited", "edited"),) if record.edited else ()
+    exact = decision.remember == "exact_for_session"
+    words = ", and whenever it is asked again in this session" if exact else ", and remembered"
+    remembered = (Span(words),) if decision.remember else ()
+    return (Span("approved ", "good"), Span(who + at), *edited, *remembered)
+
+
+def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
+    role: Role = "good" if went_well(state.ending) else "bad"
+    found = [labelled("Ending", (Span(ending_sentence(state.ending, by_agent=record.ended_by_agent), role),))]
+    if state.usage is not None:
+        usage = state.usage
+        words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"
+        words += f" · memory {size(usage.max_rss_kib * 1024)}" if usage.max_rss_kib else ""
+        found.append(labelled("Used", (Span(words),)))
+    return found
+
+
+def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
+    if record.function is not None:
+        return (_directory(spec, record),)
+    found = [_directory(spec, record), _program(record)]
+    found += _environment(spec)
+    timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
+    found.append(labelled("Timeout", (Span(timeout),)))
+    return (*found, *_input(spec))
+
+
+def _environment(spec: CommandSpec) -> Iterator[Paragraph]:
+    for number, (name, value) in enumerate(sorted(spec.environment.items())):
+        line = (*head_and_tail_line(name, "strong"), Span("=", "muted"), *head_and_tail_line(value, "command"))
+        decides = ALWAYS_SET.get(name) != value
+        yield labelled("Environment" if number == 0 else "", line, at_words=False, decides=decides)
+
+
+def _input(spec: CommandSpec) -> Iterator[Paragraph]:
+    if spec.tty or spec.accepts_input:
+        yield labelled("Input", (Span("a terminal" if spec.tty else "open, accepts input while it runs"),))
+
+
+def _resolved(record: CallRecord) -> Resolved | None:
+    """The resolved command, if it is about what runs."""
+    # An edited command is resolved when it starts; until then only the resolution of the asked one is known.
+    return record.resolved if not record.edited or record.attempt is not None else None
+
+
+def _directory(spec: CommandSpec, record: CallRecord) -> Paragraph:
+    resolved = _resolved(record)
+    real = resolved.cwd if resolved is not None else spec.cwd
+    if real is None:
+        return labelled("Directory", (*said(spec.cwd), Span("  does not exist", "bad")), at_words=False, decides=True)
+    asked: Line = () if real == spec.cwd else (Span("  requested as ", "muted"), *said(spec.cwd, "muted"))
+    return labelled("Directory", (*said(real), *asked), at_words=False, decides=True)
+
+
+def _program(record: CallRecord) -> Paragraph:
+    resolved = _resolved(record)
+    if resolved is None:
+        return labelled("Program", said(record.spec.command.words()[0]), at_words=False)
+    problem: Line = (Span("  "), *said(resolved.problem, "bad")) if resolved.problem else ()
+    found = said(resolved.program) if resolved.program else (Span("not found", "bad"),)
+    return labelled("Program", (*found, *problem), at_words=False)
+
+
+def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Paragraph, ...]:
+    found: list[Paragraph] = []
+    if session is not None:
+        found += session_paragraphs(session)
+    since = age(now - record.call.submitted_at)
+    tool = said(f"via {record.call.tool} at {clock_time(record.call.submitted_at)}, {since} ago")
+    found.append(labelled("Requested", tool))
+    return (*found, *_why(record))
+
+
+def _repeats_a_risk(verdict: Verdict) -> bool:
+    return any(risk.sentence == verdict.reason for risk in verdict.risks)
+
+
+def _is_said_by_the_risks(verdict: Verdict) -> bool:
+    """True if the reason adds nothing to what stands at the top: risks, or none."""
+    return verdict.kind == "ask" and (verdict.reason == NO_RULE_MATCHES or _repeats_a_risk(verdict))
+
+
+def _why(record: CallRecord) -> Iterator[Paragraph]:
+    """The reason of the verdict, and the rule behind it."""
+    if record.verdict is None:
+        return
+    rule = f" (rule {record.verdict.rule})" if record.verdict.rule else ""
+    word = {"ask": "Why asked", "allow": "Why allowed", "refuse": "Why refused"}[record.verdict.kind]
+    # Repeating the sentence of a risk that stands at the top would only push the command off the screen.
+    reason = "flagged: see the risk above" if _repeats_a_risk(record.verdict) else record.verdict.reason
+    yield labelled(word, said(f"{reason}{rule}"))

@@ -1,0 +1,315 @@
+"""A command as text: in a row, in full, and expanded into the commands that will run."""
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from whisper_tui.model.call import Argv, Command, Function, Shell
+from whisper_tui.model.masked_calls import masked_command
+from whisper_tui.model.state import CallRecord, Unjudged, Waiting
+from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
+from whisper_tui.present.quantities import count
+from whisper_tui.present.risk_text import GRAVE
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+
+MOST_CHARACTERS, MOST_LINES = 40_000, 1_000
+"""Text beyond these is shown as head and tail: laying out megabytes would freeze the cockpit."""
+
+
+class TextPart(NamedTuple):
+    """A part of a text and its offset."""
+
+    text: str
+    start: int
+
+
+def shows_only_ends(text: str) -> bool:
+    """True if a text is so long that only its head and tail are shown."""
+    return len(text) > MOST_CHARACTERS or text.count("\n") >= MOST_LINES
+
+
+def head_and_tail(text: str) -> tuple[TextPart, TextPart]:
+    """Return the shown head and tail of a long text, in whole lines where it has lines."""
+    lines = MOST_LINES // 2
+    head = "\n".join(text[: MOST_CHARACTERS // 2].split("\n", lines)[:lines])
+    tail = text[max(len(head), len(text) - MOST_CHARACTERS // 2) :]
+    tail = "\n".join(tail.rsplit("\n", lines)[-lines:])
+    return TextPart(head, 0), TextPart(tail, len(text) - len(tail))
+
+
+def head_and_tail_line(text: str, role: Role) -> Line:
+    """Return a value that matters for the decision on one line: all of it, or head, gap and tail."""
+    if not shows_only_ends(text):
+        return said(text, role, whole=True)
+    head, tail = head_and_tail(text)
+    gap = f" … {tail.start - len(head.text):,} characters not shown … "
+    return (*said(head.text, role, whole=True), Span(gap, "risk"), *said(tail.text, role, whole=True))
+
+
+LONGEST_LISTED = 1024
+"""Characters of a command that are masked for its row; a row shows fewer."""
+
+
+def listed_command(record: CallRecord) -> Command:
+    """The command of a call as lists show it: masked, unless it still awaits its decision."""
+    command = record.spec.command
+    # A call that awaits its decision is shown whole: nobody may approve what was hidden (decision 4).
+    return command if isinstance(record.state, Unjudged | Waiting) else _masked(_beginning(command))
+
+
+def _beginning(command: Command) -> Command:
+    """Cut a command to what a row can show."""
+    # Masking runs many patterns over the text; over megabytes it would stall every redraw of the list.
+    if isinstance(command, Shell) and len(command.text) > LONGEST_LISTED:
+        return command.model_copy(update={"text": command.text[:LONGEST_LISTED]})
+    if isinstance(command, Argv) and len(command.args) > LONGEST_LISTED:
+        return command.model_copy(update={"args": command.args[:LONGEST_LISTED]})
+    return command
+
+
+def _masked(command: Command) -> Command:
+    return masked_command(command) if isinstance(command, Function) else _masked_once(command)
+
+
+@lru_cache(maxsize=4096)
+def _masked_once(command: Argv | Shell) -> Command:
+    return masked_command(command)
+
+
+LONGEST_ROW, MOST_WORDS = 512, 64
+"""Characters and words of a command in a row."""
+
+
+def command_title(command: Command) -> str:
+    """The kind of a command and its length."""
+    if isinstance(command, Argv):
+        return "no shell"
+    if isinstance(command, Function):
+        return "a tool of the agent, run by the agent itself"
+    lines = f", {count(command.text.count(chr(10)) + 1, 'line')}" if "\n" in command.text else ""
+    login = " -l" if command.login else ""
+    return f"{visible(command.shell)}{login}{lines}"
+
+
+def one_line(command: Command) -> Line:
+    """Return the beginning of a command for a row of a list."""
+    text = shlex.join(command.words()[:MOST_WORDS]) if isinstance(command, Argv) else command.text
+    cut = len(text) > LONGEST_ROW or (isinstance(command, Argv) and len(command.words()) > MOST_WORDS)
+    return (*said(text[:LONGEST_ROW]), *((Span(" …"),) if cut else ()))
+
+
+def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Paragraph, ...]:
+    """Return the whole command; a row that continues a line has another margin than one that begins a line."""
+    marked = sorted(risk.span for risk in risks if risk.span)
+    text = whole_text(command)
+    title = (_block(said(command.tool, "strong")),) if isinstance(command, Function) else ()
+    if shows_only_ends(text):
+        return (*title, *_ends(text, marked))
+    if isinstance(command, Argv):
+        return _argv(command, marked)
+    if isinstance(command, Function):
+        return (*title, *_lines(TextPart(text, 0), 1, 0, []))
+    return _lines(TextPart(text, 0), 1, len(str(text.count("\n") + 1)) if "\n" in text else 0, marked)
+
+
+def whole_text(command: Command) -> str:
+    """Return a command as shown: an argv quoted for a shell, the arguments of a tool as JSON, shell text as it is."""
+    if isinstance(command, Argv):
+        return shlex.join(command.words())
+    if isinstance(command, Function):
+        return json.dumps(command.arguments, ensure_ascii=False, indent=2)
+    return command.text
+
+
+def _ends(text: str, marked: list[tuple[int, int]]) -> Iterator[Paragraph]:
+    """Head and tail of a very long text, and the size of the gap."""
+    head, tail = head_and_tail(text)
+    number = text.count("\n", 0, tail.start) + 1
+    digits = len(str(text.count("\n") + 1))
+    yield from _lines(head, 1, digits, marked)
+    between = count(tail.start - len(head.text), "character")
+    yield _block((Span(f"… {between} not shown; `whisper-tui show` prints the whole command …", "risk"),))
+    yield from _lines(tail, number, digits, marked)
+
+
+def _lines(part: TextPart, number: int, digits: int, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:
+    """One paragraph a line, numbered in `digits` columns unless that is 0."""
+    found, at = [], part.start
+    for line in part.text.split("\n"):
+        found.append(_block(_marked(line, at, marked, "command"), f" {number:>{digits}} " if digits else " "))
+        at += len(line) + 1
+        number += 1
+    return tuple(found)
+
+
+def _block(spans: Line, label: str = " ") -> Paragraph:
+    margin = (Span(label, "muted"), Span("│ ", "frame"))
+    hanging = (Span(" " * len(label)), Span("┆ ", "frame"))
+    return Paragraph(spans, margin, hanging, card=True, at_words=False)
+
+
+def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:
+    """Words quoted for a shell, each on its own background; a line feed inside a word ends the row."""
+    rows: list[list[Span]] = [[]]
+    at = 0
+    for word in command.words():
+        quoted = shlex.quote(word)
+        pieces = quoted.split("\n")
+        for number, piece in enumerate(pieces):
+            last = number == len(pieces) - 1
+            rows[-1] += _marked(piece if last else piece + "\n", at, marked, "word")
+            at += len(piece) + 1
+            if not last:
+                rows.append([])
+        rows[-1].append(Span(" "))
+    return tuple(_block(tuple(row)) for row in rows)
+
+
+def _marked(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role) -> Line:
+    """The text with the parts that a risk points at marked; offsets count from `start`."""
+    spans: list[Span] = []
+    at = 0
+    for span_start, span_end in marked:
+        low, high = max(at, span_start - start), min(len(text), span_end - start)
+        if low >= high:
+            continue
+        spans += _said(text[at:low], role)
+        spans += _said(text[low:high], "marked")
+        at = high
+    return (*spans, *_said(text[at:], role))
+
+
+def _said(text: str, role: Role) -> Line:
+    """Shell text with tabs as blanks, as a terminal shows them."""
+    # In an argv a tab is part of an argument and must stay visible as such.
+    return said(text if role == "word" else text.replace("\t", "    "), role, whole=True)
+
+
+UNKNOWN_WORD = "runtime value"
+FEW = 5
+"""Up to this many commands keep their order; among more, the risky ones come first."""
+OPENS = {"read": "reads", "write": "writes", "net": "connects to"}
+
+
+def meaning_paragraphs(command: Command, resolved: Resolved | None) -> tuple[Paragraph, ...]:
+    """Return the commands that a call expands to; empty where they say no more than the call itself."""
+    if resolved is None or _is_plain(command, resolved):
+        return ()
+    found = [BLANK, Paragraph((Span("Expands to", "label"), *_title(resolved)), margin=(Span(" "),))]
+    for meaning in _ordered(resolved.commands):
+        found += _meaning(meaning)
+    margin = (Span(" │ ", "frame"),)
+    if resolved.more:
+        found.append(Paragraph((Span(f"+{resolved.more:,} more, none with a known risk", "muted"),), margin))
+    if resolved.unread is not None:
+        found.append(Paragraph((Span("Not fully inspected: ", "risk"), *said(resolved.unread, "risk")), margin))
+    for name, value in sorted(resolved.variables.items()):
+        line = (*said(name, "strong"), Span("=", "muted"), *(said(value) or (Span("empty", "risk"),)))
+        found.append(Paragraph(line, margin=(*margin, Span("with ", "muted")), at_words=False))
+    return tuple(found)
+
+
+def _is_plain(command: Command, resolved: Resolved) -> bool:
+    if not resolved.commands:
+        return resolved.unread is None
+    only = resolved.commands[0]
+    says_more = (
+        *(only.through, only.expanded, only.background, only.unknown, only.assignments, only.redirects, only.missing),
+        *(resolved.more, resolved.unread),
+    )
+    if len(resolved.commands) != 1 or any(says_more):
+        return False
+    return only.words == command.words() or _is_said(command, only)
+
+
+def _is_said(command: Command, only: Meaning) -> bool:
+    """True if a shell text is just the words of its one command, with nothing for the shell to do."""
+    return isinstance(command, Shell) and only.words == tuple(command.text.split())
+
+
+def _title(resolved: Resolved) -> Line:
+    """The number of commands; a wrapper and the command that it runs count as one."""
+    number = sum(1 for meaning in resolved.commands if _counts(meaning)) + resolved.more
+    if not resolved.commands:
+        return ()
+    least = "at least " if resolved.unread is not None else ""
+    first = ", risky ones first" if _ordered(resolved.commands) != resolved.commands else ""
+    return (Span(f"  {least}{count(number, 'command')}{first}", "muted"),)
+
+
+def _counts(meaning: Meaning) -> bool:
+    return not meaning.wraps and not (not meaning.words and meaning.redirects)
+
+
+def _ordered(meanings: tuple[Meaning, ...]) -> tuple[Meaning, ...]:
+    """The commands in their order, or, where they are many, the riskiest first."""
+    return meanings if len(meanings) <= FEW else tuple(sorted(meanings, key=_rank))
+
+
+def _rank(meaning: Meaning) -> int:
+    if not GRAVE.isdisjoint(meaning.risks):
+        return 0
+    if meaning.risks:
+        return 1
+    return 2 if any(each.access in {"write", "net"} for each in meaning.redirects) else 3
+
+
+def _meaning(meaning: Meaning) -> Iterator[Paragraph]:
+    words: list[Span] = []
+    for name, value in meaning.assignments.items():
+        words += (*said(name, "strong"), Span("="), *_word(value), Span(" "))
+    for word in meaning.words:
+        words += (*_word(word), Span(" "))
+    for redirect in meaning.redirects:
+        joined = "" if redirect.operator.endswith("&") else " "
+        words += (Span(f"{redirect.operator}{joined}", "strong"), *_word(redirect.target), Span(" "))
+    if not words:
+        words.append(Span("nothing: no word is left after expansion", "muted"))
+    if meaning.background:
+        words.append(Span(" in the background", "behind"))
+    margin: Line = (Span(" │ ", "frame"), *_sign(meaning))
+    yield Paragraph(tuple(words), margin, (Span(" ┆ ", "frame"),), at_words=False)
+    notes = _joined(_notes(meaning))
+    if notes:
+        yield Paragraph(notes, (Span(" │ ", "frame"), Span("  ")), at_words=False)
+
+
+def _sign(meaning: Meaning) -> Line:
+    if not GRAVE.isdisjoint(meaning.risks):
+        return (Span("▲▲ ", "bad"),)
+    return (Span("▲ ", "risk"),) if meaning.risks else ()
+
+
+def _word(word: str | None) -> Line:
+    return (Span(f"⟨{UNKNOWN_WORD}⟩", "risk"),) if word is None else said(shlex.quote(word), "word")
+
+
+def _notes(meaning: Meaning) -> Iterator[Line]:
+    first = meaning.words[0] if meaning.words else None
+    if meaning.missing and first is not None:
+        yield (*said(first, "bad"), Span(" was not found", "bad"))
+    elif meaning.program is not None and meaning.program != first:
+        yield said(meaning.program, "muted")
+    if meaning.through:
+        yield said(f"through {', '.join(meaning.through)}", "muted")
+    yield from (_opened(each) for each in meaning.redirects if each.access in OPENS)
+    yield from (said(note, "muted") for note in meaning.expanded)
+    if meaning.unknown:
+        yield said(meaning.unknown, "risk")
+
+
+def _opened(redirect: Redirect) -> Line:
+    """A redirection in words: reads, writes or appends to a file."""
+    verb = "appends to" if redirect.operator.endswith(">>") else OPENS[redirect.access]
+    target = (Span("a file known only at run time"),) if redirect.target is None else said(redirect.target)
+    return (Span(f"{verb} ", "strong" if redirect.access != "read" else "muted"), *target)
+
+
+def _joined(notes: Iterator[Line]) -> Line:
+    found: list[Span] = []
+    for note in notes:
+        found += (*((Span(" · ", "muted"),) if found else ()), *note)
+    return tuple(found)

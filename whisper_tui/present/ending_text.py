@@ -1,0 +1,114 @@
+"""The ending of a call in words: for a column, in full, and for its agent."""
+
+import shlex
+
+from whisper_tui.model.ending import (
+    Denied,
+    Ending,
+    Exited,
+    FailedToStart,
+    HandedOver,
+    Lost,
+    Signalled,
+    TimedOut,
+    Withdrawn,
+    signal_name,
+)
+from whisper_tui.model.secrets import masked_words
+from whisper_tui.model.text import one_line_beginning
+from whisper_tui.present.quantities import limit
+from whisper_tui.present.spans import LONGEST_SAID
+from whisper_tui.present.words import decided_by_text
+
+LIMITS = {"cpu": "processor time", "memory": "memory", "processes": "processes"}
+
+
+def ending_word(ending: Ending) -> str:
+    """Return an ending in one or two words, for a column."""
+    match ending:
+        case Exited(code=code):
+            return f"exit {code}"
+        case Signalled(number=number):
+            return signal_name(number)
+        case TimedOut():
+            return "timed out"
+        case FailedToStart():
+            return "not started"
+        case Denied():
+            return "denied"
+        case Withdrawn():
+            return "withdrawn"
+        case HandedOver():
+            return "not seen"
+        case Lost():
+            return "lost"
+
+
+def ending_sentence(ending: Ending, *, by_agent: bool = False) -> str:
+    """Return an ending as a sentence without its full stop. `by_agent`: its agent sent the signal that ended it."""
+    match ending:
+        case Exited(code=0):
+            return "Ended with exit code 0"
+        case Exited(code=code):
+            return f"Failed with exit code {code}"
+        case Signalled(number=number, by_us=by_us, core_dumped=core_dumped, limit=broken):
+            source = (
+                ("sent by its agent" if by_agent else "sent through whisper_tui")
+                if by_us
+                else "not sent by whisper_tui"
+            )
+            source = f"because it reached its limit of {LIMITS[broken]}" if broken else source
+            core = "; core dumped" if core_dumped else ""
+            return f"Ended by {signal_name(number)} ({number}), {source}{core}"
+        case TimedOut(after_s=after_s):
+            return f"Timed out after {limit(after_s)} and was ended"
+        case FailedToStart(message=message):
+            return f"Never started: {one_line_beginning(message, LONGEST_SAID)}"
+        case Denied(by=by, reason=reason, for_session=words):
+            who = "" if words and by.surface == "memory" else f" {decided_by_text(by)}"
+            every = f", like every call of its session that begins with {_quoted(words)}" if words else ""
+            return f"Denied{who}{every}" + (
+                f": {one_line_beginning(reason, LONGEST_SAID)}" if reason else ", without a reason"
+            )
+        case Withdrawn(why=why):
+            return f"Withdrawn: {one_line_beginning(why, LONGEST_SAID)}"
+        case HandedOver():
+            return "Approved, and run by the agent itself; its outcome is not known here"
+        case Lost(why=why):
+            return f"Lost: {one_line_beginning(why, LONGEST_SAID)}"
+
+
+def went_well(ending: Ending) -> bool:
+    """True unless the ending needs attention: exit code 0, or an outcome that is not known here."""
+    return isinstance(ending, HandedOver) or (isinstance(ending, Exited) and ending.code == 0)
+
+
+def denied_for_session(ending: Denied) -> str:
+    """Return for an agent that a human has denied more than this call, without a full stop."""
+    return f"Denied by the human for this whole session, like every call that begins with {_quoted(ending.for_session)}"
+
+
+def _quoted(words: tuple[str, ...]) -> str:
+    return repr(one_line_beginning(shlex.join(masked_words(words)), LONGEST_SAID))
+
+
+def ending_for_agent(ending: Ending) -> str:
+    """Return an ending as an agent is told it: with signal numbers and seconds, which models read best."""
+    match ending:
+        case Exited(code=code):
+            return f"command exited with status {code}"
+        case Signalled(number=number):
+            return f"command was ended by signal {number}"
+        case TimedOut(after_s=after_s):
+            return f"command was ended because its time of {after_s:g} seconds was over"
+        case FailedToStart(message=message):
+            return f"command was not started: {message}"
+        case Denied(reason=reason):
+            what = denied_for_session(ending) if ending.for_session else "command was denied"
+            return f"{what}: {reason}" if reason else what
+        case Withdrawn(why=why):
+            return f"command was withdrawn before it ran: {why}"
+        case HandedOver():
+            return "command was left to the agent, and its end is not known"
+        case Lost(why=why):
+            return f"command may have run, and its end cannot be known: {why}"

@@ -1,0 +1,71 @@
+"""Risks of a call, and the sandbox that confines it, as text."""
+
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.masked_calls import mask_unless_undecided
+from whisper_tui.model.run import Blocked, Sandbox
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import GRAVE, Risk, is_grave
+from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.words import error_text, toast_text
+
+__all__ = ["GRAVE", "is_grave", "risk_line", "risk_role", "risk_sign"]
+
+
+def risk_role(risk: Risk) -> Role:
+    """The role in which a risk is drawn."""
+    return "bad" if is_grave(risk) else "risk"
+
+
+def risk_sign(risk: Risk) -> str:
+    """Two triangles for a grave risk, one for any other: the difference must survive terminals without colour."""
+    return "▲▲" if is_grave(risk) else "▲"
+
+
+def risk_line(risks: tuple[Risk, ...]) -> Line:
+    """The gravest risk in a few words, and the number of others."""
+    if not risks:
+        return (Span("not flagged", "muted"),)
+    first = next((risk for risk in risks if is_grave(risk)), risks[0])
+    more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
+    return (Span(f"{risk_sign(first)} {first.id.replace('-', ' ')}{more}", risk_role(first)),)
+
+
+def sandbox_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
+    """The sandbox of a call; empty for a call without one, which is the default of an approval."""
+    sandbox = record.sandbox
+    return (labelled("Sandbox", sandbox_line(sandbox)),) if sandbox is not None else ()
+
+
+def sandbox_line(sandbox: Sandbox) -> Line:
+    """A sandbox, with the directories beside the system's whose programs may run in it."""
+    also = (Span("; may also run programs in "), *said(", ".join(sandbox.execute))) if sandbox.execute else ()
+    return (Span(sandbox.words()), *also)
+
+
+def blocked_paragraphs(blocked: Blocked | None) -> tuple[Paragraph, ...]:
+    """The attempts that a sandbox blocked, one a line because paths may be long."""
+    if blocked is None:
+        return ()
+    lines = [said(attempt.words(), "risk") for attempt in blocked.attempts]
+    lines = lines or [(Span("said: ", "muted"), *said(line, "risk")) for line in blocked.messages]
+    if blocked.more:
+        lines.append((Span(f"and {blocked.more:,} more", "muted"),))
+    return tuple(labelled("" if number else "Blocked", line) for number, line in enumerate(lines))
+
+
+async def why_not_confined(supervision: Supervision, record: CallRecord) -> str:
+    """Return why a call cannot be approved into a sandbox, in sentences; empty if it can."""
+    if record.function is not None:
+        return "The agent runs this tool itself, so no sandbox can confine it."
+    try:
+        problem = (await supervision.status()).sandbox_problem
+    except WhisperError as error:
+        return error_text(error)
+    return f"No sandbox is available: {toast_text(problem)}. Nothing was decided." if problem else ""
+
+
+def blocked_sentence(record: CallRecord) -> str:
+    """Return what the sandbox blocked, for a toast; empty if nothing was blocked."""
+    blocked = mask_unless_undecided(record).blocked
+    return f"The sandbox blocked call {record.id}: it {blocked.words()}." if blocked is not None else ""

@@ -1,0 +1,60 @@
+"""The scope of a standing approval in words."""
+
+import shlex
+import time
+
+from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.text import one_line_beginning, visible
+from whisper_tui.present.quantities import count, limit
+from whisper_tui.present.spans import LONGEST_SAID
+
+
+def approved_scope(scope: Scope) -> str:
+    """Return what a standing approval allows from now on, to follow a semicolon."""
+    match scope:
+        case ExactScope(uses=uses, minutes=minutes):
+            return f"the same command runs unasked {_how_long(uses, minutes)}"
+        case PrefixScope(words=words, directory=directory, uses=uses, minutes=minutes):
+            where = f" in {visible(directory)}" if directory is not None else ""
+            return f"commands starting with {_said(words)} run unasked{where} {_how_long(uses, minutes)}"
+        case RuleScope(words=words, where=where, minutes=minutes):
+            place = "in this workspace" if where == "project" else "everywhere"
+            until = f", for {limit(minutes * 60)}" if minutes is not None else ""
+            return f"a rule is saved: commands starting with {_said(words)} run unasked {place}{until}"
+        case _:
+            return "the same command runs unasked for the rest of the session"
+
+
+def _how_long(uses: int | None, minutes: float | None) -> str:
+    parts = [count(uses, "more time")] if uses is not None else []
+    parts += [f"for {limit(minutes * 60)}"] if minutes is not None else []
+    return ", ".join(parts) if parts else "for the rest of the session"
+
+
+def _said(words: tuple[str, ...]) -> str:
+    return visible(shlex.join(words))
+
+
+def scope_reach(scope: Scope) -> str:
+    """Return the scope of a standing approval."""
+    match scope:
+        case PrefixScope(directory=directory):
+            where = f", in {one_line_beginning(directory, LONGEST_SAID)} and below" if directory is not None else ""
+            return f"every command of the session that starts with these words{where}"
+        case RuleScope():
+            return "a rule in the rules file"
+        case _:
+            return "exactly this command in this directory, for its session"
+
+
+def of_uses(scope: Scope) -> str:
+    """The limit of uses, to follow the number of uses so far; empty if there is no limit."""
+    most = scope.uses if isinstance(scope, ExactScope | PrefixScope) else None
+    return f" of {most:,}" if most is not None else ""
+
+
+def until_text(until: float | None, now: float, without: str) -> str:
+    """The remaining time of an approval or rule; `without` stands for one without an end."""
+    if until is None:
+        return without
+    return f"for {limit(max(0, round(until - now)))} more, until {time.strftime('%H:%M', time.localtime(until))}"

@@ -1,0 +1,52 @@
+"""Errors, sessions and deciders in the words that a person reads."""
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import Session
+from whisper_tui.model.decision import DENIAL_ID, Decider
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.text import one_line_beginning
+from whisper_tui.model.verdict import whose_rule
+
+LONGEST_NAME = 100
+"""Characters of a name within a line."""
+LONGEST_TOAST = 1000
+"""Characters of a toast."""
+REMOVED = "Some or all of this output was removed from the disk; everything else about the call is kept."
+
+
+def toast_text(text: str) -> str:
+    """Return a text cut to a toast and safe to show (decision 27)."""
+    return one_line_beginning(text, LONGEST_TOAST)
+
+
+def error_text(error: WhisperError) -> str:
+    """Return an error as sentences, with a capital letter and a full stop."""
+    text = toast_text(error.sentence())
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def session_label(session: Session | None, session_id: str) -> str:
+    """Return the name of a session, safe to show within a line."""
+    return one_line_beginning(session.name if session is not None else session_id, LONGEST_NAME)
+
+
+def session_label_of(record: CallRecord, board: Board) -> str:
+    """Return the name of the session that a call belongs to, fit for a line."""
+    return session_label(board.sessions.get(record.call.session_id), record.call.session_id)
+
+
+def decided_by_text(by: Decider) -> str:
+    """Return who decided, and through which surface."""
+    who = one_line_beginning(by.who, LONGEST_NAME)
+    match by.surface:
+        case "rule":
+            return f"by {whose_rule(who)}"
+        case "memory":
+            return f"by {'a denial' if who.startswith(DENIAL_ID) else 'an approval'} for this session"
+        case "library":
+            return f"by {who} through the library" if who else "through the library"
+        case "demo":
+            return "by the demo"
+        case _:
+            return f"by {who} in the {by.surface}" if who else f"in the {by.surface}"
