@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.agent_process import AgentProcess
 from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
-from whisper_tui.model.command import CommandSpec
-from whisper_tui.model.command import Shell as ShellCommand
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.call import Shell as ShellCommand
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 HUMAN = Decider(surface="library", who="tester")
 
@@ -21,14 +22,19 @@ HUMAN = Decider(surface="library", who="tester")
 class Shell:
     """An agent with a shell of its own, whose hook is ours."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, agent: AgentProcess) -> None:
         self.instance = instance
+        self.agent = agent
         self.calls = 0
         self.environment: dict[str, str] = {}
         """Variables of the agent, beside those of this process."""
 
     def ask(self, command: str, *options: str, client: str = "claude", **changes: Any) -> "subprocess.Popen[bytes]":
         """Begin to ask about a command."""
+        return self.hook(self.question(command, client, **changes), client, *options)
+
+    def question(self, command: str, client: str = "claude", **changes: Any) -> bytes:
+        """What the client gives its hook."""
         self.calls += 1
         content = {
             "session_id": "agent-1",
@@ -39,11 +45,11 @@ class Shell:
             "tool_use_id": f"toolu_{self.calls}",
             **changes,
         }
-        return self.hook(json.dumps(content).encode(), client, *options)
+        return json.dumps(content).encode()
 
     def hook(self, text: bytes, client: str, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
-            [*PROGRAM, "hook", client, "--home", str(self.instance.root), *options],
+            self.agent.starts(*PROGRAM, "hook", client, "--home", str(self.instance.root), *options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -58,7 +64,7 @@ class Shell:
 
     def supervisor_runs(self) -> None:
         """Have it started already: a short deadline is no time for that."""
-        assert self.instance.run("list").returncode == 0
+        assert self.instance.run("restart").returncode == 0
 
     def waiting(self) -> str:
         """The id of the one call that waits."""
@@ -79,8 +85,7 @@ class Shell:
         asyncio.run(self._decide(call_id, lambda _: Deny(reason=reason)))
 
     async def _decide(self, call_id: str, decision: Callable[[CommandSpec], Decision]) -> None:
-        """From this process itself: whatever it starts descends from the agent that it plays, and may not."""
-        door = await RemoteSupervision.connect(self.instance.home)
+        door = await SupervisorClient.connect(self.instance.home)
         record = await door.record(call_id)
         await door.decide(call_id, decision(record.spec), HUMAN, record.seen_digest())
         await door.close()
@@ -89,9 +94,13 @@ class Shell:
         return self.instance.seen("show", call_id=call_id)[0]
 
     def run(self, words: list[str], **how: Any) -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run(
-            words, check=False, capture_output=True, timeout=ANSWER_S, **{"cwd": self.instance.workspace, **how}
-        )
+        """Run a program as the agent does, to its end."""
+        how = {"cwd": self.instance.workspace, **how}
+        return subprocess.run(self.agent.starts(*words), check=False, capture_output=True, timeout=ANSWER_S, **how)
+
+    def start(self, words: list[str], **how: Any) -> "subprocess.Popen[bytes]":
+        """The same, without waiting for it."""
+        return subprocess.Popen(self.agent.starts(*words), **{"cwd": self.instance.workspace, **how})
 
 
 def _edited(spec: CommandSpec, text: str | None, cwd: str | None) -> CommandSpec | None:
@@ -121,6 +130,6 @@ def reason(answer: Any) -> str:
 
 
 @pytest.fixture
-def shell(instance: Instance) -> Shell:
+def shell(instance: Instance, agent_process: AgentProcess) -> Shell:
     """An agent on an instance of its own."""
-    return Shell(instance)
+    return Shell(instance, agent_process)

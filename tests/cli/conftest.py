@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.state_directory import is_occupied
-from whisper_tui.wire.asking import asking
+from whisper_tui.system.state_directory import Directories, is_occupied
+from whisper_tui.wire.light_client import questions_to
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
@@ -26,7 +25,7 @@ class Instance:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+        self.home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
         self.workspace = root / "workspace"
         self.workspace.mkdir()
         (root / "config").mkdir(mode=0o700)
@@ -61,7 +60,7 @@ class Instance:
 
     def seen(self, kind: str, **about: Any) -> Any:
         """The same without a program that has to start: for looking again and again."""
-        with asking(self.home) as supervisor:
+        with questions_to(self.home) as supervisor:
             return supervisor.ask("rows", kind=kind, **about)
 
     def call(self, tool: str, **arguments: Any) -> "subprocess.Popen[str]":
@@ -93,8 +92,7 @@ class Instance:
             process.kill()
             process.communicate()
         if connect(self.home) is not None:
-            # A child of this process may not: this process is the agent whose hooks the tests start.
-            with asking(self.home, start=False) as supervisor:
+            with questions_to(self.home, start=False) as supervisor:
                 supervisor.ask("shutdown", end_runs=True)
                 supervisor.until_closed()
         self.kill_supervisor(signal.SIGTERM)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
-from whisper_tui.supervisor.chain import check_file, link
+from whisper_tui.supervisor.journal.hash_chain import link
+from whisper_tui.supervisor.journal.sqlite_file import check_file
 
 pytestmark = outside_only
 
@@ -49,7 +50,7 @@ def approved_and_held(instance: Instance) -> str:
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_a_forged_approval_starts_nothing(instance, end):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     instance.call("execute_command", command="touch", args=["ran"])
     spec = {"command": {"kind": "argv", "program": "touch", "args": ["ran"]}, "cwd": str(instance.workspace)}
     started = {"kind": "started", "call_id": "1", "attempt": 1, "spec": spec}
@@ -66,7 +67,7 @@ def test_a_forged_approval_starts_nothing(instance, end):
 
 
 def test_an_approval_outlives_a_stop_and_a_restart_and_not_a_kill(instance):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     call_id = approved_and_held(instance)
     assert instance.run("restart").returncode == 0
     assert instance.rows("show", call_id)["state"] == "queued"

@@ -9,11 +9,11 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Instance
 from tests.transports.scripted_model import ScriptedModel, call, text
-from whisper_tui.config import find_home
+from whisper_tui.config import find_directories
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import Refused
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 
 async def agent(instance: Instance, model: ScriptedModel, *words: str, key: str | None = "a secret key"):
@@ -48,7 +48,7 @@ async def test_a_task_is_worked_on_and_its_commands_wait_for_a_human_and_do_not_
     async with model.open():
         process = await agent(instance, model)
         call_id = await waiting(instance)
-        assert (await asyncio.to_thread(instance.run, "approve", call_id)).returncode == 0
+        assert (await asyncio.to_thread(instance.run, "approve", call_id, "--yes")).returncode == 0
         async with asyncio.timeout(90):
             out, err = await process.communicate()
     assert process.returncode == 0, err
@@ -91,7 +91,7 @@ async def test_without_the_client_the_extra_is_named(instance: Instance):
 
 async def said(instance: Instance, session_id: str, texts: int) -> list[tuple[str, str]]:
     """What was said in a session, by which surface, once there is so much of it."""
-    supervision = await RemoteSupervision.connect(find_home(str(instance.root), {}), start=False)
+    supervision = await SupervisorClient.connect(find_directories(str(instance.root), {}), start=False)
     try:
         board = Board()
         async with asyncio.timeout(90):
@@ -106,7 +106,7 @@ async def said(instance: Instance, session_id: str, texts: int) -> list[tuple[st
 
 
 async def say(instance: Instance, session_id: str, text: str) -> None:
-    supervision = await RemoteSupervision.connect(find_home(str(instance.root), {}), start=False)
+    supervision = await SupervisorClient.connect(find_directories(str(instance.root), {}), start=False)
     try:
         await supervision.say(session_id, text, Decider(surface="cockpit", who="me"))
     finally:

@@ -32,7 +32,7 @@ def approved(instance: Instance, **arguments: object) -> "subprocess.Popen[str]"
 
 
 def test_a_flood_of_zeros_is_printed_whole_and_never_held_by_the_supervisor(instance, tmp_path):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     before = most_memory(instance)
     call = approved(instance, command=f"head -c {FLOOD} /dev/zero; echo no >&2")
     with (tmp_path / "printed").open("w") as file:
@@ -48,7 +48,7 @@ def test_a_flood_of_zeros_is_printed_whole_and_never_held_by_the_supervisor(inst
 
 @pytest.mark.parametrize("tool", ["run_shell_command", "execute_command_line"])
 def test_long_output_is_the_same_text_as_short_output(instance, tool):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     (instance.workspace / "long").write_bytes(("é\x1b[31m".encode() * 9 + b"\xff\n") * (MIB // 16) + b"\xc3")
     call = instance.call(tool, command="cat long; printf end >&2")
     assert instance.run("approve", "1").returncode == 0
@@ -64,7 +64,7 @@ def test_long_output_is_the_same_text_as_short_output(instance, tool):
 
 def test_output_that_was_dropped_when_it_was_captured_is_marked(instance):
     (instance.root / "config" / "config.toml").write_text(f"[supervisor]\nmax_output_bytes = {2 * MIB}\n")
-    call = approved(instance, command=f"yes | head -c {8 * MIB}") if instance.run("list").returncode == 0 else None
+    call = approved(instance, command=f"yes | head -c {8 * MIB}") if instance.run("restart").returncode == 0 else None
     assert call is not None
     out, _ = call.communicate(timeout=90)
     text = json.loads(out)["stdout"]
@@ -73,7 +73,7 @@ def test_output_that_was_dropped_when_it_was_captured_is_marked(instance):
 
 
 def test_giving_up_in_the_middle_of_long_output_harms_nobody(instance):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     call = approved(instance, command=f"head -c {FLOOD // 8} /dev/zero")
     assert call.stdout.read(1000).startswith("{")
     call.send_signal(signal.SIGTERM)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import needs_sandbox, outside_only
+from whisper_tui.wire.light_client import questions_to
 
 pytestmark = outside_only
 
@@ -47,6 +48,20 @@ def test_what_a_sandbox_blocked_is_shown_and_marked_in_the_history(instance):
     assert "exit 1, blocked" in instance.run("history").stdout
     (row,) = instance.rows("history")
     assert row["blocked"]["attempts"] == [{"what": "write", "subject": f"{instance.workspace}/made"}]
+
+
+def test_show_states_the_effects_of_a_waiting_call_and_of_no_other(instance):
+    (instance.workspace / "app.conf").write_text("rate = 10\n")
+    call = instance.call("run_shell_command", command="echo 'rate = 20' > app.conf; ssh prod.example true")
+    shown = instance.run("show", "1").stdout
+    assert "effect        writes app.conf (exists, 10 B, +1 -1 lines)\n" in shown
+    assert "effect        talks to prod.example (ssh)\n" in shown
+    assert f"diff          {instance.workspace}/app.conf\n" in shown and "\n              -rate = 10\n" in shown
+    effects = json.loads(instance.run("show", "--json", "1").stdout)["effects"]
+    assert effects["files"][0]["diff"]["text"] == "@@ -1 +1 @@\n-rate = 10\n+rate = 20\n"
+    instance.run("deny", "1", "--reason", "no")
+    call.communicate(timeout=90)
+    assert json.loads(instance.run("show", "--json", "1").stdout)["effects"] is None
 
 
 def test_a_denial_reaches_the_caller_word_for_word(instance):
@@ -132,6 +147,24 @@ def test_an_approval_for_the_session_is_listed_and_revoked(instance):
     assert instance.run("revoke", grant["id"]).returncode == 1
     instance.until(lambda: [row for row in instance.seen("ps") if row["state"] == "running"])
     instance.run("signal", "1", "9")
+    call.communicate(timeout=90)
+
+
+def test_a_denial_for_the_session_is_listed_and_lifted(instance):
+    call = instance.call("execute_command", command="sleep", args=["300"])
+    (row,) = instance.rows("list")
+    with questions_to(instance.home) as supervisor:
+        by = {"surface": "cockpit", "who": "me"}
+        given = {"session_id": row["session_id"], "words": ["npm", "publish"], "reason": "not today", "by": by}
+        denial = supervisor.ask("deny_for_session", **given)
+    (shown,) = instance.rows("approvals", "--denied")
+    assert (shown["id"], shown["words"], shown["reason"]) == (denial, ["npm", "publish"], "not today")
+    assert "npm publish …" in instance.run("approvals", "--denied").stdout
+    assert instance.rows("approvals") == []
+    assert instance.run("revoke", denial).returncode == 0
+    assert instance.rows("approvals", "--denied") == []
+    assert instance.run("revoke", denial).returncode == 1
+    instance.run("deny", row["id"], "--reason", "no")
     call.communicate(timeout=90)
 
 
@@ -241,7 +274,7 @@ def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(insta
         (("signal", "99", "KILL"), 4, "no call 99"),
         (("signal", "1", "EXPLODE"), 2, "no signal 'EXPLODE'"),
         (("history", "--limit", "0"), 2, "--limit"),
-        (("frobnicate",), 2, "invalid choice"),
+        (("frobnicate",), 2, "no subcommand 'frobnicate'"),
         (("approve", "1", "2", "--cwd", "/"), 2, "--cwd is about one call, and 2 are named"),
         (("deny", "1", "2", "--stop-session"), 2, "--stop-session is about one call"),
         ((), 2, "needs a terminal"),
@@ -282,7 +315,7 @@ def test_a_reader_that_stops_reading_is_no_error(instance):
 
 @outside_only
 def test_several_calls_are_decided_at_once_and_a_denial_needs_no_reason(instance):
-    instance.run("list")
+    instance.run("restart")
     calls = [instance.call("run_shell_command", command=f"echo {number}") for number in range(1, 5)]
     answer = instance.run("approve", "1", "99", "2")
     assert answer.returncode == 4
@@ -295,7 +328,7 @@ def test_several_calls_are_decided_at_once_and_a_denial_needs_no_reason(instance
 
 @outside_only
 def test_the_risks_of_a_call_are_listed_with_their_grade(instance):
-    instance.run("list")
+    instance.run("restart")
     instance.call("run_shell_command", command="rm -rf build; python3 -c 1")
     (row,) = instance.rows("list")
     assert {"destructive": True, "runs-other-code": False}.items() <= {

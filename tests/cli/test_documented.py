@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.model.build import a_board, a_session, submitted
-from whisper_tui.cli.exit_codes import MEANINGS
-from whisper_tui.cli.main import parser
-from whisper_tui.model.summary import call_details
+from whisper_tui.cli.dispatch import parser
+from whisper_tui.cli.subcommand import MEANINGS
+from whisper_tui.model.call_rows import call_details
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
 

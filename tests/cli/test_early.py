@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.cli.early import launcher, run_early
-from whisper_tui.config import find_home
-from whisper_tui.wire.quick import quick_runtime
+from whisper_tui.cli import main
+from whisper_tui.cli.commands.agent_entry import launcher
+from whisper_tui.config import find_directories
+from whisper_tui.wire.light_client import quick_runtime
 
-LATE = {"socket", "json", "re", "pathlib", "typing", "enum", "argparse", "asyncio", "dataclasses", "pydantic", "signal"}
+LATE = {"socket", "pathlib", "asyncio", "dataclasses", "pydantic", "subprocess", "whisper_tui.wire.rendezvous"}
 
 SHOWS_IMPORTS = """
 import sys
@@ -23,7 +24,7 @@ sys.stderr.write(" ".join(sys.modules))
 
 
 def test_a_hook_imports_next_to_nothing(instance):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     content = {
         "session_id": "s",
         "cwd": str(instance.workspace),
@@ -74,7 +75,7 @@ def test_the_quick_way_finds_the_directory_that_the_long_way_finds(changes, chos
     elif chosen == ["--home", ""]:
         assert quick is None
     elif quick is not None:
-        assert quick == str(find_home(chosen[1] if chosen else None, environ).runtime)
+        assert quick == str(find_directories(chosen[1] if chosen else None, environ).runtime)
 
 
 @pytest.mark.parametrize(
@@ -84,16 +85,39 @@ def test_the_quick_way_finds_the_directory_that_the_long_way_finds(changes, chos
         ["hook", "nobody"],
         ["hook", "claude", "codex"],
         ["hook", "claude", "--deadline", "soon"],
+        ["hook", "claude", "--deadline", "-1"],
         ["hook", "claude", "--deadline"],
-        ["hook", "--help"],
+        ["hook", "claude", "--home"],
         ["exec"],
         ["exec", "1-a", "--deadline", "5"],
         ["exec", "1-a", "--agent-runs"],
     ],
     ids=" ".join,
 )
-def test_words_that_are_not_understood_are_left_to_the_parser(words):
-    assert run_early(words) is None
+def test_words_that_are_not_understood_let_no_command_run(words):
+    """A hook's exit code 2 refuses; a shell takes 126 for a command that could not be run."""
+    asked = subprocess.run(
+        [sys.executable, "-m", "whisper_tui", *words], capture_output=True, check=False, text=True, timeout=90
+    )
+    assert asked.returncode == {"hook": 2, "exec": 126}[words[0]]
+    assert "error: " in asked.stderr and not asked.stdout
+
+
+@pytest.mark.parametrize(("verb", "code"), [("hook", 2), ("exec", 126)])
+def test_a_defect_of_this_program_lets_no_command_run(verb, code, monkeypatch, capfd):
+    def broken(*_):
+        raise ZeroDivisionError("of this program")
+
+    monkeypatch.setattr("whisper_tui.cli.commands.agent_entry.directory_options", broken)
+    assert main([verb, "claude"]) == code
+    assert "he command was not run" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("verb", "code"), [("hook", 2), ("exec", 126)])
+def test_an_installation_that_cannot_be_loaded_lets_no_command_run(verb, code, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, "whisper_tui.cli.dispatch", None)
+    assert main([verb, "claude"]) == code
+    assert "he command was not run" in capfd.readouterr().err
 
 
 def test_the_launcher_is_found_again_from_anywhere(monkeypatch, tmp_path):

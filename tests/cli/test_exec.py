@@ -108,7 +108,7 @@ def test_standard_input_reaches_the_command(shell: Shell) -> None:
 def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -> None:
     data = os.urandom(3_000_000)
     words = shell.approved("head -c 100 > begun; until test -e go; do sleep 0.1; done; cat > rest; exit 9")
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=shell.instance.workspace)
+    process = shell.start(words, stdin=subprocess.PIPE)
     writing = threading.Thread(target=process.communicate, args=(data,), daemon=True)
     writing.start()
     shell.instance.until((shell.instance.workspace / "begun").exists)
@@ -121,7 +121,7 @@ def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -
 
 def test_the_end_of_the_input_is_told_to_the_next_supervisor_too(shell: Shell) -> None:
     words = shell.approved("until test -e go; do sleep 0.1; done; cat")
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    process = shell.start(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"all of it")
     process.stdin.close()
@@ -161,7 +161,7 @@ def test_for_opencode_it_ends_with_the_code_of_the_signal_because_that_hangs_on_
 def test_a_signal_to_it_is_a_signal_to_the_command(shell: Shell, number: int) -> None:
     name = signal.Signals(number).name.removeprefix("SIG")
     words = shell.approved(f"trap 'echo caught; exit 5' {name}; echo ready; while :; do sleep 0.1; done")
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    process = shell.start(words, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     process.send_signal(number)
     out, _ = process.communicate(timeout=ANSWER_S)
@@ -170,7 +170,7 @@ def test_a_signal_to_it_is_a_signal_to_the_command(shell: Shell, number: int) ->
 
 def test_when_the_agent_kills_it_the_command_is_ended_too(shell: Shell) -> None:
     words = shell.approved("echo ready; exec sleep 1000")
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    process = shell.start(words, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     process.kill()
     process.communicate()
@@ -186,7 +186,7 @@ def test_what_a_command_leaves_behind_does_not_hold_it_back(shell: Shell) -> Non
 
 def test_it_goes_on_over_the_death_of_the_supervisor_and_loses_no_byte(shell: Shell) -> None:
     words = shell.approved("echo before; until test -e go; do sleep 0.1; done; seq 1 20000; exit 9")
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=shell.instance.workspace)
+    process = shell.start(words, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"before\n"
     shell.instance.kill_supervisor(signal.SIGKILL)
     (shell.instance.workspace / "go").touch()
@@ -198,9 +198,9 @@ def test_it_goes_on_over_the_death_of_the_supervisor_and_loses_no_byte(shell: Sh
 def test_a_command_that_waits_for_a_worker_says_so_where_its_output_is_read(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
     first, second = shell.approved("touch first; sleep 1000"), shell.approved("touch second; echo done")
-    server = subprocess.Popen(first, cwd=shell.instance.workspace)
+    server = shell.start(first)
     shell.instance.until((shell.instance.workspace / "first").exists)
-    waiting = subprocess.Popen(second, cwd=shell.instance.workspace, stdout=-1, stderr=-1)
+    waiting = shell.start(second, stdout=-1, stderr=-1)
     assert waiting.stderr is not None
     told = waiting.stderr.readline()
     assert told.startswith(b"whisper_tui: queued, and not running yet: 1 command runs on 1 worker; longest: call 1")
@@ -219,7 +219,7 @@ def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
         tool_input = {"command": f"touch s{number}; sleep 1000", "run_in_background": True}
         asking = shell.ask("", tool_input=tool_input)
         shell.approve(shell.waiting())
-        servers.append(subprocess.Popen(rewritten(finished(asking)).split(), cwd=shell.instance.workspace))
+        servers.append(shell.start(rewritten(finished(asking)).split()))
         shell.instance.until((shell.instance.workspace / f"s{number}").exists)
     assert shell.run(shell.approved("touch x; echo done")).stdout == b"done\n"
     for server in servers:
@@ -228,7 +228,7 @@ def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
 
 
 def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
-    process = subprocess.Popen(shell.approved("echo ready; sleep 1000"), stdout=-1, cwd=shell.instance.workspace)
+    process = shell.start(shell.approved("echo ready; sleep 1000"), stdout=-1)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     process.terminate()
     process.communicate(timeout=ANSWER_S)
@@ -239,7 +239,7 @@ def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
 def test_once_its_agent_has_ended_it_does_not_wait_for_a_supervisor_that_was_stopped(shell: Shell) -> None:
     words = shell.approved("touch begun; until test -e over; do sleep 0.1; done")
     script = f"{shlex.join(words)} 2> said; echo $? > code"
-    agent = subprocess.Popen(["bash", "-c", 'bash -c "$1" & wait; exit', "agent", script], cwd=shell.instance.workspace)
+    agent = shell.start(["bash", "-c", 'bash -c "$1" & wait; exit', "agent", script])
     workspace = shell.instance.workspace
     shell.instance.until((workspace / "begun").exists)
     shell.instance.kill_supervisor(signal.SIGTERM)

@@ -36,7 +36,9 @@ def test_the_checkout_that_was_installed_is_named(
 
 
 @pytest.mark.parametrize("about", [None, "{}", '{"url": "file:///is/gone"}', '{"url": "https://example.org/x.whl"}'])
-def test_where_that_is_unknown_any_checkout_is_meant(monkeypatch: pytest.MonkeyPatch, about: str | None) -> None:
+def test_without_a_known_source_the_advice_names_any_checkout(
+    monkeypatch: pytest.MonkeyPatch, about: str | None
+) -> None:
     monkeypatch.setattr(extras, "distribution", lambda _: _Installed(about))
     assert extras.how_to_install("web") == f"In a checkout of whisper_tui: {sys.executable} -m pip install '.[web]'"
 

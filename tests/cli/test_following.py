@@ -57,7 +57,7 @@ def test_the_next_command_runs_and_is_shown_in_the_directory_to_which_the_last_o
 
 
 @pytest.mark.parametrize("name", ["two words", "a 'quote' \" $HOME `x`", "two\nlines\n", "-P", "\udcff"])
-def test_any_name_of_a_directory_carries_over(claude: Claude, name: str) -> None:
+def test_a_cd_into_a_directory_of_any_name_carries_over(claude: Claude, name: str) -> None:
     (claude.workspace / "in").mkdir()
     (claude.workspace / "in" / name).mkdir()
     assert claude.bash("touch x; cd in && cd -- *").returncode == 0
@@ -82,9 +82,7 @@ def test_a_command_that_nobody_is_asked_about_carries_over_too(claude: Claude) -
         ("cd build; kill -TERM $$; sleep 9", -signal.SIGTERM, b""),
     ],
 )
-def test_as_in_its_own_shell_a_command_that_failed_carries_nothing_over(
-    claude: Claude, command: str, code: int, out: bytes
-) -> None:
+def test_a_failed_command_does_not_change_the_directory(claude: Claude, command: str, code: int, out: bytes) -> None:
     (claude.workspace / "build").mkdir()
     ran = claude.bash(command)
     # Its shell says 143 for the signal, as it does of its own commands.
@@ -108,7 +106,7 @@ def test_what_a_command_leaves_in_the_background_does_not_hold_it_back(claude: C
     claude.shell.instance.run("signal", "1", "KILL", "--tree")
 
 
-def test_of_a_directory_that_cannot_be_known_the_model_is_told_where_it_is(claude: Claude) -> None:
+def test_the_model_is_told_its_directory_if_the_last_one_is_unknown(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     ran = claude.bash("trap 'echo bye' EXIT; cd build")
     assert (ran.stdout, ran.returncode, claude.cwd) == (b"bye\n", 0, str(claude.workspace))
@@ -126,9 +124,7 @@ def test_a_variable_of_its_own_that_bash_reads_still_counts(claude: Claude) -> N
     assert (ran.stdout, claude.cwd) == (b"mine\nmine\n", f"{claude.workspace}/build")
 
 
-def test_where_a_human_sends_a_command_its_agent_does_not_follow_unless_it_went_on_from_there(
-    claude: Claude, tmp_path: Path
-) -> None:
+def test_the_agent_does_not_follow_a_directory_that_a_human_chose(claude: Claude, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "below").mkdir(parents=True)
     assert claude.bash("cd .; pwd", cwd=str(elsewhere)).stdout == f"{elsewhere}\n".encode()
@@ -137,12 +133,12 @@ def test_where_a_human_sends_a_command_its_agent_does_not_follow_unless_it_went_
     assert claude.cwd == f"{elsewhere}/below"
 
 
-def test_it_carries_over_although_the_supervisor_dies_while_the_command_runs(claude: Claude) -> None:
+def test_a_cd_carries_over_the_death_of_the_supervisor(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     asking = claude.shell.ask("touch begun; until test -e go; do sleep 0.1; done; cd build", cwd=claude.cwd)
     claude.shell.approve(claude.shell.waiting())
     line = rewritten(finished(asking))
-    process = subprocess.Popen(["bash", "-c", f"eval {shlex.quote(line)} && pwd -P"], cwd=claude.cwd, stdout=-1)
+    process = claude.shell.start(["bash", "-c", f"eval {shlex.quote(line)} && pwd -P"], cwd=claude.cwd, stdout=-1)
     claude.shell.instance.until((claude.workspace / "begun").exists)
     claude.shell.instance.kill_supervisor(signal.SIGKILL)
     (claude.workspace / "go").touch()

@@ -12,8 +12,8 @@ import pytest
 from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
 from tests.cli.conftest import ANSWER_S
 from tests.outside import outside_only
-from whisper_tui.cli.deciding import say_approved
-from whisper_tui.transports.hooks.program import LONGEST_INPUT
+from whisper_tui.cli.commands.approve import say_approved
+from whisper_tui.transports.hook.hook_program import LONGEST_INPUT
 
 __all__ = ["shell"]
 pytestmark = outside_only
@@ -177,7 +177,7 @@ def test_where_the_client_shows_what_it_runs_the_command_stands_beside_its_ticke
     assert (ran.stdout, ran.returncode) == (expected.stdout, expected.returncode)
 
 
-def test_whoever_approves_is_told_that_its_agent_no_longer_waits(shell: Shell) -> None:
+def test_approve_says_if_the_agent_no_longer_waits(shell: Shell) -> None:
     shell.supervisor_runs()
     finished(shell.ask("touch x", "--deadline", "1"))
     row = shell.row("1")

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from whisper_tui.cli.loading import loaded
+from whisper_tui.cli.compose import loaded
 
 
 def test_a_stop_does_not_wait_for_what_is_still_being_loaded() -> None:
@@ -23,7 +23,7 @@ def test_a_stop_does_not_wait_for_what_is_still_being_loaded() -> None:
     assert stopped
 
 
-async def test_what_was_loaded_and_what_went_wrong_reach_whoever_waits() -> None:
+async def test_the_result_or_the_error_of_loading_reaches_the_caller() -> None:
     assert await loaded(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
         await loaded(lambda: 1 // 0)

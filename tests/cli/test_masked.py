@@ -6,8 +6,8 @@ import sys
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
-from whisper_tui.cli.log_lines import MaskedLines
-from whisper_tui.model.masking import MASK
+from whisper_tui.cli.compose import MaskedLines
+from whisper_tui.model.secrets import MASK
 
 pytestmark = outside_only
 
@@ -18,7 +18,7 @@ def test_a_call_is_shown_whole_while_it_waits_and_masked_from_then_on(instance: 
     process = instance.call("execute_command", command="true", args=["--password", SECRET])
     assert SECRET in instance.run("list").stdout
     assert SECRET in instance.run("show", "1").stdout
-    assert SECRET not in instance.run("approve", "1", "--session").stdout
+    assert SECRET not in instance.run("approve", "1", "--yes", "--session").stdout
     process.communicate(timeout=90)
     for words in (["history"], ["show", "1"], ["approvals"], ["export", "1", "--format", "jsonl"]):
         assert SECRET not in instance.run(*words).stdout, words

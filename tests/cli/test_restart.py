@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
+from tests.cli.conftest import PROGRAM
 from tests.outside import outside_only
-from whisper_tui.supervisor.state_directory import is_occupied
+from whisper_tui.system.state_directory import is_occupied
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 pytestmark = outside_only
@@ -83,19 +84,52 @@ def test_a_supervisor_goes_on_where_this_program_could_not_take_its_place(instan
 
 
 @outside_only
-def test_a_stop_says_how_many_agents_would_start_the_supervisor_again(instance):
-    call = instance.start("mcp", stdin=subprocess.PIPE)
+def test_a_stop_names_the_connected_agents_and_lasts_until_a_human_starts_the_supervisor(instance, agent_process):
+    def as_agent(*words):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = agent_process.starts(*PROGRAM, *words, "--home", str(instance.root))
+        return subprocess.Popen(command, **pipes)
+
+    agent = as_agent("mcp", "--session", "the builder")
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    call.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
-    call.stdin.flush()
-    assert call.stdout.readline()
+    assert "result" in asked(agent, 1, "initialize", hello)
     assert instance.rows("status")["agents"] == 1
-    assert "1 connected agent will start it again" in instance.run("stop").stdout
+    stopped = instance.run("stop").stdout
+    assert "It stays stopped until you start it" in stopped
+    assert "Calls of 1 connected agent are refused until then: the builder" in stopped
+    until_a_human = "was stopped, and stays so until a human starts it"
+    assert until_a_human in asked(agent, 2, "tools/list", {})["error"]["message"]
+    called = instance.run("call", "run_shell_command", '{"command": "true"}')
+    assert called.returncode == 3 and until_a_human in called.stderr
+    hook = as_agent("hook", "claude")
+    command = {"session_id": "s", "cwd": "/", "tool_name": "Bash", "tool_input": {"command": "true"}}
+    out, err = hook.communicate(json.dumps(command), timeout=90)
+    assert (hook.returncode, out) == (2, "") and until_a_human in err
+    library = "import asyncio, sys; from whisper_tui import connect\n"
+    library += "async def main():\n async with connect('a', home=sys.argv[1]): pass\nasyncio.run(main())"
+    words = [sys.executable, "-c", library, str(instance.root)]
+    joined = subprocess.run(words, capture_output=True, check=False, text=True, timeout=90)
+    assert joined.returncode == 1 and until_a_human in joined.stderr
+    assert not is_occupied(instance.home.state)
+    assert instance.run("stop").returncode == 3
+    assert instance.run("list").returncode == 0
+    assert "result" in asked(agent, 3, "tools/list", {})
+    agent.communicate(timeout=90)
+
+
+def asked(agent, number, method, params):
+    """The answer to a request over MCP."""
+    agent.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+    agent.stdin.flush()
+    while True:
+        answer = json.loads(agent.stdout.readline())
+        if answer.get("id") == number:
+            return answer
 
 
 @outside_only
 def test_a_held_stop_lasts_until_a_human_starts_the_supervisor(instance):
-    instance.run("list")
+    instance.run("restart")
     assert "stays stopped until you start it" in instance.run("stop", "--hold").stdout
     for words in (("list",), ("call", "run_shell_command", '{"command": "true"}')):
         refused = instance.run(*words)

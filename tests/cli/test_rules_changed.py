@@ -15,7 +15,7 @@ ANYTHING = '[[allow]]\nname = "x"\nanything = true\n'
 
 @pytest.fixture
 def rules(instance: Instance):
-    assert instance.run("list").returncode == 0
+    assert instance.run("restart").returncode == 0
     return instance.root / "config" / "rules.toml"
 
 
@@ -55,7 +55,7 @@ def test_a_change_is_told_while_no_call_comes_and_kept_in_the_history(instance, 
     assert "Connected" in watching.stdout.readline()
     rules.write_text(ANYTHING)
     line = watching.stdout.readline()
-    assert "rules.toml was changed; added allow anything" in line and "do not hold" in line
+    assert "rules.toml was changed; added allow anything" in line and "are not trusted" in line
     told = instance.run("history", "rules")
     assert told.returncode == 0 and "added allow anything" in told.stdout
     assert any(row["added"] for row in instance.rows("history", "rules"))

@@ -22,14 +22,14 @@ def test_a_prefix_is_tried_on_earlier_calls_before_it_is_given(instance: Instanc
     given = instance.run("approve", "3", "--prefix", "git push", "--times", "2", "--for", "30")
     assert given.returncode == 0, given.stderr
     assert given.stdout.startswith("It would have let through 3 of the last 3 calls:")
-    assert "What begins with git push is allowed for 30 minutes, 2 more times." in given.stdout
+    assert "Commands that begin with git push are allowed for 30 minutes, 2 more times." in given.stdout
 
 
 def test_a_rule_is_saved_for_the_workspace_with_the_words_that_were_named(instance: Instance) -> None:
     waiting(instance, "push", "here")
     given = instance.run("approve", "1", "--prefix", "git", "push", "--save", "project")
     assert given.returncode == 0, given.stderr
-    assert "A rule allows what begins with git push in this workspace." in given.stdout
+    assert "A rule allows commands that begin with git push in this workspace." in given.stdout
     (rule,) = instance.rows("rules", "list")
     assert (rule["prefix"], rule["directory"]) == (["git", "push"], str(instance.workspace))
 
@@ -40,10 +40,10 @@ REFUSED = [
     (["--save", "user"], "A rule needs the beginning"),
     (["--prefix", "git", "push", "--save", "user", "--times", "3"], "limited to a number of calls"),
     (["--within", "/x"], "--within is about a prefix"),
-    (["--session", "--prefix", "git", "push", "--save", "user"], "either for the session or saved"),
+    (["--session", "--prefix", "git", "push", "--save", "user"], "--session and --save exclude each other"),
     (["--times", "0"], "at least 1"),
     (["--for", "0"], "more than 0 minutes"),
-    (["--dry-run"], "tries what is to be remembered"),
+    (["--dry-run"], "tests an approval that is remembered"),
     (["--prefix", "git 'push"], "cannot be split into words"),
 ]
 

@@ -15,8 +15,8 @@ from aiohttp.test_utils import TestServer
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
-from whisper_tui.cli import serving
-from whisper_tui.cli.serving import MOST_COCKPITS, MOST_CONNECTIONS, Site
+from whisper_tui.cli import web_server
+from whisper_tui.cli.web_server import MOST_COCKPITS, MOST_CONNECTIONS, CockpitSite
 
 pytestmark = outside_only
 BOUND_S = 60
@@ -39,7 +39,7 @@ class Served:
         found = []
         for child in psutil.Process(self.process.pid).children(recursive=True):
             with suppress(psutil.Error):
-                if "whisper_tui.cli.served" in child.cmdline():
+                if "whisper_tui.cli.cockpit_launcher" in child.cmdline():
                     found.append(child)
         return found
 
@@ -105,7 +105,7 @@ async def test_the_page_is_answered_to_whoever_knows_the_token(served: Served) -
 
 
 async def test_no_more_cockpits_are_served_than_a_bound(instance: Instance) -> None:
-    site = Site(instance.home, "t" * 43)
+    site = CockpitSite(instance.home, "t" * 43)
     site._open = MOST_COCKPITS
     async with TestServer(site.application(), host="127.0.0.1") as server, aiohttp.ClientSession() as browser:
         site.port = server.port or 0
@@ -113,7 +113,7 @@ async def test_no_more_cockpits_are_served_than_a_bound(instance: Instance) -> N
             assert (answer.status, await answer.text()) == (503, "8 cockpits are open already: close one.\n")
 
 
-async def test_nobody_else_is_answered(served: Served) -> None:
+async def test_a_supervisor_of_another_user_is_not_used(served: Served) -> None:
     base = f"http://{served.host}"
     for path in ("/", "/nonsense/", f"/{served.token[:-1]}/", f"/{served.token}x/", "/nonsense/static/js/textual.js"):
         assert await status(base + path) in {403, 404}
@@ -204,7 +204,7 @@ async def test_a_cockpit_does_not_outlive_the_server_of_its_page(instance: Insta
         await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in cockpits))
 
 
-async def test_those_who_connect_and_say_nothing_keep_nobody_out(served: Served) -> None:
+async def test_silent_connections_do_not_keep_other_clients_out(served: Served) -> None:
     host, port = served.host.split(":")
     silent = [await asyncio.open_connection(host, int(port)) for _ in range(MOST_CONNECTIONS + 20)]
     assert await status(served.address) == 200
@@ -215,9 +215,9 @@ async def test_those_who_connect_and_say_nothing_keep_nobody_out(served: Served)
         writer.close()
 
 
-async def test_whoever_does_not_come_to_the_point_is_not_waited_for(instance: Instance, monkeypatch) -> None:
-    monkeypatch.setattr(serving, "BEGINS_WITHIN_S", 0.1)
-    site = Site(instance.home, "t" * 43)
+async def test_a_client_that_sends_no_hello_is_disconnected(instance: Instance, monkeypatch) -> None:
+    monkeypatch.setattr(web_server, "BEGINS_WITHIN_S", 0.1)
+    site = CockpitSite(instance.home, "t" * 43)
     runner = web.AppRunner(site.application(), access_log=None)
     await runner.setup()
     listening = await site.listen(runner, 0)

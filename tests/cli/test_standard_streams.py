@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent_process import AgentProcess
 from tests.cli.conftest import PROGRAM, Instance
-from whisper_tui.cli.exit_codes import MEANINGS, OUTPUT_LOST, PIPE_CLOSED, UNAVAILABLE
-from whisper_tui.cli.main import FAMILIES
+from whisper_tui.cli.dispatch import FAMILIES
+from whisper_tui.cli.subcommand import MEANINGS, OUTPUT_LOST, PIPE_CLOSED, UNAVAILABLE
 
 ASKED = json.dumps({"command": "pwd"})
 SUBCOMMANDS: dict[str, list[str]] = {
@@ -34,6 +35,11 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "approvals": [],
     "revoke": ["7"],
     "check": ["ls"],
+    "explain": ["ls"],
+    "config": ["path"],
+    "completions": ["bash"],
+    "complete": [],
+    "man": [],
     "rules": [],
     "status": [],
     "restart": [],
@@ -66,12 +72,16 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     made.close()
 
 
-def carried_out(instance: Instance, streams: str, *words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+def carried_out(
+    instance: Instance, streams: str, *words: str, given: str = "", agent: AgentProcess | None = None
+) -> "subprocess.CompletedProcess[str]":
     """What a command comes to whose streams the shell has changed; one that serves is told to end after a while."""
     limit = ["timeout", "--preserve-status", "-s", "TERM", "4"] if words and words[0] in SERVE else []
     shell = ["sh", "-c", f'exec "$@" {streams}', "sh", *limit, *PROGRAM, *words]
     if not words or words[0] != "--version":
         shell += ["--home", str(instance.root)]
+    if agent is not None:
+        shell = agent.starts(*shell)
     done = subprocess.run(
         shell,
         cwd=instance.workspace,
@@ -94,6 +104,7 @@ def test_every_subcommand_is_tried() -> None:
 
 @pytest.mark.parametrize("streams", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("verb", COMMON)
+@pytest.mark.slow
 def test_what_cannot_be_printed_is_said_and_the_exit_code_says_it_too(
     settled: Instance, verb: str, streams: str
 ) -> None:
@@ -110,6 +121,7 @@ def test_what_cannot_be_printed_is_said_and_the_exit_code_says_it_too(
 
 
 @pytest.mark.parametrize("verb", COMMON)
+@pytest.mark.slow
 def test_without_standard_error_the_result_and_the_exit_code_are_as_ever(settled: Instance, verb: str) -> None:
     if verb in {
         "watch",
@@ -134,6 +146,7 @@ def test_without_standard_error_the_result_and_the_exit_code_are_as_ever(settled
 
 
 @pytest.mark.parametrize("verb", ["", *COMMON])
+@pytest.mark.slow
 def test_without_standard_input_each_says_what_it_lacks_or_does_without(settled: Instance, verb: str) -> None:
     done = carried_out(settled, "<&-", *([verb, *SUBCOMMANDS[verb]] if verb else []))
     assert done.returncode in {*MEANINGS, 126, 128 + signal.SIGTERM}
@@ -160,7 +173,7 @@ def test_a_descriptor_that_was_closed_is_not_given_to_a_file(settled: Instance) 
     assert settled.run("list").returncode == 0
 
 
-def test_a_hook_whose_answer_cannot_be_written_refuses(settled: Instance) -> None:
+def test_a_hook_whose_answer_cannot_be_written_refuses(settled: Instance, agent_process: AgentProcess) -> None:
     asked = {
         "session_id": "s",
         "cwd": str(settled.workspace),
@@ -169,10 +182,11 @@ def test_a_hook_whose_answer_cannot_be_written_refuses(settled: Instance) -> Non
         "tool_input": {"command": "pwd"},
         "tool_use_id": "toolu_1",
     }
-    done = carried_out(settled, ">/dev/full", "hook", "claude", given=json.dumps(asked))
+    done = carried_out(settled, ">/dev/full", "hook", "claude", given=json.dumps(asked), agent=agent_process)
     assert done.returncode == 2
     assert "the answer cannot be written: No space left on device" in done.stderr
-    assert carried_out(settled, "", "hook", "claude", given=json.dumps(asked)).returncode == 0
+    heard = carried_out(settled, "", "hook", "claude", given=json.dumps(asked), agent=agent_process)
+    assert heard.returncode == 0
 
 
 def test_an_agent_that_cannot_be_answered_ends_its_relay(settled: Instance) -> None:

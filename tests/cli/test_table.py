@@ -2,16 +2,16 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 
 import pytest
 
-from whisper_tui.cli.table import PIPED, cell, cut, fit, width_of
-from whisper_tui.cli.words import age, command_line, gravest, outcome, standing
+from whisper_tui.cli.output_format import PIPED, age, cell, command_line, cut, fit, gravest, outcome, standing, width_of
 
 PROGRAM = """
-from whisper_tui.cli.table import print_table
+from whisper_tui.cli.output_format import print_table
 print_table(("ID", "COMMAND"), [("1", "x" * 100), ("22", "短い")])
 """
 
@@ -23,7 +23,7 @@ def test_ages_are_short(seconds, shown):
     assert age(seconds) == shown
 
 
-def test_what_is_cut_says_so():
+def test_cut_text_ends_with_an_ellipsis():
     assert cut("abcdef", 6) == "abcdef"
     assert cut("abcdef", 4) == "abc…"
     assert cut("日本語", 5) == "日本…"
@@ -34,7 +34,7 @@ def test_a_cell_is_exactly_as_wide_as_its_column():
     assert [width_of(cell(text, 6)) for text in ("", "abc", "abcdefgh", "日本語です", "e\u0301e\u0301")] == [6] * 5
 
 
-def test_the_widest_columns_give_way_first():
+def test_the_widest_columns_are_narrowed_first():
     widths = [3, 50, 20]
     fit(widths, 44)
     assert widths == [3, 18, 19]
@@ -43,9 +43,9 @@ def test_the_widest_columns_give_way_first():
     assert narrow == [8, 8, 8]
 
 
-def test_a_terminal_cuts_and_a_pipe_does_not():
+def test_a_terminal_cuts_rows_to_its_width():
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
     subprocess.run(["stty", "cols", "40"], stdin=theirs, check=True)
     subprocess.run([sys.executable, "-c", PROGRAM], stdout=theirs, env=environment, check=True, timeout=60)
     os.close(theirs)
@@ -75,7 +75,7 @@ def test_the_gravest_risk_is_named_with_its_signs(risks, shown):
     assert gravest(row) == shown
 
 
-def test_how_a_call_stands_is_said_with_since_when():
+def test_the_state_of_a_call_is_shown_with_its_age():
     assert standing({"state": "running", "ending": None}, 61) == "running for 1m"
     assert standing({"state": "ended", "ending": "exited", "exit_code": 1}, 720) == "exit 1, 12m ago"
 
@@ -96,3 +96,26 @@ def test_a_command_is_shown_as_one_would_type_it():
 )
 def test_an_outcome_is_named_shortly(row, shown):
     assert outcome(row) == shown
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+    ids=str,
+)
+def test_a_terminal_gets_colours_unless_the_user_rejects_them(variables, coloured):
+    program = """
+from whisper_tui.cli.output_format import print_table
+print_table(("ID", "RISK", "STATE"), [("1", "▲▲ destructive", "waiting"), ("2", "▲ network", "running")])
+"""
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment |= {"PYTHONIOENCODING": "utf-8", "TERM": "xterm-256color", **variables}
+    subprocess.run(["stty", "cols", "80"], stdin=theirs, check=True)
+    subprocess.run([sys.executable, "-c", program], stdout=theirs, env=environment, check=True, timeout=60)
+    os.close(theirs)
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert ("\x1b[1;31m▲▲ destructive\x1b[0m" in shown, "\x1b" in shown) == (coloured, coloured)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+    assert plain == ["ID  RISK            STATE", "1   ▲▲ destructive  waiting", "2   ▲ network       running"]

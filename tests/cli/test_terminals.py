@@ -17,7 +17,9 @@ from tests.cli.conftest import PROGRAM, Instance
 from tests.cli.terminal import Terminal, as_a_job, with_a_program_between
 from tests.outside import outside_only
 from tests.transports.scripted_model import ScriptedModel, text
-from whisper_tui.wire.asking import asking
+from whisper_tui.wire.light_client import questions_to
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["shell"]
 
@@ -43,7 +45,7 @@ def running(instance: Instance) -> Iterator[Callable[..., Terminal]]:
     def start(name: str, *, controlling: bool = True, between: Callable[[list[str]], list[str]] = list) -> Terminal:
         words, ready = PROGRAMS[name]
         if name == "logs":
-            instance.run("list")
+            instance.run("restart")
             instance.call("run_shell_command", command="echo first; sleep 600")
             instance.run("approve", "1")
         environment = {**os.environ, "TMPDIR": str(instance.root), "HOME": str(instance.root)}
@@ -80,16 +82,33 @@ def test_a_server_goes_on_without_its_terminal_and_rests(running: Callable[..., 
     terminal.rests()
 
 
+BECOMES_EXEC = """
+import json, os, subprocess, sys
+asked = subprocess.run(sys.argv[2:], input=sys.argv[1].encode(), capture_output=True, check=True)
+words = json.loads(asked.stdout)["hookSpecificOutput"]["updatedInput"]["command"].split()
+os.execvp(words[0], words)
+"""
+"""An agent that asks its hook, and becomes what it is given to run: the very process whose terminal is watched."""
+
+
+def exec_on_a_terminal(shell: Shell, command: str, *, controlling: bool = True) -> Terminal:
+    """The program that stands for an approved command."""
+    words = [sys.executable, "-c", BECOMES_EXEC, shell.question(command).decode()]
+    words += [*PROGRAM, "hook", "claude", "--home", str(shell.instance.root)]
+    terminal = Terminal(words, dict(os.environ), shell.instance.workspace, controlling=controlling)
+    shell.approve(shell.waiting())
+    return terminal
+
+
 @outside_only
 def test_exec_ends_with_its_command_when_the_terminal_is_gone_and_rests_until_then(
     shell: Shell, instance: Instance
 ) -> None:
-    words = shell.approved("echo first; sleep 600")
-    with Terminal(words, dict(os.environ), instance.workspace, controlling=False) as terminal:
+    with exec_on_a_terminal(shell, "echo first; sleep 600", controlling=False) as terminal:
         terminal.shows(b"first")
         terminal.hang_up()
         terminal.rests()
-        with asking(instance.home) as supervisor:
+        with questions_to(instance.home) as supervisor:
             by = {"surface": "library", "who": "tester"}
             supervisor.ask("signal", call_id="1", number=9, target="tree", by=by)
         terminal.ends()
@@ -98,10 +117,9 @@ def test_exec_ends_with_its_command_when_the_terminal_is_gone_and_rests_until_th
 @outside_only
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_exec_ends_its_command_with_the_signal_and_the_terminal_is_as_before(
-    shell: Shell, instance: Instance, number: signal.Signals
+    shell: Shell, number: signal.Signals
 ) -> None:
-    words = shell.approved("echo first; sleep 600")
-    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+    with exec_on_a_terminal(shell, "echo first; sleep 600") as terminal:
         terminal.shows(b"first")
         terminal.process.send_signal(number)
         assert terminal.ends() in {-number, 128 + number}
@@ -216,11 +234,13 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_a_terminal_that_cannot_show_a_full_screen_is_told_what_can(instance: Instance) -> None:
+def test_a_terminal_that_cannot_show_a_full_screen_gets_the_plain_lines(instance: Instance) -> None:
     words = ["env", "TERM=dumb", *PROGRAM, "--home", str(instance.root)]
     with Terminal(words, dict(os.environ), instance.workspace) as terminal:
-        assert terminal.ends() == 2
-        terminal.shows(b"whisper-tui watch says the same in plain lines")
+        terminal.shows(b"this is `whisper-tui watch`")
+        terminal.shows(b"help")
+        terminal.types(b"quit\n")
+        assert terminal.ends() == 0
         assert b"\x1b" not in terminal.text
 
 

@@ -10,6 +10,7 @@ pytestmark = outside_only
 
 
 def test_list_status_and_the_doctor_say_what_is_wrong_and_what_to_do_as_long_as_it_lasts(instance: Instance) -> None:
+    assert instance.run("restart").returncode == 0
     assert instance.run("list").stderr == ""
     with closing(sqlite3.connect(instance.home.state / "journal.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -13,9 +14,10 @@ import pytest
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
 from tests.tui.scenes import ME, Play, workday
-from whisper_tui.cli.watch_answers import Desk
-from whisper_tui.model.command import Argv
+from whisper_tui.cli.watch_session import WatchAnswers
+from whisper_tui.model.call import Argv
 from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import Ended, Waiting
 
 
@@ -57,7 +59,7 @@ class Seat:
 
 @pytest.fixture
 def seat(instance: Instance) -> Iterator[Seat]:
-    instance.run("list")
+    instance.run("restart")
     made = Seat(instance)
     yield made
     made.process.kill()
@@ -119,7 +121,24 @@ def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance
 
 
 @outside_only
-def test_nothing_that_it_says_controls_the_terminal(instance: Instance, seat: Seat) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well(
+    instance: Instance, seat: Seat
+) -> None:
+    seat.sees("Connected. No call yet.")
+    instance.call("ExecCommand", cmd="read -r line", accepts_input=True)
+    seat.sees("Call 1> ")
+    seat.says("a")
+    seat.sees("needs input, silent since ")
+    seat.sees("read -r line.")
+    pid = next(row["pid"] for row in instance.seen("ps"))
+    os.kill(pid, signal.SIGSTOP)
+    seat.sees("is stopped: ")
+    assert "needs input" not in seat.text
+
+
+@outside_only
+def test_watch_prints_no_control_sequences(instance: Instance, seat: Seat) -> None:
     seat.sees("> ")
     instance.call("execute_command", command="echo", args=["\x1b]0;title\x07\u202e"])
     seat.sees("asks, with execute_command:")
@@ -130,8 +149,8 @@ def test_nothing_that_it_says_controls_the_terminal(instance: Instance, seat: Se
 
 
 @outside_only
-def test_through_a_pipe_it_only_says_what_happens(instance: Instance) -> None:
-    instance.run("list")
+def test_through_a_pipe_watch_only_prints_events(instance: Instance) -> None:
+    instance.run("restart")
     watch = instance.start("watch", stdin=subprocess.DEVNULL)
     assert watch.stdout is not None
     assert watch.stdout.readline() == "Connected. No call yet.\n"
@@ -149,8 +168,8 @@ def test_through_a_pipe_it_only_says_what_happens(instance: Instance) -> None:
 
 
 @outside_only
-def test_it_goes_on_with_another_supervisor(instance: Instance) -> None:
-    instance.run("list")
+def test_watch_reconnects_to_another_supervisor(instance: Instance) -> None:
+    instance.run("restart")
     watch = instance.start("watch", stdin=subprocess.DEVNULL)
     assert watch.stdout is not None
     assert "Connected" in watch.stdout.readline()
@@ -166,16 +185,16 @@ class Time:
         return self.now
 
 
-def desk_of(play: Play) -> tuple[Desk, list[str], Time]:
+def desk_of(play: Play) -> tuple[WatchAnswers, list[str], Time]:
     said: list[str] = []
     clock = Time()
-    desk = Desk(said.append, ME, clock)
+    desk = WatchAnswers(said.append, ME, clock)
     desk.board, desk.supervision = play.stage.board, play.stage
     desk.news()
     return desk, said, clock
 
 
-async def answer(desk: Desk, clock: Time, *lines: str) -> None:
+async def answer(desk: WatchAnswers, clock: Time, *lines: str) -> None:
     for line in lines:
         clock.now += 1
         await desk.answer(line)
@@ -191,7 +210,7 @@ async def test_an_answer_that_comes_with_the_call_before_is_not_taken() -> None:
     assert isinstance(play.stage.board.calls["8"].state, Waiting)
 
 
-async def test_skipping_goes_around() -> None:
+async def test_skipping_the_last_call_starts_over_at_the_first() -> None:
     desk, said, clock = desk_of(workday())
     shown = []
     for _ in range(3):
@@ -226,7 +245,18 @@ async def test_an_edit_can_be_forgotten_and_is_refused_where_it_cannot_be_read()
     assert decision.remember == "exact_for_session" and "ls" in str(decision.edited)
 
 
-async def test_every_other_answer_says_something() -> None:
+async def test_a_call_is_approved_into_a_sandbox_and_other_words_are_none() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    await answer(desk, clock, "approve somewhere")
+    assert "'somewhere' is no sandbox" in said[-1]
+    assert isinstance(play.stage.board.calls["7"].state, Waiting)
+    await answer(desk, clock, "approve read-only")
+    assert play.stage.board.calls["7"].decision == Approve(sandbox=Sandbox())
+    assert any("into a sandbox (read-only, no network)" in one for one in said)
+
+
+async def test_every_other_answer_of_watch_prints_something() -> None:
     play = workday()
     desk, said, clock = desk_of(play)
     for line, words in (
@@ -263,7 +293,7 @@ async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:
     await asyncio.sleep(0)
 
 
-async def test_news_of_an_own_decision_that_come_before_its_answer_leave_nothing_between() -> None:
+async def test_the_event_of_an_own_decision_may_come_before_its_answer() -> None:
     play = workday()
     desk, said, clock = desk_of(play)
     decide = play.stage.decide

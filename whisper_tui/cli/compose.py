@@ -1,4 +1,4 @@
-"""The layers put together: configuration, executor, supervisor, socket and doors."""
+"""The layers put together: configuration, executor, supervisor, socket and transports."""
 
 import asyncio
 import gc
@@ -6,64 +6,108 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from whisper_tui.cli.loading import loaded
-from whisper_tui.cli.log_lines import MaskedLines
-from whisper_tui.config import leave_pointer, load
-from whisper_tui.config.client_rules import ClientRules
-from whisper_tui.config.file import Configuration
+from whisper_tui.agents.client_rules import ClientRules
+from whisper_tui.cli.commands.manage_rules import have_it_noted
+from whisper_tui.cli.commands.supervisor_control import step_down
+from whisper_tui.config import load, write_pointer
+from whisper_tui.config.configuration import Configuration
 from whisper_tui.config.rule_files import RuleFiles
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import NotAllowed
-from whisper_tui.model.home import Home
-from whisper_tui.model.port import Supervision
-from whisper_tui.supervisor.control_groups import ControlGroups
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.journal_file import check_format
+from whisper_tui.model.secrets import masked
+from whisper_tui.model.text import visible
+from whisper_tui.supervisor.journal.sqlite_file import check_format
 from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.supervisor.state_directory import Occupation, prepare
+from whisper_tui.supervisor.runs.cgroups import Cgroups
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.peers import descends, why_supervised_here
 from whisper_tui.wire.rendezvous import release
-from whisper_tui.wire.server import Door, serve
-from whisper_tui.wire.staying_found import stay_found
-from whisper_tui.wire.stepping_down import step_down
+from whisper_tui.wire.server import Endpoint, keep_listening, serve
 
 if TYPE_CHECKING:
+    from whisper_tui.notify.notifier import BackgroundNotifier
     from whisper_tui.tools import ToolContext, ToolRegistry
-    from whisper_tui.transports.mcp import McpDoor
+    from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
+
+
+T = TypeVar("T")
+
+TURN_S = 0.0005
+"""Seconds after which the loading thread hands the interpreter lock to another thread."""
+
+
+async def loaded(load: Callable[[], T]) -> T:
+    """Return the result of `load`, which runs in a daemon thread."""
+    # asyncio waits for its own executor threads at the end; a stop must not wait until the SDK is imported.
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(load())
+        except Exception as error:  # noqa: BLE001  raised again where it is waited for
+            future.set_exception(error)
+
+    # The importing thread gives the interpreter lock back only after this interval, which delays every other call.
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_S)
+    try:
+        threading.Thread(target=run, daemon=True).start()
+        return await asyncio.wrap_future(future)
+    finally:
+        sys.setswitchinterval(usual)
+
+
+class MaskedLines(logging.Formatter):
+    """The time, the level, the place and the message, with its traceback where there is one."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one entry, without secrets."""
+        # Continuation lines are indented, so that no text of an agent can pass for another entry.
+        return visible(masked(super().format(record)), keep_lines=True).replace("\n", "\n  ")
+
 
 PR_SET_DUMPABLE = 4
 
 AGENTS_AFTER_S = 2.0
-"""Seconds until what agents need is loaded, unless one comes: whoever started the supervisor has its answer first."""
+"""Seconds until the MCP endpoint is loaded, unless an agent connects before."""
 
 _log = logging.getLogger("whisper_tui")
 
 
-def supervise(home: Home, ready: Callable[[], None], *, take_over: bool = False) -> None:
-    """Be the supervisor of these directories until told to stop. Raises `WhisperError` if it cannot be.
+def supervise(home: Directories, ready: Callable[[], None], *, take_over: bool = False) -> None:
+    """Run the supervisor of these directories until it is told to stop. Raises `WhisperError` if it cannot start.
 
-    `take_over`: whoever is it now steps down, once it is clear that this program can go on in its place.
+    `take_over`: the supervisor that runs now steps down first.
     """
     log = logging.StreamHandler(sys.stderr)
     log.setFormatter(MaskedLines())
     logging.basicConfig(level=logging.INFO, handlers=[log])
-    _check_outside()
+    _check_outside(home)
     _keep_others_out()
     configuration = load(home)
     prepare(home)
     if take_over:
+        # Before the old one stops: a journal that this version cannot read must not leave nobody in charge.
         check_format(Path(home.state) / "journal.sqlite")
         step_down(home)
-    with Occupation(home.state) as occupation:
+    with StateDirectoryLock(home.state) as occupation:
         release(home)
         try:
-            leave_pointer(home, os.environ)
+            write_pointer(home, os.environ)
         except OSError as error:
             _log.warning("programs without our environment will not find %s: %s", home.state, error)
         if configuration.rules.broken:
@@ -71,34 +115,33 @@ def supervise(home: Home, ready: Callable[[], None], *, take_over: bool = False)
         asyncio.run(_supervise(home, configuration, occupation, ready))
 
 
-def _check_outside() -> None:
-    """A supervisor below a supervised command would end with it, and could be led by it."""
+def _check_outside(home: Directories) -> None:
+    """Raise `NotAllowed` inside a supervised command."""
+    # A supervisor below a supervised command would end with it, and the command could control it.
     problem = why_supervised_here()
     if problem is not None:
+        have_it_noted(home)
         raise NotAllowed(f"no supervisor was started, because {problem}", hint="Start it outside")
 
 
 def _keep_others_out() -> None:
-    """Let no process of the same user attach a debugger to this one, or write into its memory.
-
-    Not for cockpits and other clients: the system then shows them as root's, and the supervisor would not know them.
-    """
+    """Keep processes of the same user from attaching a debugger to this one or writing into its memory."""
+    # Not done in cockpits and other clients: /proc then belongs to root, and the supervisor could not check them.
     if syscalls.LINUX:
         with suppress(OSError):
             syscalls.prctl(PR_SET_DUMPABLE, 0)
 
 
 async def _supervise(
-    home: Home, configuration: Configuration, occupation: Occupation, ready: Callable[[], None]
+    home: Directories, configuration: Configuration, occupation: StateDirectoryLock, ready: Callable[[], None]
 ) -> None:
     rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
-        LocalExecutor(Path(home.state) / "runs", ControlGroups.found()),
-        rules=rules.current,
+        LocalExecutor(Path(home.state) / "runs", Cgroups.found()),
         clients_rules=ClientRules(Path.home()).of,
         gaps=_gaps,
-        keep_rule=rules.keep,
+        rule_book=rules,
         settings=configuration.supervisor,
         limits=configuration.limits,
         retention=configuration.retention,
@@ -109,81 +152,106 @@ async def _supervise(
         loop.add_signal_handler(number, supervisor.stopped.set)
     await supervisor.open()
     try:
-        agents = _LateMcpDoor(supervisor, configuration)
-        doors: dict[str, Door] = {"mcp": agents, **_shell_doors(supervisor, configuration, home)}
-        server = await serve(supervisor, home, doors, refused=supervisor.attempt_refused)
+        agents = _LateMcpEndpoint(supervisor, configuration)
+        endpoints: dict[str, Endpoint] = {"mcp": agents, **_shell_endpoints(supervisor, configuration, home)}
+        server = await serve(supervisor, home, endpoints, refused=supervisor.attempt_refused)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
+        # Not at once: whoever started the supervisor waits for its first answer.
         loop.call_later(AGENTS_AFTER_S, agents.prepare)
-        staying = asyncio.create_task(stay_found(server, occupation, supervisor.stopped.set))
+        notifier = _notifier(supervisor, configuration)
+        staying = asyncio.create_task(keep_listening(server, occupation, supervisor.stopped.set))
         await supervisor.stopped.wait()
         _log.info("stopping")
         staying.cancel()
+        if notifier is not None:
+            await notifier.close()
         await server.close()
     finally:
         await supervisor.close()
 
 
+def _notifier(supervisor: Supervisor, configuration: Configuration) -> "BackgroundNotifier | None":
+    """Begin to notify through the desktop or the user's program. None: neither is configured."""
+    settings = configuration.calling
+    if settings.when == "never" or not (settings.desktop or settings.command):
+        return None
+    from whisper_tui.notify.notifier import BackgroundNotifier
+
+    def report(problem: str) -> None:
+        supervisor.notify_problem = problem
+        if problem:
+            _log.warning("%s", problem)
+
+    notifier = BackgroundNotifier(settings, supervisor.board, supervisor.presences, report)
+    supervisor.listen(notifier.on_event)
+    supervisor.stall_monitor.listen(notifier.stalled)
+    notifier.open()
+    return notifier
+
+
 def _gaps(client: str, root: str, environ: Mapping[str, str]) -> list[str]:
-    """What the hooks of a client let pass in a workspace, as the doctor sees it."""
-    from whisper_tui.install.doctor.gaps import gaps
+    """Return the commands of a client that its hooks do not hold in a workspace, as the doctor finds them."""
+    from whisper_tui.agents.doctor import gaps
 
     return gaps(client, Path(root), environ)
 
 
-def _shell_doors(supervisor: Supervisor, configuration: Configuration, home: Home) -> dict[str, Door]:
-    """The doors of agents' own shells, and of anybody's."""
-    from whisper_tui.policy.view import may_leave
-    from whisper_tui.transports.call_door import CallDoor
-    from whisper_tui.transports.hooks.door import HookDoor
-    from whisper_tui.transports.hooks.following import Following
-    from whisper_tui.transports.hooks.run_door import RunDoor
+def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home: Directories) -> dict[str, Endpoint]:
+    """The endpoints for agents' own shells and for `whisper-tui call`."""
+    from whisper_tui.policy.view import may_change_directory
+    from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
+    from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
+    from whisper_tui.transports.shell_call import ShellCallEndpoint
 
-    following = Following(Path(home.runtime) / "directories", supervisor.last_directory, may_leave)
+    following = ShellDirectory(
+        Path(home.runtime) / "directories", supervisor.queries.last_directory, may_change_directory
+    )
     return {
-        "hook": HookDoor(supervisor, following),
-        "exec": RunDoor(supervisor, descends, supervisor.input_file, following),
-        "call": CallDoor(supervisor, partial(_registry, configuration)),
+        "hook": HookEndpoint(supervisor, following),
+        "exec": ExecEndpoint(supervisor, descends, supervisor.queries.input_file, following),
+        "call": ShellCallEndpoint(supervisor, partial(_registry, configuration)),
     }
 
 
-class _LateMcpDoor:
-    """The door for agents, which is loaded beside the first work because its SDK takes long to import."""
+class _LateMcpEndpoint:
+    """The MCP endpoint, loaded after the supervisor is ready because its SDK takes half a second to import."""
 
     def __init__(self, supervision: Supervision, configuration: Configuration) -> None:
         self._supervision = supervision
         self._configuration = configuration
-        self._door: asyncio.Task[Door] | None = None
+        self._endpoint: asyncio.Task[Endpoint] | None = None
 
-    def prepare(self) -> asyncio.Task[Door]:
+    def prepare(self) -> asyncio.Task[Endpoint]:
         """Begin to load it."""
-        if self._door is None:
-            self._door = asyncio.create_task(self._load())
-        return self._door
+        if self._endpoint is None:
+            self._endpoint = asyncio.create_task(self._load())
+        return self._endpoint
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection."""
-        door = await asyncio.shield(self.prepare())
-        await door(reader, writer, hello)
+        endpoint = await asyncio.shield(self.prepare())
+        await endpoint(reader, writer, hello)
 
-    async def _load(self) -> Door:
-        door_class = await loaded(_mcp_door_class)
+    async def _load(self) -> Endpoint:
+        endpoint_class = await loaded(_mcp_endpoint_class)
         registry = partial(_registry, self._configuration)
-        door = door_class(self._supervision, registry=registry, wait_s=self._configuration.mcp.wait_s)
-        await door.prepare()
+        endpoint = endpoint_class(self._supervision, registry=registry, wait_s=self._configuration.mcp.wait_s)
+        await endpoint.prepare()
         gc.freeze()  # What is loaded now lives for ever: a collection need not walk through it while calls wait.
-        return door
+        return endpoint
 
 
 def _registry(configuration: Configuration, context: "ToolContext") -> "ToolRegistry":
     """The tools of a session."""
-    from whisper_tui.config.offered import offered
+    from whisper_tui.tools import standard_registry
 
-    return offered(configuration.tools, context)
+    settings = configuration.tools
+    return standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
 
 
-def _mcp_door_class() -> "type[McpDoor]":
-    import whisper_tui.transports.mcp_session  # noqa: F401  brings the SDK, without which the door serves nobody
-    from whisper_tui.transports.mcp import McpDoor
+def _mcp_endpoint_class() -> "type[McpEndpoint]":
+    import whisper_tui.transports.mcp.mcp_session  # noqa: F401  brings the SDK, without which the endpoint serves nobody
+    from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
-    return McpDoor
+    return McpEndpoint

@@ -1,4 +1,4 @@
-"""What to do where a part of the package is not installed that only some need."""
+"""Advice where an optional part of the package is not installed."""
 
 import json
 import shlex
@@ -9,10 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds an extra to this installation.
-
-    From the directory that it came from, never by name from an index, where anybody may have taken the name.
-    """
+    """Return the command that adds an extra to this installation."""
+    # From the directory it was installed from, never by name: anybody could register that name in the index.
     folder, editable = _source()
     option = "-e " if editable else ""
     install = f"{shlex.quote(sys.executable)} -m pip install {option}"
@@ -22,7 +20,7 @@ def how_to_install(extra: str) -> str:
 
 
 def _source() -> tuple[Path | None, bool]:
-    """The directory that was installed, if it is still there, and whether the program runs from it."""
+    """Return the directory that was installed, if it still exists, and True if it is an editable installation."""
     try:
         about = json.loads(distribution("whisper-tui").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

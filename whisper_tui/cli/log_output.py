@@ -1,14 +1,63 @@
-"""Printing the output of a run: in large pieces, in the order in which it came, and nothing twice."""
+"""The output of a run, printed in its order; for a terminal without control sequences other than colours."""
 
 import asyncio
+import codecs
+import re
 import sys
 from collections.abc import Callable
 from typing import BinaryIO
 
 from whisper_tui.cli.standard_streams import STDERR, STDOUT, data_on
-from whisper_tui.cli.terminal_text import TerminalText
-from whisper_tui.model.port import Supervision
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.run import OutputSpan, Stream
+from whisper_tui.model.text import replace_hidden, show_characters
+
+_CONTROLS = re.compile(
+    r"(?P<colour>\x1b\[[0-9;:]*m)"
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # other control sequences
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\)"  # strings: titles, clipboard, pictures
+    r"|\x1b[ -/]*[0-~]"  # short escapes
+    r"|\r(?!\n)"  # back over what was shown
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
+    re.DOTALL,
+)
+_PALETTE = re.compile(r"[345]8;(?:5;\d*|2(?:;\d*){3})")
+"""A colour by number, in which no number means anything else."""
+_CONCEAL = "8"
+_UNFINISHED = re.compile(r"\r\Z|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_](?:(?!\x07|\x1b\\).)*|[ -/]*)$", re.DOTALL)
+_KEPT = frozenset("\n\r\t\x1b")
+
+LONGEST_ESCAPE = 65_536
+"""Characters of an unfinished escape that are waited for; a longer one is let go."""
+
+
+class TerminalText:
+    """Filters a stream piece by piece; an escape cut by the end of a piece is finished by the next one."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._held = ""
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the part of the next piece that may be shown."""
+        text = self._held + self._decoder.decode(data)
+        unfinished = _UNFINISHED.search(text, max(0, len(text) - LONGEST_ESCAPE))
+        self._held = unfinished.group() if unfinished else ""
+        ready = text[: unfinished.start()] if unfinished else text
+        kept = _CONTROLS.sub(_shown, ready)
+        return (kept if kept.isascii() else replace_hidden(kept, show_characters, keep=_KEPT, printed=True)).encode()
+
+
+def _shown(found: "re.Match[str]") -> str:
+    """Return the replacement for a control sequence."""
+    # A lone carriage return would let later text overwrite earlier text, so it becomes a line end.
+    if found.group() == "\r":
+        return "\n"
+    # Colours stay, except "conceal", which makes text invisible.
+    colour = found.group("colour") or ""
+    parts = _PALETTE.sub("", colour[2:-1]).split(";")
+    return "" if any(part.partition(":")[0].lstrip("0") == _CONCEAL for part in parts) else colour
+
 
 PIECE = 4 * 1024 * 1024
 """Bytes read at once."""
@@ -58,12 +107,12 @@ class Printer:
             await self._print_rest(stream)
 
     async def _nothing_comes(self) -> bool:
-        """Whether both streams can no longer grow, and the time index has been read to its end."""
+        """True if both streams can no longer grow, and the time index has been read to its end."""
         chunks = [await self._supervision.read_output(self._call_id, stream, 0, 0) for stream in STREAMS]
         return all(chunk.ended for chunk in chunks)
 
     async def _print_rest(self, stream: Stream) -> bool:
-        """Print all that is there. Returns whether nothing more can come."""
+        """Print everything up to now. Return True if no more can come."""
         while True:
             chunk = await self._supervision.read_output(self._call_id, stream, self._at[stream], PIECE)
             self._take(stream, chunk.start, chunk.data)
@@ -88,7 +137,7 @@ class Printer:
 
 
 def _stretches(spans: tuple[OutputSpan, ...]) -> list[tuple[Stream, int]]:
-    """Which stream to print up to which offset, in turns."""
+    """Yield the stream to print next and the offset to print it to."""
     turns: list[tuple[Stream, int]] = []
     for span in spans:
         if turns and turns[-1][0] == span.stream:

@@ -1,4 +1,4 @@
-"""`mcp --http`: agents that come over HTTP, between their requests and the supervisor's doors."""
+"""`mcp --http`: agents that come over HTTP, between their requests and the supervisor."""
 
 import asyncio
 import json
@@ -16,36 +16,34 @@ import uvicorn
 from h11 import LocalProtocolError
 from starlette.types import Receive, Scope, Send
 
-from whisper_tui.cli.early import launcher
-from whisper_tui.cli.hang_up import on_signals
+from whisper_tui.cli.subcommand import launcher
+from whisper_tui.cli.termination import on_signals
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
-from whisper_tui.model.home import Home
-from whisper_tui.model.sendable import sendable
-from whisper_tui.supervisor.state_directory import make_private
-from whisper_tui.transports.http_protocol import BoundedProtocol
-from whisper_tui.transports.http_session import HttpSession
-from whisper_tui.transports.http_site import HOST, Site
-from whisper_tui.transports.http_token import token_in
-from whisper_tui.transports.relay import Relay
+from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.text import sendable
+from whisper_tui.system.state_directory import Directories, make_private
+from whisper_tui.transports.mcp.http_session import HttpSession
+from whisper_tui.transports.mcp.http_site import HOST, BoundedProtocol, McpSite, token_in
+from whisper_tui.transports.mcp.relay import Relay
 from whisper_tui.wire.rendezvous import choice_of, connect, reach
 
 LAST_S = 2
-"""Seconds that requests have which are answered when it stops."""
+"""Seconds in which requests are finished when the server stops."""
 
 DENIED = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
 
 
-def token_of(home: Home) -> str:
+def token_of(home: Directories) -> str:
     """The token of an instance, which is made if there is none. Raises `WhisperError`."""
     make_private(home.state)
     return token_in(Path(home.state))
 
 
-def serve_http(home: Home, *, port: int, root: str, name: str | None, wait_s: float | None) -> None:
+def serve_http(home: Directories, *, port: int, root: str, name: str | None, wait_s: float | None) -> None:
     """Serve until a signal ends it. Raises `WhisperError`."""
     token = token_of(home)
     with _bound(port) as listening:
-        # Who starts this wants to see here and now if there can be no supervisor.
+        # A supervisor that cannot start is reported here, not in the first request of an agent.
         reach(home).close()
         asyncio.run(_serve(home, listening, token, partial(_opened, home, root, name, wait_s)))
 
@@ -56,6 +54,8 @@ def _bound(port: int) -> Iterator[socket.socket]:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        # A client may connect as soon as the address is printed, and uvicorn listens only once it has started.
+        listening.listen()
     except OSError as error:
         listening.close()
         raise Unavailable(
@@ -69,9 +69,9 @@ def _bound(port: int) -> Iterator[socket.socket]:
         yield listening
 
 
-async def _serve(home: Home, listening: socket.socket, token: str, opened: Callable[[], HttpSession]) -> None:
+async def _serve(home: Directories, listening: socket.socket, token: str, opened: Callable[[], HttpSession]) -> None:
     port = listening.getsockname()[1]
-    site = Site(token, port, opened, partial(_ask_hook, home))
+    site = McpSite(token, port, opened, partial(_ask_hook, home))
     server = _Server(
         uvicorn.Config(
             partial(_unless_broken, site),
@@ -100,34 +100,35 @@ async def _serve(home: Home, listening: socket.socket, token: str, opened: Calla
     await asyncio.gather(*stopping)
 
 
-async def _unless_broken(site: Site, scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve one request. Who breaks the rules of HTTP while it is being answered has had an answer already."""
+async def _unless_broken(site: McpSite, scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one request."""
+    # A client that breaks the protocol in the middle of an answer makes h11 raise; the answer is lost either way.
     with suppress(LocalProtocolError):
         await site(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to whoever runs it."""
+    """uvicorn without its signal handlers."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Capture none."""
+        # uvicorn raises the signal again at its end, which would kill the process before the sessions are closed.
         yield
 
 
-def _opened(home: Home, root: str, name: str | None, wait_s: float | None) -> HttpSession:
+def _opened(home: Directories, root: str, name: str | None, wait_s: float | None) -> HttpSession:
     session = HttpSession()
-    relay = Relay(
-        partial(reach, home), partial(connect, home), session.hear, root=root, name=name, wait_s=wait_s, over_http=True
-    )
+    connecting = partial(reach, home, for_agent=True)
+    relay = Relay(connecting, partial(connect, home), session.hear, root=root, name=name, wait_s=wait_s, over_http=True)
     return session.joined(relay)
 
 
-async def _ask_hook(home: Home, client: str, asked: str, deadline_s: float) -> dict[str, Any] | None:
-    """Ask at the supervisor's door for hooks. Raises `WhisperError`."""
+async def _ask_hook(home: Directories, client: str, asked: str, deadline_s: float) -> dict[str, Any] | None:
+    """Ask the supervisor the question of a hook. Raises `WhisperError`."""
     hello = {
         "door": "hook",
-        "version": 1,
+        "version": HELLO_VERSIONS["hook"],
         "client": client,
         "input": asked,
         "nonce": secrets.token_hex(12),
@@ -136,7 +137,7 @@ async def _ask_hook(home: Home, client: str, asked: str, deadline_s: float) -> d
         "places": choice_of(home),
         "deadline_s": deadline_s,
     }
-    connection = await asyncio.to_thread(reach, home)
+    connection = await asyncio.to_thread(partial(reach, home, for_agent=True))
     connection.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=connection)
     try:
@@ -156,7 +157,7 @@ async def _ask_hook(home: Home, client: str, asked: str, deadline_s: float) -> d
 
 
 def _answer(code: int, stdout: bytes, stderr: bytes) -> dict[str, Any] | None:
-    """What a hook prints, as the body of an answer; an exit code that refuses is a denial."""
+    """Return the output of a hook as the body of an answer; an exit code that refuses becomes a denial."""
     if code:
         reason = stderr.decode("utf-8", "replace").strip() or f"the hook ended with {code}"
         return {"hookSpecificOutput": {**DENIED, "permissionDecisionReason": reason}}
@@ -170,7 +171,8 @@ def _answer(code: int, stdout: bytes, stderr: bytes) -> dict[str, Any] | None:
 
 
 def _environment() -> dict[str, str]:
-    """What commands inherit: this program's variables, but not what they say about an agent that started it."""
+    """Return the environment for commands: this program's, without the variables of an agent that started it."""
+    # A command would otherwise take itself for a part of the Claude Code session that started this server.
     return {
         name: value for name, value in sendable(os.environ).items() if not name.startswith(("CLAUDE_", "CLAUDECODE"))
     }

@@ -4,8 +4,11 @@ import fcntl
 import io
 import os
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+FAILS_CLOSED = {"hook": 2, "exec": 126}
+"""The exit codes for any failure of what agents start: every other code of a hook lets the command run."""
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -13,17 +16,17 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class OutputLost(OSError):
-    """What was written to standard output did not arrive."""
+    """Standard output could not be written."""
 
     def sentence(self) -> str:
-        """What is said about it."""
+        """The message for people."""
         if is_closed(STDOUT):
             return "standard output is closed, so what should be printed is lost"
         return f"standard output cannot be written: {self.strerror}; what should be printed is lost"
 
 
 class _Printed(io.FileIO):
-    """A stream that says that it was this one that failed."""
+    """Standard output, whose failure is told apart from any other `OSError`."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
@@ -35,7 +38,7 @@ class _Printed(io.FileIO):
 
 
 class _Said(io.FileIO):
-    """Messages beside the result: where nobody can have them, they are not what the program fails of."""
+    """Standard error. A message that cannot be written is dropped; the program does not fail because of it."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
@@ -44,11 +47,12 @@ class _Said(io.FileIO):
             return len(bytes(data))
 
 
-def hold_places() -> None:
-    """Have all three descriptors in use, else the next file or socket becomes one of them, and is written to.
+def hold_descriptors() -> None:
+    """Open the null device in place of each standard descriptor that is closed.
 
-    Reading and writing fail as they do on what is closed; only messages just vanish.
+    In the wrong direction for input and output, so that they fail as if closed; messages vanish.
     """
+    # Otherwise the next file or socket gets the free number, and output is written into it.
     for number, mode in ((STDIN, os.O_WRONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         try:
             os.fstat(number)
@@ -57,13 +61,13 @@ def hold_places() -> None:
 
 
 def is_closed(number: int) -> bool:
-    """Whether a standard stream was closed, or cannot be used in its direction."""
+    """True if a standard stream is closed, or cannot be used in its direction."""
     refused = os.O_WRONLY if number == STDIN else os.O_RDONLY
     return fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == refused
 
 
 def prepare() -> None:
-    """Have Python's own streams for all three, with letters that cannot be written shown as escapes."""
+    """Replace Python's streams by ones that escape letters which their encoding lacks."""
     if sys.stdin is None:
         sys.stdin = sys.__stdin__ = open(STDIN, closefd=False)  # type: ignore[misc]  # noqa: SIM115
     if sys.stdout is sys.__stdout__:  # Else somebody catches it, as tests do.
@@ -84,7 +88,8 @@ def data_on(number: int) -> io.BufferedWriter:
 
 
 def let_go(number: int = STDOUT) -> None:
-    """Keep the interpreter from writing once more, when it ends, what could not be written."""
+    """Redirect a stream that cannot be written to the null device."""
+    # The interpreter flushes at its end; what is left in the buffer would fail once more, with a message of its own.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, number)
     os.close(null)

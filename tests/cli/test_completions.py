@@ -1,0 +1,105 @@
+"""Shells complete the command line, and `man` shows it: both are made from the parser."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import PROGRAM, Instance
+from tests.cli.terminal import Terminal
+from tests.outside import outside_only
+from whisper_tui.cli.commands.shell_completion import SHELLS
+from whisper_tui.cli.subcommand import GROUPS
+
+BIN = Path(sys.executable).parent
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "PS1": "$ ", "LC_ALL": "C.UTF-8"}
+
+
+def completed(*words: str, home: Path | None = None) -> dict[str, str]:
+    """The words that are offered at the end of a command line, with their descriptions."""
+    place = ["--home", str(home)] if home is not None else []
+    asked = "".join(f"{word}\0" for word in words)
+    answer = subprocess.run(
+        [*PROGRAM, "complete", *place], input=asked, capture_output=True, check=True, text=True, timeout=90
+    )
+    assert answer.stderr == ""
+    return dict(line.split("\t") for line in answer.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("",), {name for names in GROUPS.values() for name in names}),
+        (("appr",), {"approve", "approvals"}),
+        (("install", ""), {"claude", "codex", "gemini", "opencode"}),
+        (("logs", "1", "--stream", ""), {"out", "err", "both"}),
+        (("logs", "1", "--st"), {"--stream"}),
+        (("--home", "/tmp", "rules", "un"), {"untrust"}),
+        (("rules", "add", ""), {"allow", "ask", "deny"}),
+        (("export", "--output", ""), set()),
+        (("explain", "--", ""), set()),
+        (("nonsense", ""), {name for names in GROUPS.values() for name in names}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_subcommands_options_and_choices_are_offered(words: tuple[str, ...], offered: set[str]) -> None:
+    assert set(completed(*words)) == offered
+
+
+@outside_only
+def test_calls_are_offered_where_they_can_be_decided_and_none_starts_a_supervisor(instance: Instance) -> None:
+    assert completed("show", "", home=instance.root) == {}
+    assert instance.run("status").returncode == 3
+    instance.call("run_shell_command", command="echo 1")
+    instance.call("run_shell_command", command="echo 2")
+    assert instance.run("deny", "1").returncode == 0
+    assert set(completed("approve", "", home=instance.root)) == {"2"}
+    assert set(completed("approve", "2", "", home=instance.root)) == {"2"}
+    assert completed("show", "", home=instance.root) == {"1": "denied: echo 1", "2": "waiting: echo 2"}
+
+
+def test_bash_completes_a_word_on_tab(tmp_path: Path) -> None:
+    with Terminal(["bash", "--norc", "--noprofile", "-i"], environment(), tmp_path) as seat:
+        seat.shows(b"$ ")
+        seat.types(b'eval "$(whisper-tui completions bash)"; echo rea"dy"\n')
+        seat.shows(b"ready")
+        seat.types(b"whisper-tui revo\t")
+        seat.shows(b"whisper-tui revoke ")
+        seat.types(b"\x15whisper-tui logs 1 --stream b\t")
+        seat.shows(b"--stream both ")
+
+
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shutil.which(shell)])
+def test_the_script_is_one_that_the_shell_reads(shell: str, tmp_path: Path) -> None:
+    script = subprocess.run([*PROGRAM, "completions", shell], capture_output=True, check=True, text=True).stdout
+    (tmp_path / "script").write_text(script)
+    read = subprocess.run([shell, "-n", str(tmp_path / "script")], capture_output=True, check=False, text=True)
+    assert (read.returncode, read.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="nothing can show a manual page here")
+@pytest.mark.parametrize("name", ["", "approve", "rules", "mcp"])
+def test_a_manual_page_is_shown_without_a_warning(name: str) -> None:
+    words = [*PROGRAM, "man", *([name] if name else [])]
+    page = subprocess.run(words, capture_output=True, check=True, timeout=90).stdout
+    shown = subprocess.run(
+        ["groff", "-man", "-Tascii", "-ww", "-P-c"], input=page, capture_output=True, check=True, timeout=90
+    )
+    assert shown.stderr == b""
+    text = " ".join(re.sub(".\b", "", shown.stdout.decode()).split())  # bold is overstruck
+    assert f"whisper-tui{'-' if name else ''}{name} - " in text
+    assert "EXIT STATUS" in text and "--home" in text
+    if not name:
+        assert all(verb in text for names in GROUPS.values() for verb in names)
+
+
+def test_a_page_that_there_is_not_is_refused() -> None:
+    answer = subprocess.run([*PROGRAM, "man", "nothing"], capture_output=True, check=False, text=True, timeout=90)
+    assert answer.returncode == 2 and "no subcommand 'nothing'" in answer.stderr

@@ -1,0 +1,99 @@
+"""The cockpit over a running supervisor, in a terminal or for one page of a browser."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
+from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.subcommand import complain
+from whisper_tui.config import load
+from whisper_tui.config.configuration import Configuration
+from whisper_tui.model.errors import OtherVersion, WhisperError
+from whisper_tui.supervisor.runs.output_files import LocalOutput
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.commands.all_commands import keymap
+from whisper_tui.tui.commands.undo_approval import UndoSettings
+from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
+from whisper_tui.wire.rendezvous import release, replace, was_stopped
+
+
+def open_cockpit(home: Directories) -> int:
+    """Show the cockpit until the human leaves it. Returns the exit code. Raises `WhisperError`."""
+    return asyncio.run(_open(home, load(home)))
+
+
+async def _open(home: Directories, wanted: Configuration) -> int:
+    release(home)  # Whoever opens the cockpit is a human who wants a supervisor.
+    await ensure_supervisor(home)
+    connections = [await _first(home)]
+
+    async def reconnect() -> SupervisorClient:
+        """Connect again, and start a supervisor that crashed, but not one that was stopped."""
+        if not was_stopped(home):
+            await ensure_supervisor(home)
+        connections.append(await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state)))
+        return connections[-1]
+
+    clients = tuple((name, profile_of(name).title) for name in INSTALLABLE if shutil.which(name))
+    try:
+        app = CockpitApp(
+            connections[0],
+            user=decider()["who"],
+            theme=wanted.cockpit.theme,
+            keys=keymap(wanted.cockpit.keymap, wanted.keys),
+            notifications=wanted.calling,
+            undo=UndoSettings(wanted.cockpit.undo, wanted.cockpit.undo_s),
+            themes_folder=Path(home.config) / "themes",
+            reconnect=reconnect,
+            take_over=partial(asyncio.to_thread, replace, home),
+            guidance=Guidance(clients=clients),
+        )
+        await app.run_async()
+        return app.return_code or 0
+    finally:
+        for connection in connections:
+            await connection.close()
+
+
+async def _first(home: Directories) -> SupervisorClient:
+    """Connect. For a supervisor of another version, return a client that connects once this version has taken over."""
+    try:
+        return await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state))
+    except OtherVersion:
+        return SupervisorClient.unconnected(home, start=False, local_output=LocalOutput(home.state))
+
+
+LOOK_S = 1.0
+"""Seconds between two checks that `serve` still runs."""
+
+
+def _end_with(parent: int) -> None:
+    """End this process once its parent is gone."""
+    # Nobody can close the page of a `serve` that was killed.
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> int:
+    """Open the cockpit of the directories that the arguments name."""
+    config, state, runtime = map(Path, sys.argv[1:])
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        return open_cockpit(Directories(config=config, state=state, runtime=runtime))
+    except WhisperError as error:
+        complain(error.sentence())
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""`mcp`, `hook` and `exec`: the subcommands that agents start."""
+
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.cli import supervisor_connection
+from whisper_tui.cli.subcommand import (
+    DONE,
+    Options,
+    Subcommands,
+    directory_options,
+    home_for_agents,
+    home_of,
+    launcher,
+)
+from whisper_tui.cli.supervisor_connection import of_agents
+from whisper_tui.transports.hook.hook_program import run_hook
+from whisper_tui.wire.light_client import usual_directories
+
+if TYPE_CHECKING:
+    from _socket import socket as Connection
+
+MCP_PORT = 8718
+
+
+def add_mcp(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "mcp",
+        "serve MCP over standard input and output, or over HTTP",
+        _relay,
+        details="It starts a supervisor if none runs; calls wait there until a human decides.",
+    )
+    parser.add_argument("--root", metavar="DIR", help="the agent's workspace (default: where it was started)")
+    parser.add_argument(
+        "--wait",
+        type=seconds,
+        metavar="SECONDS",
+        help="answer every call within SECONDS, with a ticket if necessary (default: the known timeout of the client; "
+        "name more if you have raised it)",
+    )
+    parser.add_argument("--session", metavar="NAME", help="the agent's name in the queue")
+    parser.add_argument(
+        "--http", action="store_true", help="serve agents over HTTP on 127.0.0.1, until Ctrl-C, behind a token"
+    )
+    parser.add_argument(
+        "--port", type=int, default=MCP_PORT, metavar="N", help=f"the port for --http; 0: any (default: {MCP_PORT})"
+    )
+    parser.add_argument("--show-token", action="store_true", help="print the token for --http, and exit")
+
+
+def seconds(word: str) -> float:
+    """A positive number of seconds. Raises `ValueError`."""
+    number = float(word)
+    if not 0 < number < float("inf"):
+        raise ValueError(word)
+    return number
+
+
+def _relay(options: Options) -> int:
+    if options.http or options.show_token:
+        return _http(options)
+    from whisper_tui.transports.mcp.relay import run_relay, workspace
+    from whisper_tui.wire.rendezvous import connect, reach
+
+    home = home_for_agents(options)
+    root = workspace(options.root, os.environ)
+    connecting = partial(reach, home, for_agent=True)
+    return run_relay(connecting, partial(connect, home), root=root, name=options.session, wait_s=options.wait)
+
+
+def _http(options: Options) -> int:
+    from whisper_tui.cli.mcp_http import serve_http, token_of
+    from whisper_tui.transports.mcp.relay import workspace
+
+    home = home_of(options)
+    if options.show_token:
+        sys.stdout.write(token_of(home) + "\n")
+        return DONE
+    root = workspace(options.root, {})
+    serve_http(home, port=options.port, root=root, name=options.session, wait_s=options.wait)
+    return DONE
+
+
+def add_hook(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    asking = verbs.add(
+        "hook",
+        "answer an agent's hook, called before each command of the agent's own shell",
+        _hook,
+        details="It reads the hook's input and prints the answer in the agent's format. See whisper-tui install.",
+    )
+    asking.add_argument("client", choices=tuple(KNOWN), metavar="CLIENT", help=", ".join(KNOWN))
+    asking.add_argument(
+        "--deadline", type=seconds, metavar="SECONDS", help="deny after SECONDS, before the agent stops waiting"
+    )
+    asking.add_argument(
+        "--agent-runs",
+        action="store_true",
+        help="let the agent run approved commands itself; the cockpit does not see them run",
+    )
+    running = verbs.add(
+        "exec",
+        "run an approved command for an agent's shell (internal: hooks write this)",
+        _exec,
+        details="Standard input, output, signals and the exit code pass through. A ticket runs once.",
+    )
+    running.add_argument("ticket", metavar="TICKET", help="the ticket that the hook printed")
+    running.add_argument("label", nargs="?", metavar="TEXT", help="ignored; shows the command on the agent's screen")
+
+
+def _hook(options: Options) -> int:
+    environ = of_agents(os.environ)
+    places = directory_options(options)
+    usual = usual_directories(environ)
+    return run_hook(
+        options.client,
+        lambda: supervisor_connection.reach(places, environ),
+        deadline_s=KNOWN[options.client].deadline_s if options.deadline is None else options.deadline,
+        agent_runs=options.agent_runs,
+        launcher=launcher(),
+        places=() if usual is not None and places == ["--directories", *usual] else places,
+    )
+
+
+def _exec(options: Options) -> int:
+    from whisper_tui.transports.hook.exec_program import run_ticket
+
+    environ = of_agents(os.environ)
+    places = directory_options(options)
+    tried = False
+
+    def connection() -> "Connection | None":
+        nonlocal tried
+        again, tried = tried, True
+        find = supervisor_connection.reach_again if again else supervisor_connection.reach
+        return find(places, environ)
+
+    return run_ticket(options.ticket, connection)

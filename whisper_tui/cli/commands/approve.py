@@ -1,0 +1,390 @@
+"""`approve`, `deny`, `approvals` and `revoke`: decisions of a human, and the approvals that are remembered."""
+
+import argparse
+import os
+import pwd
+import shlex
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from whisper_tui.cli.output_format import command_line, masked_line, print_json, print_table, risk_sign
+from whisper_tui.cli.subcommand import Options, Subcommands, reader_of, supervisor_of
+from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
+from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import age
+from whisper_tui.wire.light_client import LightClient
+
+SHOWN = 10
+"""Different commands that are shown of those that an approval would have let through."""
+
+_SAME_FILES = "The approval ends if a script of the workspace that the command runs is changed."
+
+Scope = str | dict[str, Any] | None
+"""As JSON. None: this call alone."""
+
+
+def add_scope(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a scope."""
+    scope = parser.add_argument_group("scope of the approval (default: this call only)")
+    scope.add_argument(
+        "--session",
+        action="store_true",
+        help="this exact command in this directory, for the session; scripts of the workspace must stay the same",
+    )
+    scope.add_argument(
+        "--prefix", nargs="+", metavar="WORD", help="every command of the session with this beginning; show offers some"
+    )
+    scope.add_argument("--within", metavar="DIR", help="with --prefix: only in this directory and below")
+    scope.add_argument(
+        "--save", choices=("project", "user"), help="with --prefix: save it as a rule, for this workspace or everywhere"
+    )
+    scope.add_argument("--for", dest="minutes", type=float, metavar="MINUTES", help="only for so many minutes")
+    scope.add_argument("--times", type=int, metavar="N", help="only for so many more calls")
+    scope.add_argument(
+        "--dry-run", action="store_true", help="only show which earlier calls the approval would have allowed"
+    )
+
+
+def scope_of(options: Options) -> Scope:
+    """Return the scope that the options choose. Raises `InvalidRequest` for what does not go together."""
+    _check(options)
+    if options.prefix is None:
+        limits = {"uses": options.times, "minutes": options.minutes}
+        if any(limit is not None for limit in limits.values()):
+            return {"kind": "exact", **limits}
+        return "exact_for_session" if options.session else None
+    words = _words(options.prefix)
+    if options.save is not None:
+        return {"kind": "rule", "words": words, "where": options.save, "minutes": options.minutes}
+    return {
+        "kind": "prefix",
+        "words": words,
+        "directory": options.within,
+        "uses": options.times,
+        "minutes": options.minutes,
+    }
+
+
+def _check(options: Options) -> None:
+    if options.times is not None and options.times < 1:
+        raise InvalidRequest(f"--times must be at least 1, not {options.times}")
+    if options.minutes is not None and not 0 < options.minutes < float("inf"):
+        raise InvalidRequest(f"--for must be more than 0 minutes, not {options.minutes:g}")
+    if options.save is not None and options.prefix is None:
+        raise InvalidRequest(
+            "a rule needs the beginning of its commands",
+            hint=f"Name it with --prefix; whisper-tui show {options.ids[0]} offers some",
+        )
+    if options.save is not None and options.times is not None:
+        raise InvalidRequest(
+            "a saved rule cannot be limited to a number of calls", hint="Use --for, or leave out --save"
+        )
+    if options.within is not None and (options.prefix is None or options.save is not None):
+        raise InvalidRequest(
+            "--within is about a prefix for the session", hint="Use it with --prefix and without --save"
+        )
+    if options.session and options.save is not None:
+        raise InvalidRequest("--session and --save exclude each other", hint="Leave one of them out")
+    if options.dry_run and not (options.session or options.prefix or options.minutes or options.times):
+        raise InvalidRequest("--dry-run tests an approval that is remembered", hint="Use it with --session or --prefix")
+
+
+def _words(given: list[str]) -> list[str]:
+    """The words of a prefix; one argument with blanks in it is split like a line for a shell."""
+    if len(given) > 1 or not any(blank in given[0] for blank in " \t"):
+        return given
+    try:
+        return shlex.split(given[0])
+    except ValueError as error:
+        raise InvalidRequest(f"--prefix cannot be split into words: {error}", hint="Check its quotes") from error
+
+
+def covered(supervisor: LightClient, call_id: str, scope: Scope, edited: dict[str, Any] | None) -> list[str]:
+    """Return lines about earlier calls that the approval would have let through. Raises `Refused`."""
+    found = supervisor.ask("would_cover", call_id=call_id, scope=scope, edited=edited)
+    ids = set(found["calls"])
+    lines = [f"It would have let through {len(ids)} of the last {found['looked_at']} calls{':' if ids else ''}"]
+    rows = supervisor.ask("rows", kind="history", limit=max(1, found["looked_at"])) if ids else []
+    counted = Counter(masked_line(row["command"]) for row in rows if row["id"] in ids)
+    lines += [f"  {times:>4} x  {command}" for command, times in counted.most_common(SHOWN)]
+    if len(counted) > SHOWN:
+        lines.append(f"  and {len(counted) - SHOWN} other commands")
+    return lines
+
+
+def meant(scope: Scope) -> str:
+    """Return the remembered approval as one sentence."""
+    if scope is None or isinstance(scope, str):
+        return f"The same command in the same directory is allowed for the session. {_SAME_FILES}"
+    minutes = f" for {scope['minutes']:g} minutes" if scope["minutes"] else ""
+    times = f", {scope['uses']} more times" if scope.get("uses") else ""
+    if scope["kind"] == "exact":
+        return f"The same command in the same directory is allowed{minutes or ' for the session'}{times}. {_SAME_FILES}"
+    shown = command_line(scope["words"])
+    if scope["kind"] == "rule":
+        where = "in this workspace" if scope["where"] == "project" else "everywhere"
+        return f"A rule allows commands that begin with {shown} {where}{minutes}."
+    place = f" in {command_line([scope['directory']])}" if scope["directory"] else ""
+    return f"Commands that begin with {shown} are allowed{place}{minutes or ' for the session'}{times}."
+
+
+def add_decisions(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    approve = verbs.add(
+        "approve",
+        "approve waiting calls; a single one can be edited",
+        _approve,
+        details="It prints what was approved. The agent is told when the command was changed. For a severe risk "
+        "(two signs in list) it asks on a terminal; elsewhere it refuses without --yes.",
+    )
+    approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
+    add_scope(approve)
+    approve.add_argument(
+        "--command", metavar="TEXT", help="run this instead: text for the shell, or a program and its arguments"
+    )
+    approve.add_argument("--cwd", metavar="DIR", help="run it in this directory instead")
+    confined = approve.add_argument_group("sandbox (default: none, the command has all your rights)")
+    kinds = confined.add_mutually_exclusive_group()
+    kinds.add_argument("--read-only", action="store_true", help="it can write only to a temporary directory of its own")
+    kinds.add_argument("--confined", action="store_true", help="it can write only in the workspace")
+    confined.add_argument("--network", action="store_true", help="it can also reach other machines")
+    approve.add_argument("--yes", action="store_true", help="approve severe risks without a question")
+    _add_seen(approve)
+    deny = verbs.add(
+        "deny",
+        "deny waiting calls; the agent gets the reason word for word",
+        _deny,
+        details="A last word that is no number is the reason: whisper-tui deny 7 'use the staging server'.",
+    )
+    deny.add_argument("ids", nargs="+", metavar="ID", help="number of a call; the last word may be the reason")
+    deny.add_argument("--reason", metavar="TEXT", help="the reason, which the agent is told")
+    deny.add_argument("--stop-session", action="store_true", help="also deny all other waiting calls of its session")
+    _add_seen(deny)
+
+
+def _add_seen(parser: Any) -> None:
+    parser.add_argument(
+        "--seen", metavar="DIGEST", help="refuse if the call has changed since show --json printed this `seen`"
+    )
+
+
+def _approve(options: Options) -> int:
+    scope = scope_of(options)
+    with supervisor_of(options) as supervisor:
+        sandbox = _sandbox(options)
+        rows = _all_waiting(supervisor, options)
+        if not options.dry_run:
+            _confirm_severe(rows, options)
+        for row in rows:
+            edited = _edited(row, options)
+            if scope is not None:
+                sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
+            if not options.dry_run:
+                decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
+                _decide(supervisor, row, decision, options.seen)
+                say_approved(row, edited, scope, sandbox)
+    return 0
+
+
+def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
+    """Ask about severe risks on a terminal. Raises `Refused` unless they are confirmed; then nothing is decided."""
+    severe = [(row, risk) for row in rows for risk in row.get("risks", ()) if risk["grave"]]
+    if not severe or options.yes:
+        return
+    ids = list(dict.fromkeys(row["id"] for row, _ in severe))
+    calls = f"call {ids[0]}" if len(ids) == 1 else f"calls {', '.join(ids)}"
+    # A number is quickly mistyped, and unlike in the cockpit nobody has seen the command under the cursor.
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        found = "; ".join(dict.fromkeys(risk["sentence"] for _, risk in severe))
+        raise Refused(
+            f"nothing was approved, because of severe risks of {calls}: {visible(found)}",
+            hint="Say --yes to approve them all the same",
+        )
+    for row in rows:
+        for risk in (risk for each, risk in severe if each is row):
+            sys.stdout.write(f"{risk_sign(risk)} {visible(risk['sentence'])}\n")
+        if row["id"] in ids:
+            sys.stdout.write(f"   {row['id']}: {masked_line(row['command'])}\n")
+    sys.stdout.write(f"Approve {calls} all the same? [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise Refused("nothing was approved", hint=f"whisper-tui show {ids[0]} shows the call in full")
+
+
+def say_approved(
+    row: dict[str, Any], edited: dict[str, Any] | None, scope: Any, sandbox: dict[str, Any] | None
+) -> None:
+    """Print what was approved, where it runs, and what is remembered."""
+    spec = edited or row["spec"]
+    changed = ", changed" if edited else ""
+    remembered = "" if scope is None else f"\n{meant(scope)}"
+    shown = _shown(spec["command"]) if edited else masked_line(row["command"])
+    place = visible(spec["cwd"])
+    if sandbox is not None:
+        place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
+    runs = f"It runs in {place}"
+    if row["agent_gave_up"] and row.get("needs_agent"):
+        why = visible(row["agent_gave_up"])
+        runs = f"Its agent no longer waits for it ({why}). If it asks again for the same, that runs in {place}"
+    elif row["agent_gave_up"]:
+        runs += f", and its agent no longer waits for it ({visible(row['agent_gave_up'])})"
+    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\n{runs}{remembered}\n")
+
+
+def _sandbox(options: Options) -> dict[str, Any] | None:
+    """The sandbox that was chosen, as JSON. None: none. Raises `InvalidRequest`."""
+    if not (options.read_only or options.confined):
+        if options.network:
+            hint = "Use it with --read-only or --confined; without a sandbox nothing is closed"
+            raise InvalidRequest("--network is about a sandbox", hint=hint)
+        return None
+    return {"kind": "workspace" if options.confined else "read-only", "network": options.network}
+
+
+def _deny(options: Options) -> int:
+    if options.reason is None:
+        *ids, last = options.ids
+        # Ids are numbers, so that a forgotten --reason costs nothing.
+        options.ids, options.reason = (ids, last) if ids and not last.isdecimal() else (options.ids, "")
+    with supervisor_of(options) as supervisor:
+        for row in _all_waiting(supervisor, options):
+            decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
+            _decide(supervisor, row, decision, options.seen)
+            sys.stdout.write(f"Denied {row['id']}: {masked_line(row['command'])}\n")
+    return 0
+
+
+def decider() -> dict[str, str]:
+    """Return the decider of this command line."""
+    try:
+        who = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        who = f"uid {os.getuid()}"
+    return {"surface": "command line", "who": who}
+
+
+def _all_waiting(supervisor: LightClient, options: Options) -> list[dict[str, Any]]:
+    """The calls that are named, each once. Nothing is decided unless all of them wait."""
+    ids = list(dict.fromkeys(options.ids))
+    about_one = [
+        f"--{name.replace('_', '-')}"
+        for name in ("command", "cwd", "seen", "stop_session")
+        if getattr(options, name, None) not in (None, False)
+    ]
+    if len(ids) > 1 and about_one:
+        raise InvalidRequest(f"{about_one[0]} is about one call, and {len(ids)} are named", hint="Decide one by one")
+    return [_waiting(supervisor, call_id) for call_id in ids]
+
+
+def _waiting(supervisor: LightClient, call_id: str) -> dict[str, Any]:
+    row: dict[str, Any] = supervisor.ask("rows", kind="show", call_id=call_id)[0]
+    if row["state"] != "waiting":
+        raise AlreadyDecided(
+            f"call {call_id} does not wait for a decision: it is {row['state']}",
+            hint=f"whisper-tui show {call_id} says how it stands",
+        )
+    return row
+
+
+def _decide(supervisor: LightClient, row: dict[str, Any], decision: dict[str, Any], seen: str | None) -> None:
+    supervisor.ask("decide", call_id=row["id"], decision=decision, by=decider(), seen=seen or row["seen"])
+
+
+def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
+    """The specification to run instead. None: as asked."""
+    if options.command is None and options.cwd is None:
+        return None
+    spec = dict(row["spec"])
+    if options.cwd is not None:
+        from pathlib import Path
+
+        spec["cwd"] = str(Path(options.cwd).absolute())
+    if options.command is not None:
+        spec["command"] = {**spec["command"], **_replacement(spec["command"]["kind"], options.command)}
+    return spec
+
+
+def _shown(command: dict[str, Any]) -> str:
+    return masked_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
+
+
+def _replacement(kind: str, text: str) -> dict[str, Any]:
+    if not text.strip():
+        raise InvalidRequest("--command was given an empty text", hint="To refuse the call, use whisper-tui deny")
+    if kind == "shell":
+        return {"text": text}
+    if kind != "argv":
+        raise InvalidRequest(
+            "this call runs no command, so there is none to replace", hint="Approve it as it is, or deny it"
+        )
+    try:
+        program, *args = shlex.split(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--command cannot be split into words: {error}", hint="Check its quotes") from error
+    return {"program": program, "args": args}
+
+
+def add_approvals(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    approvals = verbs.add("approvals", "show remembered approvals, or what is denied", _approvals)
+    approvals.add_argument("--denied", action="store_true", help="show what is denied for the rest of a session")
+    approvals.add_argument("--json", action="store_true", help="print one array of objects")
+    revoke = verbs.add("revoke", "forget a remembered approval, or lift a denial for a session", _revoke)
+    revoke.add_argument("id", metavar="ID", help="its id, as approvals shows it")
+
+
+def _approvals(options: Options) -> int:
+    with reader_of(options) as supervisor:
+        kind = "denials" if options.denied else "approvals"
+        rows = supervisor.ask("rows", kind=kind) if supervisor is not None else []
+    if options.json:
+        print_json(rows)
+        return 0
+    if options.denied:
+        _print_denials(rows)
+        return 0
+    print_table(
+        ("ID", "AGE", "USES", "UNTIL", "SESSION", "COMMAND", "DIRECTORY"),
+        [
+            (
+                row["id"],
+                age(time.time() - row["granted_at"]),
+                str(row["uses"]) + (f" of {row['most_uses']}" if row["most_uses"] else ""),
+                time.strftime("%H:%M:%S", time.localtime(row["until"])) if row["until"] else "its session ends",
+                visible(row["session"]),
+                f"{command_line(row['prefix'])} …" if row["prefix"] else command_line(row["command"]),
+                visible((row["directory"] or "anywhere") if row["prefix"] else row["cwd"]),
+            )
+            for row in rows
+        ],
+    )
+    return 0
+
+
+def _print_denials(rows: list[dict[str, Any]]) -> None:
+    print_table(
+        ("ID", "AGE", "SESSION", "COMMANDS", "REASON"),
+        [
+            (
+                row["id"],
+                age(time.time() - row["denied_at"]),
+                visible(row["session"]),
+                f"{command_line(row['words'])} …",
+                visible(row["reason"]),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _revoke(options: Options) -> int:
+    with supervisor_of(options) as supervisor:
+        # `model.session_denial` has this letter too, but importing it would load pydantic.
+        if options.id.startswith("d"):
+            supervisor.ask("lift_denial", denial_id=options.id, by=decider())
+        else:
+            supervisor.ask("revoke", grant_id=options.id, by=decider())
+    sys.stdout.write(f"Revoked {options.id}\n")
+    return 0

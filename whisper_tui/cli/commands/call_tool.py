@@ -1,0 +1,224 @@
+"""`call` and `tools`: a tool call from a shell, and the list of tools."""
+
+import json
+import os
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from whisper_tui.cli.output_format import print_json, print_table
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, directory_options, home_of
+from whisper_tui.cli.supervisor_connection import home_at, reach
+from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable
+from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.text import sendable, visible
+from whisper_tui.wire.light_client import JsonLines, LightClient, SupervisorLost
+from whisper_tui.wire.protocol import HAND_OVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from whisper_tui.tools import AITool
+
+
+AGAIN_S = 0.3
+"""Seconds before a lost connection is made again."""
+
+PIECE = 1024 * 1024
+"""Bytes of output that are read at once."""
+
+LOSSES = 5
+"""Connections that may be lost before the program gives up."""
+
+FAREWELL_S = 10.0
+"""Seconds in which the supervisor withdraws the call after Ctrl-C."""
+
+
+class ShellCall:
+    """One call, over any number of connections. The same nonce makes it the same call."""
+
+    def __init__(self, places: "Sequence[str]", name: str, tool: str, arguments: "Any") -> None:
+        self._places = places
+        self._hello = {
+            "door": "call",
+            "version": HELLO_VERSIONS["call"],
+            "name": name,
+            "root": os.path.realpath(os.curdir),
+            "pid": os.getpid(),
+            "environment": sendable(os.environ),
+            "nonce": os.urandom(16).hex(),
+            "tool": tool,
+            "arguments": arguments,
+        }
+        self._call_id: str | None = None
+
+    def answer(self) -> "dict[str, Any]":
+        """Return the answer of the tool. Raises `WhisperError`."""
+        losses = 0
+        while True:
+            talk = JsonLines(reach(self._places))
+            try:
+                return self._ask(talk)
+            except SupervisorLost:
+                losses += 1
+                self._check_that_it_comes_back(losses)
+            except KeyboardInterrupt:
+                talk.give_up(FAREWELL_S)
+                raise
+            finally:
+                talk.close()
+            time.sleep(AGAIN_S)
+
+    def output(self, stream: str) -> "Iterator[str]":
+        """Yield a stream of the ended call as text."""
+        # Piece by piece: gigabytes of output fit in no answer and in no memory.
+        from codecs import getincrementaldecoder
+
+        decoder = getincrementaldecoder("utf-8")(errors="replace")
+        with LightClient(reach(self._places)) as supervisor:
+            end = supervisor.ask("record", call_id=self._call_id)["state"]["output"][stream]
+            offset = 0
+            while offset < end:
+                asked = {"call_id": self._call_id, "stream": stream, "offset": offset}
+                chunk = supervisor.ask("read_output", **asked, limit=min(PIECE, end - offset))
+                start, data = chunk["start"], _bytes_of(chunk["data"])[: max(end - chunk["start"], 0)]
+                reached = start if data else end
+                if reached > offset:
+                    dropped = f"{reached - offset:,} bytes were dropped here when the output was captured"
+                    yield f"\n[whisper_tui: {dropped}]\n"
+                    decoder.reset()
+                yield decoder.decode(data)
+                offset = reached + len(data)
+        yield decoder.decode(b"", final=True)
+
+    def _ask(self, talk: JsonLines) -> "dict[str, Any]":
+        try:
+            talk.say(self._hello)
+            told = talk.hear(None)
+        except InvalidRequest as error:
+            # Released supervisors that know no such operation say it in these words.
+            if error.message.startswith("there is no door"):
+                raise OtherVersion("the supervisor that runs is older than this program", hint=HAND_OVER) from error
+            raise
+        if "call" in told:
+            self._submitted(told)
+            told = talk.hear(None)
+        return told
+
+    def _submitted(self, told: "dict[str, Any]") -> None:
+        if self._call_id is None and told["waits"] and sys.stderr.isatty():
+            call_id = told["call"]
+            sys.stderr.write(f"whisper-tui: call {call_id} waits for a human: whisper-tui approve {call_id}\n")
+        self._call_id = told["call"]
+
+    def _check_that_it_comes_back(self, losses: int) -> None:
+        """Raise `Unavailable` if the supervisor was stopped on purpose, or fails again and again."""
+        from whisper_tui.wire.rendezvous import was_stopped
+
+        call = "the call" if self._call_id is None else f"call {self._call_id}"
+        hint = f"Nothing is lost: whisper-tui show {self._call_id or 'ID'} says how it stands"
+        if was_stopped(home_at(self._places)):
+            raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
+        if losses >= LOSSES:
+            raise Unavailable(f"the supervisor goes away again and again before {call} ends", hint=hint)
+
+
+def _bytes_of(told: str) -> bytes:
+    """Bytes as the model writes them in JSON."""
+    from base64 import urlsafe_b64decode
+
+    return urlsafe_b64decode(told)
+
+
+def add_call(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "call",
+        "submit a tool call as an agent would, wait for it, and print its result as JSON",
+        _call,
+        details="Changes by a human are reported on standard error. Ctrl-C withdraws a call that has not started.",
+    )
+    parser.add_argument("tool", metavar="TOOL", help="a tool that `whisper-tui tools` lists")
+    parser.add_argument("arguments", metavar="JSON", help="the tool's arguments, as one JSON object")
+    parser.add_argument(
+        "--session", default="command line", metavar="NAME", help="the name of the session in the queue"
+    )
+
+
+def _call(options: Options) -> int:
+    try:
+        arguments = json.loads(options.arguments)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(
+            f"the arguments are not JSON: {error}", hint="""For example '{"command": "ls", "args": ["-l"]}'"""
+        ) from error
+    caller = ShellCall(directory_options(options), options.session, options.tool, arguments)
+    told = caller.answer()
+    if told["told"]:
+        sys.stderr.write(f"whisper-tui: {visible(told['told'], keep_lines=True)}\n")
+    left_out = told.get("left_out", {}).items()
+    print_json(told["result"], long={mark: partial(caller.output, stream) for mark, stream in left_out})
+    if told["failed"]:
+        sys.stderr.write(f"whisper-tui: {visible(told['text'].rstrip(), keep_lines=True)}\n")
+    return REFUSED if told["failed"] else DONE
+
+
+FORMATS = ("table", "openrouter", "prompt", "json")
+
+
+def add_tools(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "tools",
+        "show the tools that agents are offered",
+        _tools,
+        details="`openrouter` is the array of definitions that chat completion APIs take, `prompt` the text for a "
+        "model's prompt, `json` all that is known about each tool.",
+    )
+    parser.add_argument("--format", choices=FORMATS, default="table", help="how to print them (default: table)")
+    parser.add_argument("--set", metavar="NAME", help="only the tools of this set")
+
+
+def _tools(options: Options) -> int:
+    tools = _offered(options)
+    match options.format:
+        case "openrouter":
+            print_json([tool.get_openrouter_tool_definition() for tool in tools])
+        case "prompt":
+            sys.stdout.write("\n\n".join(tool.get_ai_prompt_instructions() for tool in tools) + "\n")
+        case "json":
+            print_json([_row(tool) for tool in tools])
+        case _:
+            print_table(("TOOL", "CATEGORY", "DESCRIPTION"), (_words(tool) for tool in tools))
+    return 0
+
+
+def _words(tool: "AITool") -> tuple[str, ...]:
+    return visible(tool.name), visible(tool.category or ""), visible(tool.description)
+
+
+def _offered(options: Options) -> "list[AITool]":
+    """Return the tools of a session in this directory."""
+    from whisper_tui.config import load
+    from whisper_tui.model.call import Session
+    from whisper_tui.tools import ToolContext, standard_registry
+
+    # No tool is called, so the context needs no supervisor.
+    session = Session(id="s0", name="command line", root=os.path.realpath(os.curdir), opened_at=0.0)
+    settings, context = load(home_of(options)).tools, ToolContext(cast("Any", None), session)
+    registry = standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
+    return registry.get_all_tools() if options.set is None else registry.get_tool_set(options.set)
+
+
+def _row(tool: "AITool") -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "category": tool.category,
+        "tags": list(tool.tags),
+        "read_only": tool.read_only,
+        "parameters": tool.parameters_schema,
+        "prompt": tool.get_ai_prompt_instructions(),
+    }

@@ -1,0 +1,253 @@
+"""`install`, `uninstall` and `doctor`: write whisper_tui into a client's configuration, and prove that it works."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
+from whisper_tui.cli.output_format import cannot_work, print_json
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
+from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.text import visible
+from whisper_tui.wire.rendezvous import choice_of
+
+if TYPE_CHECKING:
+    from whisper_tui.agents.client_files import Change
+    from whisper_tui.agents.findings import Check, DoctorContext, Report
+    from whisper_tui.agents.install_request import InstallRequest, Launch
+
+
+def add_install(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    install = verbs.add(
+        "install",
+        "connect an agent client: its commands wait in the queue",
+        _install,
+        details="It shows the changes of each file, asks, and keeps a backup beside each. Parts that were installed "
+        "before and are not requested now are removed.",
+    )
+    _add_common(install)
+    install.add_argument("--no-hook", action="store_true", help="leave the client's own shell tool alone")
+    install.add_argument("--no-mcp", action="store_true", help="do not offer whisper_tui's tools")
+    install.add_argument(
+        "--agent-runs",
+        action="store_true",
+        help="let the agent run approved commands itself; the cockpit does not see them run",
+    )
+    uninstall = verbs.add(
+        "uninstall",
+        "remove what install wrote",
+        _uninstall,
+        details="A file that was not edited since is restored exactly; from others only the entries of whisper_tui are "
+        "removed.",
+    )
+    _add_common(uninstall)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", choices=INSTALLABLE, metavar="CLIENT", help=f"one of {', '.join(INSTALLABLE)}")
+    parser.add_argument(
+        "--project", nargs="?", const=".", metavar="DIR", help="only for the project in DIR (without DIR: here)"
+    )
+    parser.add_argument("--yes", action="store_true", help="write without asking")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+
+
+def _install(options: Options) -> int:
+    if options.no_hook and options.no_mcp:
+        raise InvalidRequest("there is nothing to install", hint="Leave out --no-hook or --no-mcp")
+    return _carry_out(
+        options, _wish(options, hook=not options.no_hook, mcp=not options.no_mcp, agent_runs=options.agent_runs)
+    )
+
+
+def _uninstall(options: Options) -> int:
+    return _carry_out(options, _wish(options, hook=False, mcp=False))
+
+
+def _wish(options: Options, *, hook: bool, mcp: bool, agent_runs: bool = False) -> "InstallRequest":
+    from whisper_tui.agents.install_request import InstallRequest
+
+    return InstallRequest(
+        launch=launch_of(options),
+        environ=dict(os.environ),
+        project=project_of(options),
+        hook=hook,
+        mcp=mcp,
+        agent_runs=agent_runs,
+    )
+
+
+def project_of(options: Options) -> Path | None:
+    """The project that the options name. Raises `InvalidRequest`."""
+    if options.project is None:
+        return None
+    project = Path(os.path.realpath(options.project))
+    if not project.is_dir():
+        raise InvalidRequest(f"there is no directory {options.project}", hint="Name the project's directory")
+    return project
+
+
+def launch_of(options: Options) -> "Launch":
+    """Return how a client starts this installation for the instance that the options choose."""
+    # The directories are always written out, the default ones too: a project can change the variables that choose them.
+    from whisper_tui.agents.install_request import PROGRAM, Launch
+
+    beside = Path(sys.executable).with_name(PROGRAM)
+    program = (str(beside),) if os.access(beside, os.X_OK) else (sys.executable, "-m", "whisper_tui")
+    return Launch(program, tuple(choice_of(home_of(options))))
+
+
+def _carry_out(options: Options, request: "InstallRequest") -> int:
+    from whisper_tui.agents.client_files import carry_out, changes
+
+    client = profile_of(options.client)
+    if client.plan_install is None:
+        raise InvalidRequest(f"nothing can be written for {client.title}", hint="See docs/connect.md")
+    plan = client.plan_install(request)
+    planned = changes(plan.files)
+    if not planned:
+        sys.stdout.write(f"{client.title}: nothing to change\n")
+    elif not _agreed(options, planned):
+        return DONE if options.dry_run else REFUSED
+    else:
+        carry_out(planned)
+        _report(planned)
+    for note in plan.notes:
+        sys.stdout.write(f"{note}.\n")
+    return DONE
+
+
+def _agreed(options: Options, planned: "list[Change]") -> bool:
+    """Show the changes, and ask about them unless that was answered on the command line."""
+    from whisper_tui.agents.client_files import difference
+
+    for change in planned:
+        sys.stdout.writelines(f"{line}\n" for line in difference(change))
+    if options.dry_run:
+        sys.stdout.write("Nothing was written.\n")
+        return False
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InvalidRequest("there is nobody to ask, so nothing was written", hint="Say --yes, or --dry-run to look")
+    sys.stdout.write("Write this? [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    sys.stdout.write("Nothing was written.\n")
+    return False
+
+
+def _report(planned: "list[Change]") -> None:
+    from whisper_tui.agents.client_files import backup_of
+
+    for change in planned:
+        kept = f" (before: {backup_of(change.path)})" if change.backup is not None else ""
+        sys.stdout.write(f"{'Removed' if change.after is None else 'Wrote'} {change.path}{kept}\n")
+    sys.stdout.write("Programs that are running use it after their next start.\n")
+
+
+DELEGATE = "To have that: systemd-run --user --scope -p Delegate=yes whisper-tui supervise --replace"
+SIGNS = {"good": "✓ good", "note": "! note", "bad": "✗ bad "}
+
+
+def add_doctor(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "doctor",
+        "prove that the hook of each agent client stops a command, and report problems",
+        _examine,
+        details="It sends a canary, a harmless command, through the client's hook, which must stop it. Without CLIENT "
+        "it examines all clients. It also reports problems of the supervisor, and ends with 0 only if there are none "
+        "and everything installed was proved.",
+    )
+    parser.add_argument(
+        "client", nargs="?", choices=INSTALLABLE, metavar="CLIENT", help=f"one of {', '.join(INSTALLABLE)}"
+    )
+    parser.add_argument("--project", default=".", metavar="DIR", help="the project to look at (default: here)")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def _examine(options: Options) -> int:
+    from whisper_tui.agents.doctor import examine
+    from whisper_tui.agents.findings import DoctorContext
+
+    scene = DoctorContext(launch_of(options), dict(os.environ), project_of(options) or Path.cwd())
+    names = INSTALLABLE if options.client is None else (options.client,)
+    reports = []
+    for name in names:
+        report = examine(name, scene, asked_for=options.client is not None)
+        report.checks.extend(_own_rules(name, report.title, scene))
+        reports.append(report)
+        if not options.json:
+            _print(report)
+    status = _status(options)
+    problem = status["problem"] if status else None
+    if not options.json:
+        _print_supervisor(status)
+    proved = problem is None and all(report.proved for report in reports)
+    if options.json:
+        clients = [report.as_json() for report in reports]
+        about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
+        print_json({"proved": proved, "problem": problem, **about, "clients": clients})
+    return DONE if proved else REFUSED
+
+
+def _own_rules(name: str, title: str, scene: "DoctorContext") -> "list[Check]":
+    """Return the client's own rules for denying and asking, which hold in whisper_tui as well."""
+    from whisper_tui.agents.client_rules import ClientRules
+    from whisper_tui.agents.findings import bad, good, note
+
+    user_directory = Path(scene.environ.get("HOME") or Path.home())
+    rules = ClientRules(user_directory).of_client(profile_of(name).hook.name, str(scene.project), scene.environ)
+    if rules.broken:
+        return [bad("rules", f"Everything of {title} is asked: {rules.broken}", "Correct the file")]
+    checks = []
+    if rules.deny or rules.ask or rules.read_only is False:
+        every = ", and it asks about every command" if rules.read_only is False else ""
+        sentence = f"The rules of {title} itself hold: {len(rules.deny)} deny and {len(rules.ask)} ask{every}"
+        checks.append(good("rules", sentence))
+    checks += [note("rules", rule.justification, "Write it more simply") for rule in rules.ask if rule.anything]
+    return checks
+
+
+def _status(options: Options) -> dict[str, Any] | None:
+    """The supervisor about itself. None: none runs."""
+    try:
+        with supervisor_of(options, start=False) as supervisor:
+            status: dict[str, Any] = supervisor.ask("status")
+    except Unavailable:
+        return None
+    return status
+
+
+def _print_supervisor(status: dict[str, Any] | None) -> None:
+    sys.stdout.write("Supervisor\n")
+    if status is None:
+        sys.stdout.write(f"  {SIGNS['note']}  none runs: whether runs have control groups is known once one does\n")
+        return
+    if status["problem"] is not None:
+        sys.stdout.write(f"  {SIGNS['bad']}  {cannot_work(status['problem'])}\n")
+    sign = SIGNS["good"] if status["sandbox_problem"] is None else SIGNS["note"]
+    sys.stdout.write(f"  {sign}  sandbox: {status['sandbox']}\n")
+    sys.stdout.write(f"  {_about_groups(status['counts'])}\n")
+
+
+def _about_groups(counts: list[str] | None) -> str:
+    """Report the control groups of runs, and the resources that they count."""
+    if counts is None:
+        return f"{SIGNS['note']}  runs have no control groups: memory is limited for each process alone. {DELEGATE}"
+    if not counts:
+        return f"{SIGNS['note']}  each run has a control group, in which memory is not counted. {DELEGATE}"
+    return f"{SIGNS['good']}  each run has a control group, which counts {' and '.join(counts)}"
+
+
+def _print(report: "Report") -> None:
+    sys.stdout.write(f"{report.title}\n")
+    for check in report.checks:
+        hint = f". {check.hint}" if check.hint else ""
+        sys.stdout.write(f"  {SIGNS[check.state]}  {visible(check.sentence + hint)}\n")
+    sys.stdout.flush()

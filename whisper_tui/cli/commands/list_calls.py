@@ -1,0 +1,301 @@
+"""`list`, `ps`, `history` and `show`: calls, one line each or one in full."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from whisper_tui.cli.output_format import (
+    cannot_work,
+    command_line,
+    gravest,
+    outcome,
+    print_json,
+    print_table,
+    risk_sign,
+    risk_style,
+    shows_colours,
+    since,
+    standing,
+    state,
+    styled,
+)
+from whisper_tui.cli.subcommand import Options, Subcommands, home_of, reader_of, supervisor_of
+from whisper_tui.model.errors import InvalidRequest, UnknownCall, WhisperError
+from whisper_tui.model.secrets import MASK
+from whisper_tui.model.text import visible
+from whisper_tui.present.effects_text import effect_lines, no_effects_text
+from whisper_tui.present.quantities import age
+from whisper_tui.wire.light_client import LightClient
+
+Row = dict[str, Any]
+Lines = Iterator[tuple[str, ...]]
+
+
+def add_listing(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    listed = verbs.add("list", "show the calls that wait for a human, are queued or run", _list)
+    listed.add_argument("--json", action="store_true", help="print one array of objects")
+    listed.add_argument("--wait", action="store_true", help="first wait until a call waits for a human")
+    running = verbs.add("ps", "list running commands and their background processes", _ps)
+    running.add_argument("--json", action="store_true", help="print one array of objects")
+    history = verbs.add("history", "show earlier calls, newest first", _history)
+    history.add_argument(
+        "action",
+        nargs="?",
+        choices=("verify", "refused", "rules"),
+        help="verify: follow the journal's chain instead; refused: show who tried to decide and may not; "
+        "rules: show how the files of rules changed, and who trusted that",
+    )
+    history.add_argument("--head", metavar="END", help="with verify: the end that was printed before")
+    history.add_argument("--limit", type=int, default=50, metavar="N", help="at most N calls (default: 50)")
+    history.add_argument("--session", metavar="NAME", help="only calls of the sessions with this name or id")
+    history.add_argument("--text", default="", metavar="TEXT", help="only calls that mention this text")
+    history.add_argument("--json", action="store_true", help="print one array of objects")
+
+
+def _list(options: Options) -> int:
+    if options.wait:
+        _wait_for_a_call(options)
+    with reader_of(options) as supervisor:
+        if supervisor is None:
+            return _print(options, LISTED, _listed, [])
+        status = supervisor.ask("status")
+        rows = supervisor.ask("rows", kind="list")
+    if status["problem"] is not None:
+        sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
+    for sentence in status["unguarded"]:
+        sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
+    if any(row["state"] == "queued" for row in rows) and status["paused_since"] is None and status.get("busy"):
+        sys.stderr.write(f"whisper-tui: queued commands wait for a worker: {status['busy']}\n")
+    return _print(options, LISTED, _listed, rows)
+
+
+LISTED = ("ID", "STATE", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
+
+
+def _wait_for_a_call(options: Options) -> None:
+    """Return once a call waits for a human. Raises `WhisperError`, and `BrokenPipeError` if nobody reads any more."""
+    import select
+
+    with supervisor_of(options) as supervisor, supervisor_of(options) as watcher:
+        watcher.say({"id": 0, "op": "watch", "args": {}})
+        reader = select.poll()
+        reader.register(watcher.fileno(), select.POLLIN)
+        reader.register(sys.stdout.fileno(), 0)
+        while not any(row["state"] == "waiting" for row in supervisor.ask("rows", kind="list")):
+            # What a pipe's reader does shows in no event of the supervisor, so both are waited for.
+            if not watcher.has_line and sys.stdout.fileno() in dict(reader.poll()):
+                raise BrokenPipeError
+            watcher.hear()
+
+
+def _ps(options: Options) -> int:
+    return _show(options, ("ID", "PID", "STATE", "AGE", "SESSION", "COMMAND"), _processes, kind="ps")
+
+
+def _history(options: Options) -> int:
+    if options.action == "verify":
+        from whisper_tui.cli.journal_reports import verify
+
+        return verify(home_of(options), options.head, as_json=options.json)
+    if options.head is not None:
+        raise InvalidRequest("--head belongs to history verify", hint="whisper-tui history verify --head END")
+    if options.limit < 1:
+        raise InvalidRequest(f"--limit must be at least 1, not {options.limit}")
+    if options.action is not None:
+        from whisper_tui.cli.journal_reports import notices
+
+        return notices(home_of(options), options.action, options.limit, as_json=options.json)
+    headings = ("ID", "OUTCOME", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
+    chosen = {"limit": options.limit, "session": options.session, "text": options.text}
+    return _show(options, headings, _past, kind="history", **chosen)
+
+
+def _show(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row]], Lines], **query: Any) -> int:
+    with reader_of(options) as supervisor:
+        rows = supervisor.ask("rows", **query) if supervisor is not None else []
+    return _print(options, headings, lines, rows)
+
+
+def _print(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row]], Lines], rows: list[Row]) -> int:
+    if options.json:
+        print_json(rows)
+    else:
+        print_table(headings, lines(rows))
+    return 0
+
+
+def _listed(rows: list[Row]) -> Lines:
+    for row in rows:
+        yield row["id"], state(row), _age(row), gravest(row), *_words(row)
+
+
+def _processes(rows: list[Row]) -> Lines:
+    for row in rows:
+        if row["state"] != "ended":
+            pid = str(row["pid"] or "")
+            yield row["id"], pid, state(row), _age(row), visible(row["session"]), _command(row)
+        for process in row["background"]:
+            if process["alive"]:
+                command = visible(process["command"])
+                ended = age(time.time() - row["since"])
+                yield row["id"], str(process["pid"]), "background", ended, visible(row["session"]), command
+
+
+def _past(rows: list[Row]) -> Lines:
+    for row in rows:
+        yield row["id"], outcome(row), _age(row), gravest(row), *_words(row)
+
+
+def _words(row: Row) -> tuple[str, str, str]:
+    return visible(row["session"]), _command(row), visible(row["description"])
+
+
+def _age(row: Row) -> str:
+    return age(time.time() - since(row))
+
+
+def _command(row: Row) -> str:
+    return command_line(row["command"]) + (" (edited)" if row["asked"] else "")
+
+
+def add_show(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "show",
+        "show one call in full",
+        _show_one,
+        details="A call that waits for a decision is shown whole. In every other, secrets are replaced by "
+        f"{MASK}; the journal keeps what ran.",
+    )
+    parser.add_argument("id", metavar="ID", help="number of the call")
+    parser.add_argument("--unmasked", action="store_true", help="show the secrets in the command, too")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def _show_one(options: Options) -> int:
+    with reader_of(options) as supervisor:
+        if supervisor is None:
+            raise UnknownCall(f"there is no call {options.id}", hint="No call was ever made here")
+        (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
+        if row["state"] == "queued" and row["reason"] is None:
+            row["reason"] = supervisor.ask("status").get("busy") or None
+        row["effects"] = _effects(supervisor, row, unmasked=options.unmasked)
+    if options.json:
+        print_json(row)
+        return 0
+    coloured = shows_colours()
+    for name, value in _facts(row):
+        shown = visible(value, keep_lines=True).replace("\n", "\n" + " " * 14)
+        label = f"{name:<12}"
+        if coloured:
+            label, shown = styled(label, "2"), styled(shown, risk_style(shown)) if name == "risk" else shown
+        sys.stdout.write(f"{label}  {shown}\n")
+    return 0
+
+
+def _effects(supervisor: LightClient, row: Row, *, unmasked: bool) -> Row | None:
+    """The effects of a call that has not started; they quote the command, so they are shown where it is shown whole."""
+    if row["state"] not in {"unjudged", "waiting", *(("held", "queued") if unmasked else ())}:
+        return None
+    try:
+        found: Row = supervisor.ask("effects", call_id=row["id"])
+    except WhisperError:
+        return None  # it has started meanwhile
+    return found
+
+
+def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "call", f"{row['id']}, {standing(row, time.time() - since(row))}"
+    if row["reason"]:
+        yield "because", row["reason"]
+    yield "tool", row["tool"]
+    yield "session", f"{row['session']} ({row['session_id']})"
+    if row["client"]:
+        yield "agent", " ".join(filter(None, (row["client"], row["model"], row["asker"] and f"({row['asker']})")))
+    if row.get("blocked"):
+        yield "blocked", row["blocked"]["words"]
+    if row["agent_gave_up"]:
+        yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"
+    if row["description"]:
+        yield "description", row["description"]
+    yield "command", _command_in_full(row["command"])
+    yield "directory", row["cwd"]
+    if row["asked"]:
+        yield "asked for", _command_in_full(row["asked"]["command"])
+        yield "in", row["asked"]["cwd"]
+    yield from _conditions(row["spec"])
+    yield from _limits(row["limits"], row["summed"])
+    yield from _judgement(row)
+    yield from _stated(row["effects"])
+    yield from _run(row)
+
+
+def _command_in_full(command: list[str] | str) -> str:
+    """A shell's text keeps its lines."""
+    return command if isinstance(command, str) else command_line(command)
+
+
+def _limits(limits: dict[str, int], summed: list[str]) -> Iterator[tuple[str, str]]:
+    """Processes are always counted for all of the run; the others so only where the kernel counts for the whole."""
+    words = {"cpu_s": "{:,} s of processor time", "memory_bytes": "{:,} bytes of memory", "processes": "{:,} processes"}
+    told = []
+    for name, limit in limits.items():
+        whose = "" if name == "processes" else " for all of it" if name in summed else " for each process"
+        told.append(words[name].format(limit) + whose)
+    if told:
+        yield "limits", ", ".join(told)
+
+
+def _conditions(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in sorted(spec["environment"].items()):
+        yield "variable", f"{name}={value}"
+    if spec["timeout_s"] is not None:
+        yield "time limit", f"{spec['timeout_s']:g} s"
+    if spec["tty"]:
+        yield "terminal", "yes"
+
+
+def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if row["resolved"] and row["resolved"]["program"]:
+        yield "program", row["resolved"]["program"]
+    if row["verdict"]:
+        yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
+        for risk in row["risks"]:
+            yield "risk", f"{risk_sign(risk)} {risk['sentence']}"
+        for prefix in row["verdict"]["prefixes"]:
+            yield "remember as", f"{command_line(prefix)} …"
+    if row["returned_because"]:
+        yield "asked again", row["returned_because"]
+    if row["decision"]:
+        by = row["decided_by"] or {"surface": "", "who": ""}
+        yield "decided", f"{row['decision']} by {by['who']} ({by['surface']})"
+    if row["sandbox"]:
+        also = ", ".join(row["sandbox"]["execute"])
+        yield "sandbox", row["sandbox"]["words"] + (f"; it may also run programs in {also}" if also else "")
+
+
+def _stated(effects: Row | None) -> Iterator[tuple[str, str]]:
+    if effects is None:
+        return
+    for line in effect_lines(effects):
+        yield "effect", line.text
+    if nothing := no_effects_text(effects):
+        yield "effect", nothing
+    for file in effects["files"]:
+        if file["diff"] is not None and file["diff"]["text"]:
+            cut = "\n… the diff goes on" if file["diff"]["cut"] else ""
+            yield "diff", f"{file['path']}\n{file['diff']['text'].rstrip()}{cut}"
+
+
+def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if row["pid"] is not None:
+        yield "process", f"pid {row['pid']}, group {row['pgid']}, keeper {row['keeper_pid']}"
+    if row["control_group"] is not None:
+        yield "cgroup", row["control_group"]
+    for process in row["background"]:
+        yield "left behind", f"pid {process['pid']}{'' if process['alive'] else ' (ended)'}: {process['command']}"
+    if row["output"]:
+        gone = ", removed from the disk" if row["output_removed"] else ""
+        yield "output", f"{row['output']['out']:,} bytes, and {row['output']['err']:,} of errors{gone}"

@@ -1,0 +1,108 @@
+"""`logs` and `export`: what was recorded, printed or written to a file."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of
+from whisper_tui.model.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from whisper_tui.system.state_directory import Directories
+
+
+def add_logs(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "logs",
+        "print the output of a command",
+        _logs,
+        details="Its standard output goes to standard output, its standard error to standard error, byte by byte; "
+        "on a terminal, control sequences other than colours are removed.",
+    )
+    parser.add_argument("id", metavar="ID", help="number of the call")
+    parser.add_argument(
+        "--stream", choices=("out", "err", "both"), default="both", help="one stream, or both as they came (default)"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="continue until the output is complete")
+
+
+def _logs(options: Options) -> int:
+    import asyncio
+
+    from whisper_tui.cli.standard_streams import STDERR, STDOUT
+    from whisper_tui.cli.termination import while_somebody_reads
+
+    read = STDERR if options.stream == "err" else STDOUT
+    asyncio.run(while_somebody_reads(_print(home_of(options), options), read))
+    return 0
+
+
+async def _print(home: "Directories", options: Options) -> None:
+    from whisper_tui.cli.log_output import Printer
+    from whisper_tui.model.api import output_was_removed
+    from whisper_tui.supervisor.runs.output_files import LocalOutput
+    from whisper_tui.wire.client import SupervisorClient
+
+    supervision = await SupervisorClient.connect(home, local_output=LocalOutput(home.state))
+    try:
+        record = await supervision.record(options.id)
+        if await output_was_removed(supervision, record):
+            sys.stderr.write(f"whisper-tui: the output of call {record.id} was removed from the disk\n")
+            return
+        printer = Printer(supervision, options.id)
+        if options.stream == "both":
+            await printer.print_both(follow=options.follow)
+        else:
+            await printer.print_one(options.stream, follow=options.follow)
+    finally:
+        await supervision.close()
+
+
+FORMATS = ("jsonl", "asciicast", "asciicast3", "markdown")
+
+
+def add_export(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "export",
+        "write calls as JSON lines, a run as a terminal recording, or a session as a report",
+        _export,
+        details="Without calls and without --session, `jsonl` is every call ever. A recording is of one call: "
+        "`asciicast` is version 2 of that format, `asciicast3` version 3. `markdown` is a report of calls or sessions.",
+    )
+    parser.add_argument("calls", nargs="*", metavar="CALL", help="number of a call")
+    parser.add_argument("--session", metavar="NAME", help="all calls of the sessions with this name or id")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="the format of the output")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there, readable by you alone, not to stdout")
+
+
+def _export(options: Options) -> int:
+    if options.calls and options.session is not None:
+        raise InvalidRequest("name calls or a session, not both", hint="Leave one of them out")
+    import asyncio
+
+    return asyncio.run(_write(home_of(options), options))
+
+
+async def _write(home: "Directories", options: Options) -> int:
+    from whisper_tui.export.call_pages import current_board, sessions_named
+    from whisper_tui.export.document import ExportSelection, document, save
+    from whisper_tui.supervisor.runs.output_files import LocalOutput
+    from whisper_tui.wire.client import SupervisorClient
+
+    supervision = await SupervisorClient.connect(home, local_output=LocalOutput(home.state))
+    try:
+        sessions = await sessions_named(supervision, options.session) if options.session is not None else ()
+        known = (await current_board(supervision)).sessions | {session.id: session for session in sessions}
+        wanted = ExportSelection(tuple(options.calls), sessions)
+        texts = document(supervision, wanted, options.format, known)
+        if options.output is not None:
+            size = await save(texts, Path(options.output))
+            sys.stderr.write(f"whisper-tui: {size:,} bytes were written to {options.output}\n")
+        else:
+            async for text in texts:
+                sys.stdout.write(text)
+    finally:
+        await supervision.close()
+    return DONE

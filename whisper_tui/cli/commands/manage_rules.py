@@ -1,0 +1,446 @@
+"""`rules`: list, change, test, trust, import and export the rules that decide without a human."""
+
+import argparse
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.output_format import masked_line, print_json, print_table
+from whisper_tui.cli.subcommand import (
+    DONE,
+    REFUSED,
+    Options,
+    Run,
+    Subcommands,
+    add_directory_options,
+    home_of,
+    supervisor_of,
+)
+from whisper_tui.model.errors import NotAllowed, Unavailable, WhisperError
+from whisper_tui.model.secrets import masked_json
+from whisper_tui.model.text import visible
+from whisper_tui.wire.light_client import LightClient, questions_to
+
+if TYPE_CHECKING:
+    from whisper_tui.config.rule_files import RuleFiles
+    from whisper_tui.model.event import RulesChanged
+    from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
+    from whisper_tui.policy.rules.rule import Rule
+    from whisper_tui.system.state_directory import Directories
+
+
+def check_outside(what: str, home: "Directories") -> None:
+    """Raises `NotAllowed` inside a supervised command, and has the supervisor record the attempt.
+
+    `what`: a clause's subject, like `rules add`.
+    """
+    from whisper_tui.wire.peers import why_supervised_here
+
+    problem = why_supervised_here()
+    if problem is not None:
+        have_it_noted(home)
+        raise NotAllowed(f"{what} was refused because {problem}", hint="Only a human, from a terminal, may do this")
+
+
+def have_it_noted(home: "Directories") -> None:
+    """Ask the supervisor to stop, which it refuses a supervised command. It judges by the same line of processes."""
+    with suppress(WhisperError), questions_to(home, start=False) as supervisor:
+        supervisor.ask("shutdown")
+
+
+class RuleFilesAlone:
+    """The rule files of an instance that has never had a supervisor; the first one trusts what it finds in them."""
+
+    def __init__(self, home: "Directories") -> None:
+        from whisper_tui.config import load
+        from whisper_tui.config.rule_files import RuleFiles
+
+        self._home = home
+        self._files = RuleFiles(home, load(home).rules)
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Do what the operation of the supervisor does. Raises `WhisperError`."""
+        match operation:
+            case "rule_list":
+                return self._files.listed(arguments["roots"]).model_dump(mode="json")
+            case "add_rule":
+                from whisper_tui.policy.rules.rule import Rule
+
+                return self._files.add(arguments["effect"], Rule.model_validate(arguments["definition"]))
+            case "remove_rule":
+                return self._files.remove(arguments["name"])
+            case "trust_project" if arguments["trusted"]:
+                return self._files.trust_project(arguments["root"], arguments["digest"])
+            case _:
+                return self._files.distrust_project(arguments["root"])
+
+
+@contextmanager
+def _changing(what: str, options: Options) -> "Iterator[LightClient | RuleFilesAlone]":
+    """The supervisor, or the rule files where there has never been one. Raises `NotAllowed` for a supervised command.
+
+    `what`: a clause's subject, like `rules add`.
+    """
+    home = home_of(options)
+    # A supervisor refuses by itself, and records who has tried.
+    if (Path(home.state) / "journal.sqlite").exists():
+        with questions_to(home) as supervisor:
+            yield supervisor
+    else:
+        check_outside(what, home)
+        yield RuleFilesAlone(home)
+
+
+@contextmanager
+def reading_rules(options: Options) -> "Iterator[LightClient | RuleFilesAlone]":
+    """The supervisor if it runs, else the rule files."""
+    with ExitStack() as stack:
+        try:
+            asked: LightClient | RuleFilesAlone = stack.enter_context(supervisor_of(options, start=False))
+        except Unavailable:
+            asked = RuleFilesAlone(home_of(options))
+        yield asked
+
+
+def _listed(asked: "LightClient | RuleFilesAlone", *roots: str) -> "RuleList":
+    from whisper_tui.model.shown_rules import RuleList
+
+    return RuleList.model_validate(asked.ask("rule_list", roots=roots))
+
+
+def describe_trust(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rules trust`."""
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="the workspace. Without one: your own rules")
+    parser.add_argument("--yes", action="store_true", help="do not ask after showing it")
+
+
+def trust(options: Options) -> int:
+    """Show a project's rules, and trust this very content of their file if the user says so."""
+    if options.directory is None:
+        return _trust_own(options)
+    root = os.path.realpath(options.directory)
+    with _changing("rules trust", options) as asked:
+        project = _project_of(_listed(asked, root), root)
+        sys.stdout.write(visible(project.text, keep_lines=True).rstrip("\n") + "\n\n")
+        counted = ", ".join(
+            f"{sum(rule.effect == effect for rule in project.rules)} {effect}" for effect in ("deny", "ask", "allow")
+        )
+        sys.stdout.write(f"Rules of {visible(root)}: {counted}; those that allow would hold there\n")
+        sys.stdout.flush()
+        if not options.yes and not _agreed():
+            sys.stderr.write("whisper-tui: Not trusted: rules of the project that allow do not hold.\n")
+            return REFUSED
+        asked.ask("trust_project", root=root, by=decider(), digest=project.digest, trusted=True)
+    sys.stdout.write("Trusted until the file changes\n")
+    return DONE
+
+
+def _project_of(listed: "RuleList", root: str) -> "ProjectRules":
+    """The rules file of a workspace. Raises `BadConfiguration` if it is missing or cannot be read."""
+    from whisper_tui.model.errors import BadConfiguration
+
+    if not listed.projects:
+        raise BadConfiguration(f"there are no rules in {root}", hint="Name a directory whose project has rules")
+    (project,) = listed.projects
+    if project.broken:
+        raise BadConfiguration(project.broken, hint="Correct it, then trust it")
+    return project
+
+
+def untrust(options: Options) -> int:
+    """Take the trust back."""
+    root = os.path.realpath(options.directory)
+    with _changing("rules untrust", options) as asked:
+        asked.ask("trust_project", root=root, by=decider(), trusted=False)
+    sys.stdout.write(f"The rules in {visible(root)} are not trusted any more\n")
+    return DONE
+
+
+def _trust_own(options: Options) -> int:
+    """Show what would be allowed by the user's own files and is not, and trust it if the user says so."""
+    from whisper_tui.model.event import entries_digest, entry_allows, untrusted_entries
+
+    with questions_to(home_of(options)) as supervisor:
+        files = [changed for changed in _known(supervisor) if untrusted_entries(changed)]
+        for changed in files:
+            lost = [each for each in changed.trusted if not entry_allows(each) and each not in changed.entries]
+            sys.stdout.write(f"{visible(changed.path)}\n")
+            sys.stdout.writelines(f"  would hold: {_said(entry)}\n" for entry in untrusted_entries(changed))
+            sys.stdout.writelines(f"  is gone:    {_said(entry)}\n" for entry in lost)
+        if not files:
+            sys.stdout.write("Everything that your rules allow holds\n")
+            return DONE
+        sys.stdout.flush()
+        if not options.yes and not _agreed():
+            sys.stderr.write("whisper-tui: Not trusted: what these entries allow is asked.\n")
+            return REFUSED
+        for changed in files:
+            digest = entries_digest(changed.entries)
+            supervisor.ask("trust_rules", path=changed.path, digest=digest, by=decider())
+    sys.stdout.write("Trusted until a file changes\n")
+    return DONE
+
+
+def waiting_for_trust(home: "Directories") -> int:
+    """How many entries of the user's own files would allow something and do not hold. 0 where no supervisor runs."""
+    from whisper_tui.model.event import untrusted_entries
+
+    try:
+        with questions_to(home, start=False) as supervisor:
+            return sum(len(untrusted_entries(changed)) for changed in _known(supervisor))
+    except WhisperError:
+        return 0
+
+
+def _known(supervisor: LightClient) -> "list[RulesChanged]":
+    from whisper_tui.model.event import RulesChanged
+
+    return [RulesChanged.model_validate(each) for each in supervisor.ask("rule_files")]
+
+
+def _said(entry: str) -> str:
+    return visible(entry.rpartition(" #")[0] or entry)
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    sys.stdout.write("Trust exactly this? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+LOOKED_AT = 500
+"""Calls of the history that a new rule is tried on."""
+
+
+def add_rules(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    parser = verbs.add("rules", "show and change the rules that decide without a human", _list)
+    parser.set_defaults(json=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    listing = _action(actions, "list", "show all rules that hold for the current directory", _list)
+    listing.add_argument("--json", action="store_true", help="print one array of objects")
+    adding = _action(actions, "add", "add a rule; it holds at once", _add)
+    _describe_rule(adding)
+    trying = _action(actions, "try", f"show which of the last {LOOKED_AT} calls a rule would have decided", _try)
+    _describe_rule(trying)
+    removing = _action(actions, "remove", "take the rules of a name out of the rules file", _remove)
+    removing.add_argument("name", metavar="NAME", help="as the list shows it")
+    testing = _action(actions, "test", "try the examples that rules carry", _test)
+    testing.add_argument("file", nargs="?", metavar="FILE", help="a rules file. Without one: the rules that hold")
+    carrying = _action(actions, "import", "carry over the rules of another program", _import)
+    carrying.add_argument("file", metavar="FILE", help="a settings.json, a .rules file or a policy .toml")
+    kinds = tuple(name for known in KNOWN.values() for name in known.rule_formats)
+    carrying.add_argument("--from", dest="kind", choices=kinds, help="whose rules they are")
+    carrying.add_argument("--write", action="store_true", help="add them to the rules file instead of showing them")
+    sentence = "show what rules of a project, or your own that somebody changed, would allow, and let that hold"
+    trusting = _action(actions, "trust", sentence, trust)
+    describe_trust(trusting)
+    doubting = _action(actions, "untrust", "take back the trust in a project's rules", untrust)
+    doubting.add_argument("directory", metavar="DIR", help="the workspace")
+    _action(actions, "export", "print all rules that hold as TOML", _export)
+
+
+def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=sentence, description=f"{sentence[:1].upper()}{sentence[1:]}."
+    )
+    add_directory_options(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _describe_rule(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("effect", choices=("allow", "ask", "deny"), help="what the rule does")
+    parser.add_argument("words", nargs="+", metavar="WORD", help="the beginning of the commands, behind --")
+    parser.add_argument("--exact", action="store_true", help="only this text, to the letter")
+    parser.add_argument("--name", metavar="NAME", help="how the rule is called. Without one: by its words")
+    parser.add_argument("--directory", metavar="DIR", help="only in this directory and below")
+    parser.add_argument("--tool", metavar="NAME", help="only for calls of this tool")
+    parser.add_argument(
+        "--sandbox",
+        choices=("read-only", "workspace", "off"),
+        help="the sandbox of the commands that it allows (default: read-only)",
+    )
+    parser.add_argument("--network", action="store_true", help="in the sandbox, it may reach other machines")
+    parser.add_argument(
+        "--execute", action="append", default=[], metavar="DIR", help="in the sandbox, it may run programs of this, too"
+    )
+    parser.add_argument("--because", default="", metavar="TEXT", help="shown where the rule decides")
+
+
+def _files(options: Options) -> "RuleFiles":
+    from whisper_tui.config import load
+    from whisper_tui.config.rule_files import RuleFiles
+
+    home = home_of(options)
+    return RuleFiles(home, load(home).rules)
+
+
+def _list(options: Options) -> int:
+    here = os.path.realpath(os.curdir)
+    with reading_rules(options) as asked:
+        rules = _listed(asked, here)
+    hits = _hits(options)
+    shown = rules.in_force()
+    if options.json:
+        print_json(
+            [{"effect": rule.effect, **masked_json(rule.definition), "hits": _times(hits, rule.name)} for rule in shown]
+        )
+    else:
+        lines = [_row(rule, _times(hits, rule.name)) for rule in shown]
+        print_table(("EFFECT", "HITS", "NAME", "COMMANDS", "WHERE", "BECAUSE"), lines)
+        runs = rules.read_only_runs and not any(project.asks_read_only for project in rules.projects)
+        sys.stdout.write(
+            f"Commands that only look {'run without being asked' if runs else 'are asked like all others'}\n"
+        )
+    unheard = sum(not rule.holds for project in rules.projects for rule in project.rules)
+    if unheard:
+        sys.stderr.write(
+            f"whisper-tui: {unheard} of the project's rules allow, and do not hold: "
+            f"whisper-tui rules trust {shlex.quote(here)} shows them\n"
+        )
+    waiting = waiting_for_trust(home_of(options))
+    if waiting:
+        sys.stderr.write(
+            f"whisper-tui: {waiting} of these entries would allow something, and do not hold: whisper-tui rules trust"
+            " shows them\n"
+        )
+    broken = [each for each in (rules.broken, *(project.broken for project in rules.projects)) if each]
+    if broken:
+        sys.stderr.write(f"whisper-tui: everything is asked: {visible('; '.join(broken))}\n")
+        return REFUSED
+    return DONE
+
+
+def _row(rule: "ShownRule", hits: int) -> tuple[str, ...]:
+    from whisper_tui.policy.rules.broad_prefixes import is_too_broad
+
+    prefix = rule.definition["prefix"]
+    wide = rule.effect == "allow" and prefix is not None and is_too_broad(tuple(prefix))
+    note = "allows nearly anything" if wide else rule.because
+    name, subject = masked_line(rule.name), masked_line(rule.subject)
+    return rule.effect, str(hits), name, subject, visible(rule.where), masked_line(note)
+
+
+def _hits(options: Options) -> Counter[str]:
+    """How many of the newest calls each rule has decided. Nothing where no supervisor runs."""
+
+    try:
+        with supervisor_of(options, start=False) as supervisor:
+            rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT)
+    except Unavailable:
+        return Counter()
+    return Counter(row["rule"] for row in rows if row.get("rule"))
+
+
+def _times(hits: Counter[str], name: str) -> int:
+    """Several rules that decided together are told with commas between."""
+    return sum(count for said, count in hits.items() if said == name or name in said.split(", "))
+
+
+def _rule(options: Options) -> "Rule":
+    from whisper_tui.policy.rules.rule import Rule
+
+    words = tuple(options.words)
+    text = " ".join(words)
+    said: dict[str, Any] = {"text": text} if options.exact else {"prefix": words}
+    directory = str(Path(options.directory).resolve()) if options.directory else None
+    return Rule(
+        name=options.name or text,
+        directory=directory,
+        tool=options.tool,
+        sandbox=False if options.sandbox == "off" else options.sandbox,
+        network=options.network,
+        execute=tuple(str(Path(path).resolve()) for path in options.execute),
+        justification=options.because,
+        **said,
+    )
+
+
+def _add(options: Options) -> int:
+    rule = _rule(options)
+    with _changing("rules add", options) as asked:
+        _ask_to_add(asked, options.effect, rule)
+        path = _listed(asked).path
+    sys.stdout.write(f"Added to {path}: {options.effect} {visible(rule.subject())}\n")
+    return DONE
+
+
+def _ask_to_add(asked: "LightClient | RuleFilesAlone", effect: str, rule: "Rule") -> None:
+    asked.ask("add_rule", effect=effect, definition=rule.model_dump(mode="json", exclude_defaults=True), by=decider())
+
+
+def _try(options: Options) -> int:
+    from whisper_tui.policy.rules.rules_toml import matched
+
+    with supervisor_of(options) as supervisor:
+        rows = supervisor.ask("rows", kind="history", limit=LOOKED_AT, unmasked=True)
+    texts = [row["command"] for row in rows if isinstance(row["command"], str)]
+    found = matched(options.effect, _rule(options), texts)
+    sys.stdout.writelines(f"{masked_line(text)}\n" for text in dict.fromkeys(found))
+    sys.stdout.write(f"It would have decided {len(found)} of the last {len(texts)} calls for a shell\n")
+    return DONE
+
+
+def _remove(options: Options) -> int:
+    with _changing("rules remove", options) as asked:
+        gone = asked.ask("remove_rule", name=options.name, by=decider())
+        path = _listed(asked).path
+    sys.stdout.write(f"Removed {gone} rule{'s' if gone > 1 else ''} from {path}\n")
+    return DONE
+
+
+def _test(options: Options) -> int:
+    from whisper_tui.config.rule_files import rules_in
+    from whisper_tui.policy.rules.rule import by_effect
+    from whisper_tui.policy.rules.rules_toml import failed_examples
+
+    rules = rules_in(Path(options.file)) if options.file else _files(options).current()
+    tried = failed = 0
+    for effect, rule in by_effect(rules):
+        tried += len(rule.match) + len(rule.not_match)
+        for failure in failed_examples(effect, rule):
+            failed += 1
+            sys.stdout.write(f"{effect} {visible(rule.name)}: {visible(failure)}\n")
+    sys.stdout.write(f"{tried - failed} of {tried} examples hold\n")
+    if rules.broken:
+        sys.stderr.write(f"whisper-tui: {visible(rules.broken)}\n")
+    return REFUSED if failed or rules.broken else DONE
+
+
+def _import(options: Options) -> int:
+    from whisper_tui.agents.client_rules import import_rules
+    from whisper_tui.model.errors import InvalidRequest
+    from whisper_tui.policy.rules.rules_toml import rule_text
+
+    try:
+        carried = import_rules(options.file, Path(options.file).read_text("utf-8"), options.kind)
+    except ValueError as error:
+        raise InvalidRequest(f"{options.file} cannot be carried over: {error}", hint="See docs/policy.md") from error
+    if options.write:
+        with _changing("rules import", options) as asked:
+            for effect, rule in carried.rules:
+                _ask_to_add(asked, effect, rule)
+            path = _listed(asked).path
+        sys.stdout.write(f"Added {len(carried.rules)} rules to {path}\n")
+    else:
+        sys.stdout.write("\n".join(rule_text(effect, rule) for effect, rule in carried.rules))
+    for sentence in carried.left:
+        sys.stderr.write(f"whisper-tui: not carried over: {visible(sentence)}\n")
+    return DONE
+
+
+def _export(options: Options) -> int:
+    from whisper_tui.policy.rules.rules_toml import rules_text
+
+    sys.stdout.write(rules_text(_files(options).current()))
+    return DONE

@@ -1,0 +1,98 @@
+"""The cockpit: in this terminal, as plain lines (`watch`), in a browser (`serve`), and over scripted calls (`demo`)."""
+
+import os
+import sys
+
+from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of
+from whisper_tui.model.errors import InvalidRequest, Unavailable
+
+
+def open_cockpit_here(options: Options) -> int:
+    """Open the cockpit until the human leaves it. What runs goes on."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest(
+            "the cockpit needs a terminal", hint="whisper-tui --help shows the subcommands that work without one"
+        )
+    if os.environ.get("TERM", "") in {"", "dumb"}:
+        sys.stderr.write("TERM says that this terminal cannot show a full screen; this is `whisper-tui watch`.\n")
+        return _follow(options, asks=True)
+    home = home_of(options)
+    from whisper_tui.cli.cockpit_launcher import open_cockpit
+
+    return open_cockpit(home)
+
+
+def add_watch(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "watch",
+        "print what happens as plain lines, and ask about waiting calls; for screen readers",
+        _watch,
+        details="On a terminal it reads each waiting call out and takes an answer on a line; `help` lists the answers. "
+        "Through a pipe, or with --read-only, it only says what happens.",
+    )
+    parser.add_argument("--read-only", action="store_true", help="ask nothing")
+
+
+def _watch(options: Options) -> int:
+    return _follow(options, asks=not options.read_only and sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def _follow(options: Options, *, asks: bool) -> int:
+    """Say what happens in plain lines until the human leaves."""
+    import asyncio
+
+    from whisper_tui.cli.termination import while_somebody_reads
+    from whisper_tui.cli.watch_session import WatchSession
+
+    asyncio.run(while_somebody_reads(WatchSession(home_of(options), asks=asks).run()))
+    return DONE
+
+
+WEB_PORT = 8717
+
+
+def add_serve(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "serve",
+        "show the cockpit in a browser on this machine",
+        _serve,
+        details="It prints an address with a token in it; whoever has that address can approve commands. It listens on "
+        "127.0.0.1 alone, until Ctrl-C. It needs the extra `web` of the package.",
+    )
+    parser.add_argument(
+        "--port", type=int, default=WEB_PORT, metavar="N", help=f"the port; 0: any that is free (default: {WEB_PORT})"
+    )
+
+
+def _serve(options: Options) -> int:
+    if not 0 <= options.port <= 65_535:
+        raise InvalidRequest(f"there is no port {options.port}", hint="Name one from 1 to 65535, or 0 for any")
+    home = home_of(options)
+    try:
+        from whisper_tui.cli.web_server import serve_cockpit
+    except ModuleNotFoundError as error:
+        from whisper_tui.cli.extras import how_to_install
+
+        raise Unavailable(f"the module {error.name} is not installed", hint=how_to_install("web")) from error
+    import asyncio
+
+    asyncio.run(serve_cockpit(home, options.port))
+    return DONE
+
+
+def add_demo(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    verbs.add(
+        "demo",
+        "try it: scripted agents submit real commands in a temporary workspace",
+        _demo,
+        details="Without a terminal it decides by a printed script. It needs no key and no network.",
+    )
+
+
+def _demo(_: Options) -> int:
+    from whisper_tui.cli.demo_run import run_demo
+
+    return run_demo()

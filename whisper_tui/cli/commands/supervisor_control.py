@@ -1,0 +1,305 @@
+"""`status`, `restart`, `stop`, `pause`, `resume`, `signal` and `prune`: the supervisor, and what it runs."""
+
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.output_format import cannot_work, print_json
+from whisper_tui.cli.subcommand import DONE, UNAVAILABLE, Options, Subcommands, home_of, supervisor_of
+from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
+from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import age
+
+if TYPE_CHECKING:
+    from whisper_tui.system.state_directory import Directories
+
+STOP_S = 60.0
+"""Seconds that a supervisor has to stop."""
+
+_POLL_S = 0.02
+
+
+def add_status(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    status = verbs.add("status", "show if a supervisor runs, and its state; never starts one", _status)
+    status.add_argument("--json", action="store_true", help="print one object")
+    status.add_argument(
+        "--short", action="store_true", help="print one line for a status bar; nothing, and exit 3, if none runs"
+    )
+    verbs.add(
+        "restart",
+        "replace the supervisor by one of the installed version; commands keep running",
+        _restart,
+        details="The new supervisor takes over all calls, waiting ones too, and agents stay connected. If none runs, "
+        "one is started.",
+    )
+    stop = verbs.add(
+        "stop",
+        "stop the supervisor until you start it again",
+        _stop,
+        details="Commands keep running without it. Agents cannot start it again: their calls are answered with the "
+        "reason. whisper-tui, or any command of yours that needs the supervisor, starts it and takes the runs back.",
+    )
+    stop.add_argument(
+        "--hold",
+        action="store_true",
+        help="do not let scripts and other commands start it again either; only whisper-tui and whisper-tui restart do",
+    )
+    stop.add_argument(
+        "--end-runs", action="store_true", help="also end every running command and its background processes"
+    )
+
+
+MOST_ROWS = 200
+"""Waiting calls up to which a status bar counts the severe ones; more rows would take too long every few seconds."""
+
+
+def _short(options: Options) -> int:
+    """Print the state in one line. With --json in the form that waybar reads."""
+    try:
+        with supervisor_of(options, start=False) as supervisor:
+            status = supervisor.ask("status")
+            rows = supervisor.ask("rows", kind="list") if 0 < status["waiting"] <= MOST_ROWS else []
+    except Unavailable:
+        if options.json:
+            print_json({"text": "", "class": "stopped"}, indent=None)
+        return UNAVAILABLE
+    severe = sum(row["state"] == "waiting" and any(risk["grave"] for risk in row.get("risks", ())) for row in rows)
+    kinds = {
+        "problem": "problem" if status["problem"] is not None else "",
+        "severe": f"{status['waiting']} waiting (▲▲ {severe})" if severe else "",
+        "waiting": f"{status['waiting']} waiting" if status["waiting"] and not severe else "",
+        "paused": "paused" if status["paused_since"] is not None else "",
+        "running": f"{status['running']} running" if status["running"] else "",
+    }
+    shown = {kind: text for kind, text in kinds.items() if text} or {"idle": "idle"}
+    if options.json:
+        print_json({"text": ", ".join(shown.values()), "class": next(iter(shown))}, indent=None)
+    else:
+        sys.stdout.write(", ".join(shown.values()) + "\n")
+    return DONE
+
+
+def _status(options: Options) -> int:
+    if options.short:
+        return _short(options)
+    with supervisor_of(options, start=False) as supervisor:
+        status = supervisor.ask("status")
+    if options.json:
+        print_json(status)
+        return 0
+    since = age(time.time() - status["started_at"])
+    sys.stdout.write(
+        f"Supervisor {status['version']} runs as pid {status['pid']} for {since}, in {status['home']}\n"
+        f"{status['waiting']} waiting, {status['queued']} queued, {status['running']} running, "
+        f"{status['workers']} workers\n"
+    )
+    sys.stdout.write(f"Sandbox: {status['sandbox']}\n")
+    if status.get("keeps"):  # An older supervisor does not say.
+        sys.stdout.write(f"{status['keeps'][0].upper()}{status['keeps'][1:]}\n")
+    if status["problem"] is not None:
+        sys.stdout.write(f"{cannot_work(status['problem'])}\n")
+    if status.get("notify_problem"):
+        sys.stdout.write(f"{visible(status['notify_problem'])}\n")
+    for sentence in status["unguarded"]:
+        sys.stdout.write(f"{visible(sentence)}\n")
+    if status["paused_since"] is not None:
+        since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
+        sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume lets it go on\n")
+    return 0
+
+
+def step_down(home: "Directories", *, end_runs: bool = False) -> int | None:
+    """Stop the supervisor, whatever its version, and wait until its lock on the state directory is free.
+
+    Commands keep running under their keepers. Returns its pid; None: none ran. Raises `WhisperError`.
+    """
+    from whisper_tui.wire.light_client import LightClient
+    from whisper_tui.wire.rendezvous import connect, peer_process
+
+    connection = connect(home)
+    if connection is None:
+        _wait_until_gone(home)
+        return None
+    pid, _ = peer_process(connection)
+    try:
+        with LightClient(connection) as supervisor:
+            supervisor.ask("shutdown", end_runs=end_runs)
+            supervisor.until_closed()
+    except Unavailable:
+        # A signal cannot ask for the runs to end, so only a plain stop falls back to it.
+        if end_runs or not pid:
+            raise
+        # It is of a version that does not understand, or it is stuck.
+        os.kill(pid, signal.SIGTERM)
+    _wait_until_gone(home)
+    return pid
+
+
+def _wait_until_gone(home: "Directories") -> None:
+    """Wait until no process holds the state directory."""
+    from whisper_tui.system.state_directory import is_occupied
+
+    # The lock is free only when the process has ended; the socket closes earlier.
+    deadline = time.monotonic() + STOP_S
+    while is_occupied(home.state):
+        if time.monotonic() > deadline:
+            raise Unavailable(f"the supervisor did not stop within {STOP_S:g} s", hint="Its log may say why")
+        time.sleep(_POLL_S)
+
+
+def _stop(options: Options) -> int:
+    from pathlib import Path
+
+    from whisper_tui.wire.rendezvous import FOR_AGENTS, held, hold, release
+
+    home = home_of(options)
+    agents = _connected(options)
+    earlier = held(home)
+    if options.hold or Path(home.state).exists():
+        # Before, not after: an agent that lost its supervisor asks for another one at once.
+        hold(home, b"" if options.hold else FOR_AGENTS)
+    try:
+        pid = step_down(home, end_runs=options.end_runs)
+        if pid is None and not options.hold:
+            raise Unavailable(f"no supervisor runs for {home.state}", hint="whisper-tui restart starts one")
+    except WhisperError:
+        if earlier is None:
+            release(home)
+        else:
+            hold(home, earlier)
+        raise
+    sys.stdout.write("No supervisor ran\n" if pid is None else f"Stopped the supervisor (pid {pid})\n")
+    by = "whisper-tui restart" if options.hold else "any other command of yours that needs it"
+    sys.stdout.write(f"It stays stopped until you start it: whisper-tui, or {by}\n")
+    if agents:
+        who = "1 connected agent" if len(agents) == 1 else f"{len(agents)} connected agents"
+        sys.stdout.write(f"Calls of {who} are refused until then: {visible(', '.join(agents))}\n")
+    return 0
+
+
+def _connected(options: Options) -> list[str]:
+    """Return the names of the connected agents; empty if the supervisor cannot tell."""
+    try:
+        with supervisor_of(options, start=False) as supervisor:
+            status = supervisor.ask("status")
+    except WhisperError:
+        return []
+    # An older supervisor only counts them.
+    names = status.get("agent_names") or ["their names are not known"] * bool(status.get("agents"))
+    more = status.get("agents", 0) - len(names)
+    return [*names, *([f"and {more} more"] if more > 0 else [])]
+
+
+def _restart(options: Options) -> int:
+    from whisper_tui.wire.rendezvous import replace
+
+    home = home_of(options)
+    from whisper_tui.cli.commands.manage_rules import check_outside  # loads pathlib, which `status` does without
+
+    check_outside("restart", home)
+    replace(home)
+    with supervisor_of(options, start=False) as supervisor:
+        now = supervisor.greeting
+    sys.stdout.write(
+        f"whisper_tui {now['supervisor']} (pid {now['pid']}) supervises {home.state} now; what ran goes on\n"
+    )
+    return 0
+
+
+def add_pause(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    verbs.add(
+        "pause",
+        "stop all processes of all runs, and start nothing new, until resume",
+        _pause,
+        details="Background processes are stopped, too, and time limits do not count meanwhile. The pause survives a "
+        "restart of the supervisor. Runs can be ended and calls decided during it.",
+    )
+    verbs.add("resume", "continue everything that pause has stopped", _resume)
+
+
+def _pause(options: Options) -> int:
+    return _tell(options, "pause", "Everything is paused: whisper-tui resume lets it go on\n")
+
+
+def _resume(options: Options) -> int:
+    return _tell(options, "resume", "Everything goes on\n")
+
+
+def _tell(options: Options, operation: str, sentence: str) -> int:
+    with supervisor_of(options) as supervisor:
+        supervisor.ask(operation, by=decider())
+    sys.stdout.write(sentence)
+    return 0
+
+
+def add_signal(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add("signal", "send a signal to a run or to its background processes", _signal)
+    parser.add_argument("id", metavar="ID", help="number of the call")
+    parser.add_argument("signal", metavar="SIGNAL", help="name, with or without SIG, or number")
+    parser.add_argument(
+        "--target",
+        choices=("tree", "group", "leader"),
+        default="tree",
+        help="every process of the run (default), its process group, or its first process alone",
+    )
+
+
+def _signal(options: Options) -> int:
+    number = number_of(options.signal)
+    with supervisor_of(options) as supervisor:
+        supervisor.ask("signal", call_id=options.id, number=number, target=options.target, by=decider())
+    sys.stdout.write(f"Sent {_name(number)} to the {options.target} of call {options.id}\n")
+    return 0
+
+
+def number_of(text: str) -> int:
+    """The number of a signal by its name or number. Raises `InvalidRequest`."""
+    if text.isascii() and text.isdecimal():
+        if int(text) in signal.valid_signals():
+            return int(text)
+    else:
+        name = text.upper()
+        found = signal.Signals.__members__.get(name if name.startswith("SIG") else f"SIG{name}")
+        if found is not None:
+            return int(found)
+    raise InvalidRequest(f"there is no signal {text!r}", hint="Give a name like TERM, or a number like 15")
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def add_prune(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "prune",
+        "remove recorded output beyond the limits of [retention] in the configuration",
+        _prune,
+        details="The supervisor does the same every hour. Files of unfinished runs are never removed, and the journal "
+        "keeps every call.",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="report what would be removed, and remove nothing")
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def _prune(options: Options) -> int:
+    with supervisor_of(options) as supervisor:
+        pruned = supervisor.ask("prune", dry_run=options.dry_run)
+    if options.json:
+        print_json(pruned)
+        return 0
+    verb = "Would remove" if options.dry_run else "Removed"
+    sys.stdout.write(
+        f"{verb} the output of {pruned['runs']:,} runs, {pruned['bytes']:,} bytes on the disk; "
+        f"that of {pruned['kept_runs']:,}, {pruned['kept_bytes']:,} bytes, stays\n"
+    )
+    return 0

@@ -1,0 +1,215 @@
+"""How subcommands print: JSON, aligned columns, and facts about calls in short words."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from whisper_tui.model.text import columns, replace_hidden, visible
+from whisper_tui.present.quantities import age
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+
+def print_json(
+    value: "Any", *, indent: int | None = 2, long: "Mapping[str, Callable[[], Iterable[str]]] | None" = None
+) -> None:
+    """Print a value as JSON, with letters outside ASCII where standard output can encode them.
+
+    `long` maps placeholders in the value to the pieces of texts that are too long to be held in memory.
+    """
+    text = _json(value, indent)
+    while long:
+        at, mark = min((text.find(mark), mark) for mark in long)
+        pieces, long = long[mark], {other: long[other] for other in long if other != mark}
+        if at < 0:
+            continue
+        sys.stdout.write(text[:at])
+        for piece in pieces():
+            sys.stdout.write(_json(piece, None)[1:-1])
+        text = text[at + len(mark) :]
+    sys.stdout.write(text + "\n")
+
+
+def _json(value: "Any", indent: int | None) -> str:
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return escaped(json.dumps(value, indent=indent, ensure_ascii=not readable))
+
+
+def escaped(text: str) -> str:
+    """Return JSON text in which invisible characters are written as JSON escapes."""
+    return replace_hidden(text, _escape, keep=frozenset("\n"))
+
+
+def _escape(characters: str) -> str:
+    # JSON allows DEL unescaped, and terminals do not show it.
+    return json.dumps(characters)[1:-1].replace("\x7f", "\\u007f")
+
+
+GAP = "  "
+NARROWEST = 8
+"""Columns of a terminal to which a column is cut at most."""
+
+PIPED = 200
+"""Columns of a row where no terminal says how many there are: one script must not make every row as wide as it is."""
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows under headings; the widest columns are cut, with …, until a row fits the terminal, or 200 columns."""
+    lines = [tuple(headings), *(tuple(row) for row in rows)]
+    widths = [max(width_of(line[column]) for line in lines) for column in range(len(headings))]
+    fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else PIPED)
+    coloured = shows_colours()
+    for number, line in enumerate(lines):
+        cells = [cell(text, width) for text, width in zip(line, widths, strict=True)]
+        cells[-1] = cells[-1].rstrip()
+        if coloured:
+            styles = [_BOLD if number == 0 else _style(*named) for named in zip(headings, line, strict=True)]
+            cells = [styled(text, style) for text, style in zip(cells, styles, strict=True)]
+        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+
+
+_BOLD, _RED, _GREEN, _YELLOW, _DIM = "1", "1;31", "32", "33", "2"
+_STATES = {
+    "waiting": _YELLOW,
+    "running": _GREEN,
+    "exit 0": _GREEN,
+    "ended": "",
+    "queued": "",
+    "held": "",
+    "starting": "",
+    "background": "",
+}
+
+
+def shows_colours() -> bool:
+    """Return True if standard output is a terminal with colours, and the user does not reject them."""
+    # https://no-color.org: any value but the empty one switches colours off.
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in {"", "dumb"}
+
+
+def styled(text: str, style: str) -> str:
+    """Return the text in a style of ANSI escape sequences."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style and text.strip() else text
+
+
+def risk_style(text: str) -> str:
+    """Return the style of a risk that begins with its sign."""
+    return _RED if text.startswith("▲▲") else _YELLOW
+
+
+def _style(heading: str, text: str) -> str:
+    match heading:
+        case "RISK":
+            return risk_style(text)
+        case "STATE" | "OUTCOME":
+            # Every other outcome is a failure, a denial or a signal.
+            return _STATES.get(text, _RED if heading == "OUTCOME" else "")
+        case "AGE" | "DESCRIPTION":
+            return _DIM
+        case _:
+            return ""
+
+
+def fit(widths: list[int], available: int) -> None:
+    """Narrow the widest columns, in place, until all fit or none can be narrower."""
+    while sum(widths) + len(GAP) * (len(widths) - 1) > available:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= NARROWEST:
+            return
+        widths[widest] -= 1
+
+
+def cell(text: str, width: int) -> str:
+    """The text in exactly so many columns of a terminal."""
+    return cut(text, width) + " " * max(0, width - width_of(cut(text, width)))
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many columns; where something is left out, it ends with …"""
+    if width_of(text) <= width:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += columns(character)
+        if used > width:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def width_of(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(columns, text))
+
+
+def command_line(command: list[str] | str) -> str:
+    """Return an argv quoted for a shell, or the text for a shell, on one line."""
+    return visible(shlex.join(command) if isinstance(command, list) else command)
+
+
+def masked_line(command: list[str] | str) -> str:
+    """Return the command on one line with its secrets replaced."""
+    from whisper_tui.model.secrets import masked, masked_words
+
+    return command_line(list(masked_words(command)) if isinstance(command, list) else masked(command))
+
+
+def risk_sign(risk: dict[str, Any]) -> str:
+    """Two signs for a grave risk, one for any other, as in the cockpit."""
+    return "▲▲" if risk["grave"] else "▲"
+
+
+def gravest(row: dict[str, Any]) -> str:
+    """The gravest risk of a call in a few words, and how many there are besides; nothing where none was found."""
+    risks = sorted(row.get("risks", []), key=lambda risk: not risk["grave"])  # An older supervisor names none.
+    if not risks:
+        return ""
+    more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
+    return f"{risk_sign(risks[0])} {risks[0]['id'].replace('-', ' ')}{more}"
+
+
+def standing(row: dict[str, Any], seconds: float) -> str:
+    """How a call stands, or stood when it ended, and since when."""
+    how = outcome(row)
+    return f"{how}, {age(seconds)} ago" if row["state"] == "ended" else f"{how} for {age(seconds)}"
+
+
+def outcome(row: dict[str, Any]) -> str:
+    """How a call ended, and whether its sandbox blocked it, or the state that it is in."""
+    blocked = ", blocked" if row.get("blocked") else ""
+    match row["ending"]:
+        case None:
+            return state(row)
+        case "exited":
+            return f"exit {row['exit_code']}{blocked}"
+        case "signalled":
+            return f"{row['signal_name']}{blocked}"
+        case kind:
+            return str(kind).replace("_", " ") + blocked
+
+
+def state(row: dict[str, Any]) -> str:
+    """Return the state of a call that has not ended; a run that gets no further is `paused` or `needs input`."""
+    if row.get("paused"):
+        return "paused"
+    if row.get("needs_input_since"):
+        return "needs input"
+    gone = row.get("agent_gave_up") and row["state"] in {"waiting", "held", "queued"}
+    return f"{row['state']}, agent gone" if gone else str(row["state"])
+
+
+def since(row: dict[str, Any]) -> float:
+    """Return when the state began that `state` names, in seconds since the epoch."""
+    # A run that needs input has run for longer: how long it has been silent says how urgent it is.
+    silent = None if row.get("paused") else row.get("needs_input_since")
+    return float(silent or row["since"])
+
+
+def cannot_work(problem: str) -> str:
+    """Return the supervisor's problem and its remedy as a sentence."""
+    return f"The supervisor cannot work as it should: {visible(problem)}"

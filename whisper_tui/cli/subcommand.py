@@ -1,0 +1,267 @@
+"""How every subcommand declares itself, asks its supervisor, and ends."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from whisper_tui import __version__
+from whisper_tui.cli.supervisor_connection import connect, home_at, of_agents
+from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable, UnknownCall, WhisperError
+from whisper_tui.model.text import visible
+from whisper_tui.wire import light_client as wire
+from whisper_tui.wire.light_client import LightClient
+
+if TYPE_CHECKING:
+    from whisper_tui.system.state_directory import Directories
+
+
+DONE = 0
+REFUSED = 1
+WRONG_USE = 2
+UNAVAILABLE = 3
+UNKNOWN = 4
+BAD_CONFIGURATION = 5
+OUTPUT_LOST = 74
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+MEANINGS = {
+    DONE: "success",
+    REFUSED: "refused, or the tool call failed: standard error says why",
+    WRONG_USE: "the command line or its input is wrong",
+    UNAVAILABLE: "no supervisor runs, or it or its files cannot be used",
+    UNKNOWN: "there is no such call",
+    BAD_CONFIGURATION: "the configuration file cannot be used",
+    OUTPUT_LOST: "standard output could not be written; the request may have been carried out",
+    INTERRUPTED: "interrupted with Ctrl-C",
+    PIPE_CLOSED: "the reader of the output closed it",
+}
+
+EPILOG = "exit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items())
+
+
+def code_of(error: WhisperError) -> int:
+    """The exit code for an error."""
+    match error:
+        case InvalidRequest() | WhisperError(kind="unknown_tool"):
+            return WRONG_USE
+        case UnknownCall():
+            return UNKNOWN
+        case Unavailable():
+            return UNAVAILABLE
+        case BadConfiguration():
+            return BAD_CONFIGURATION
+        case _:
+            return REFUSED
+
+
+def complain(sentence: str) -> None:
+    """Print one line on standard error. Control characters in it are escaped."""
+    first = sentence.split(" ", 1)[0]
+    shown = visible(sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence, keep_lines=True)
+    sys.stderr.write(f"whisper-tui: {shown}{'' if shown.endswith(('.', '!', '?', '…')) else '.'}\n")
+
+
+Options = argparse.Namespace
+Run = Callable[[Options], int]
+
+GROUPS = {
+    "Decide": ("list", "approve", "deny", "signal", "pause", "resume", "approvals", "revoke"),
+    "Look": ("watch", "serve", "ps", "history", "show", "logs", "export"),
+    "Rules": ("explain", "rules", "config"),
+    "Agents": ("install", "uninstall", "doctor", "mcp", "call", "tools", "agent", "demo"),
+    "Service": ("status", "restart", "stop", "prune", "completions", "man"),
+}
+"""The subcommands by their headings in the help. The others are internal: they work, and are not listed."""
+
+_DESCRIPTION = "Supervise every command that AI agents want to run. Without a subcommand it opens the cockpit."
+_PLACES = {"--home": 1, "--directories": 3}
+"""Options before the subcommand, and how many words follow them."""
+_USUAL_COLUMNS = 80
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal."""
+
+    def __init__(self, prog: str) -> None:
+        # Without a width argparse asks `shutil`, which imports all compression modules at every start.
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named) > 0:
+        return int(named)
+    try:
+        return os.get_terminal_size(1).columns or _USUAL_COLUMNS
+    except OSError:
+        return _USUAL_COLUMNS
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors suggest the word that was probably meant."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            hint = suggestion(str(value), known) or f" (choose from {', '.join(known)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{hint}")
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """Return a question about the known word nearest to the given one, to be appended. Empty: none is near."""
+    from difflib import get_close_matches  # only after a mistake, because it takes time to load
+
+    near = get_close_matches(given, [*known], n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class _MainParser(_Parser):
+    """The parser of the whole command line, whose help lists the subcommands by their groups."""
+
+    subcommands: "argparse._SubParsersAction[_Parser] | None" = None
+
+    def format_help(self) -> str:
+        """Return the help of the whole command line."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, [*self._actions], self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        shown = {} if self.subcommands is None else {each.dest: each for each in self.subcommands._choices_actions}
+        for title, names in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments([shown[name] for name in names if name in shown])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([action for action in self._actions if action.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+class Subcommands:
+    """The parser, to which subcommands are added."""
+
+    def __init__(self, cockpit: Run) -> None:
+        self.parser = _MainParser(prog="whisper-tui", description=_DESCRIPTION, epilog=EPILOG, formatter_class=_Help)
+        self.parser.add_argument("--version", action="version", version=f"whisper-tui {__version__}")
+        add_directory_options(self.parser, default=None)
+        self.parser.set_defaults(run=cockpit)
+        self._verbs = self.parser.add_subparsers(metavar="SUBCOMMAND", dest="verb", parser_class=_Parser)
+        self.parser.subcommands = self._verbs
+
+    def parse(self, arguments: Sequence[str]) -> Options:
+        """Parse a command line. Raises `SystemExit` for `--help` and wrong use."""
+        verb = verb_of(arguments)
+        if verb and not verb.startswith("-") and verb not in self._verbs.choices:
+            known = [name for names in GROUPS.values() for name in names]
+            hint = suggestion(verb, known) or "; whisper-tui --help lists them"
+            self.parser.error(f"there is no subcommand {verb!r}{hint}")
+        options, rest = self.parser.parse_known_args(arguments)
+        # argparse before Python 3.13 takes an optional word for missing if an option stands between it and the word
+        # before: `exec TICKET --home DIR TEXT`, which is how hooks write it.
+        if options.verb == "exec" and options.label is None and len(rest) == 1 and not rest[0].startswith("-"):
+            options.label = rest.pop()
+        if rest:
+            used = self._verbs.choices.get(options.verb, self.parser)
+            known = [option for action in used._actions for option in action.option_strings]
+            hint = suggestion(rest[0], known) if rest[0].startswith("-") else ""
+            used.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return options
+
+    def add(self, name: str, sentence: str, run: Run, *, details: str = "") -> argparse.ArgumentParser:
+        """Add a subcommand. `sentence` says what it does; `details` follows it in its own help."""
+        text = f"{sentence[:1].upper()}{sentence[1:]}." + (f" {details}" if details else "")
+        parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_Help)
+        add_directory_options(parser, default=argparse.SUPPRESS)
+        parser.set_defaults(run=run)
+        return parser
+
+
+def verb_of(arguments: Sequence[str]) -> str:
+    """Return the subcommand that these arguments name. Empty: none, or only the full parser can tell."""
+    rest = list(arguments)
+    while rest and rest[0] in _PLACES:
+        del rest[: 1 + _PLACES[rest[0]]]
+    return rest[0] if rest else ""
+
+
+def add_directory_options(parser: argparse.ArgumentParser, default: object) -> None:
+    """Declare the options that choose the instance."""
+    parser.add_argument(
+        "--home",
+        metavar="DIR",
+        default=default,
+        help="keep configuration, state and socket below DIR (also, where no agent starts it: WHISPER_TUI_HOME)",
+    )
+    # Hidden: `install` writes it into clients' files, so that a project's variables cannot move the directories.
+    parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
+
+
+def directory_options(options: Options) -> list[str]:
+    """The options that chose the directories, as words."""
+    if options.directories:
+        return ["--directories", *options.directories]
+    return [] if options.home is None else ["--home", options.home]
+
+
+def home_of(options: Options) -> "Directories":
+    """The directories that the options and the environment choose. Raises `BadConfiguration`."""
+    return home_at(directory_options(options))
+
+
+def home_for_agents(options: Options) -> "Directories":
+    """Return the directories for a program that an agent starts. Its environment cannot choose them.
+
+    Raises `BadConfiguration`.
+    """
+    return home_at(directory_options(options), of_agents(os.environ))
+
+
+@contextmanager
+def supervisor_of(options: Options, *, start: bool = True) -> Iterator[LightClient]:
+    """Connect to the supervisor that the options choose; `start` one if none runs.
+
+    Raises `WhisperError`, and `Unavailable` if none runs and `start` is false.
+    """
+    places = directory_options(options)
+    # The quick connection avoids importing `socket` and `pathlib`; it gives up where it cannot be sure.
+    connection = connect(places)
+    with (
+        LightClient(connection)
+        if connection is not None
+        else wire.questions_to(home_at(places), start=start) as supervisor
+    ):
+        yield supervisor
+
+
+@contextmanager
+def reader_of(options: Options) -> Iterator[LightClient | None]:
+    """Connect like `supervisor_of`, for a subcommand that only reads.
+
+    None: no supervisor has ever run for these directories, and none is started only to say so.
+    """
+    places = directory_options(options)
+    connection = connect(places)
+    if connection is None:
+        from pathlib import Path
+
+        home = home_at(places)
+        if not (Path(home.state) / "journal.sqlite").exists():
+            from whisper_tui.config import load
+
+            load(home)  # A broken configuration is reported as by the supervisor that would be started.
+            yield None
+            return
+    with LightClient(connection) if connection is not None else wire.questions_to(home_at(places)) as supervisor:
+        yield supervisor
+
+
+def launcher() -> list[str]:
+    """The words that start this program again, from anywhere."""
+    started = os.path.abspath(sys.argv[0])  # noqa: PTH100  pathlib takes longer than Python to load
+    if os.path.basename(started) == "__main__.py" or not os.access(started, os.X_OK):  # noqa: PTH119
+        return [sys.executable, "-m", "whisper_tui"]
+    return [started]

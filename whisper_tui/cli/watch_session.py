@@ -1,0 +1,462 @@
+"""The text mode: it prints lines, reads a person's answers, and reconnects to a supervisor that comes back."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.commands.supervisor_control import number_of
+from whisper_tui.cli.watch_text import asks, first_words, happened, in_full, session_name, stall_sentence
+from whisper_tui.model.api import HistoryQuery, Supervision
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
+from whisper_tui.model.run import NO_STALL, Sandbox, Stall
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import clock_time, count
+from whisper_tui.present.risk_text import why_not_confined
+from whisper_tui.present.words import error_text
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.tui.dialogs.drafts import Draft, checked
+from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
+from whisper_tui.wire.rendezvous import was_stopped
+
+GUARD_S = 0.5
+"""Seconds after a call was read out in which answers are ignored: they were meant for the call before."""
+HELP = """\
+approve, or a: let it run as it was read out.
+session, or s: the same, and again whenever it is asked in this session.
+deny REASON, or d REASON: do not let it run; the agent is given the reason.
+edit COMMAND, or e COMMAND: run this instead; it is read out first.
+approve read-only, approve confined, or approve confined network: let it run in a sandbox; with session, too.
+skip, or k: leave it, and go to the next one that waits.
+call NUMBER, or c NUMBER: go to another call that waits.
+list, or l: read out everything that waits and runs.
+show, or v, with or without a number: everything about a call.
+output NUMBER, or o NUMBER: the last lines that a command has printed.
+signal NUMBER NAME: send a signal, like TERM, to everything of a run.
+quit, or q: leave; nothing stops because of it."""
+DECIDING = frozenset({"approve", "a", "session", "s", "yes", "y", "deny", "d", "edit", "e", "no", "skip", "k"})
+SANDBOXES = {
+    "read-only": Sandbox(),
+    "confined": Sandbox(kind="workspace"),
+    "confined network": Sandbox(kind="workspace", network=True),
+}
+"""The words that may follow `approve` and `session`."""
+LAST_LINES, LAST_BYTES = 20, 8192
+
+
+class WatchAnswers:
+    """The answers of a person about one call at a time.
+
+    Another call takes its place only after an answer, or when none was shown.
+    """
+
+    def __init__(self, say: Callable[[str], None], me: Decider, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._me = me
+        self._clock = clock
+        self._read_at = float("-inf")
+        self._edited: CommandSpec | None = None
+        self._deny_asked = False
+        self._skipped: set[str] = set()
+        self._sending = False
+        """True while a decision is being sent: its event may overtake the answer to it."""
+        self.shown: CallRecord | None = None
+        """The call as it was read out. None: no call is shown."""
+        self.board = Board()
+        self.supervision: Supervision | None = None
+        self.between = False
+        """True if the shown call was decided elsewhere, and the person has not answered since."""
+        self.left = False
+        """True if the person wants to leave."""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt before an answer."""
+        return f"Call {self.shown.id}> " if self.shown is not None else "> "
+
+    def news(self) -> None:
+        """Show the next waiting call if none is shown."""
+        # Not if the shown call was just decided elsewhere: an answer to it may be on its way.
+        if self.shown is None and not self.between:
+            self._next()
+
+    def gone(self) -> bool:
+        """True if the shown call was decided elsewhere, or is another one by now."""
+        shown = self.shown
+        if shown is None or self._sending:
+            return False
+        now = self.board.calls.get(shown.id)
+        return now is None or not isinstance(now.state, Waiting) or now.seen_digest() != shown.seen_digest()
+
+    def forget(self) -> None:
+        """Take away a call that can no longer be answered; the next answer is ignored."""
+        self.shown = None
+        self.between = True
+
+    def lay(self, record: CallRecord) -> None:
+        """Read a call out and wait for the answer."""
+        self.shown = record
+        self._edited, self._deny_asked = None, False
+        self._read_at = self._clock()
+        self._say_all(asks(record, self.board, len(self.board.waiting)))
+
+    def _next(self) -> None:
+        self.shown = None
+        waiting = [call_id for call_id in self.board.waiting if call_id not in self._skipped]
+        if waiting:
+            self.lay(self.board.calls[waiting[0]])
+
+    async def answer(self, line: str) -> None:
+        """Carry out one line of the person and report errors."""
+        word, _, rest = line.strip().partition(" ")
+        if self.between and word.lower() in {"", *DECIDING}:
+            self.between = False
+            if word:
+                self._say("Nothing was done: that call no longer waits.")
+            self._next()
+            return
+        try:
+            await self._do(word.lower(), rest.strip())
+        except (AlreadyDecided, ChangedSinceSeen) as error:
+            self._say(error_text(error))
+            self._next()
+        except WhisperError as error:
+            self._say(error_text(error))
+
+    async def _do(self, word: str, rest: str) -> None:
+        match word:
+            case "":
+                self.news()
+            case _ if word in DECIDING:
+                await self._decide(word, rest)
+            case "call" | "c":
+                self._go_to(rest)
+            case "list" | "l":
+                self._list()
+            case "show" | "v":
+                await self._show(rest)
+            case "output" | "o":
+                await self._output(rest)
+            case "signal":
+                await self._signal(rest)
+            case "help" | "h" | "?":
+                self._say(HELP)
+            case "quit" | "q":
+                self.left = True
+            case _:
+                self._say(f"There is no answer {visible(word)!r}. Type help for those that there are.")
+
+    async def _decide(self, word: str, rest: str) -> None:
+        record = self.shown
+        if record is None:
+            self._say("Nothing waits for you.")
+            return
+        if self.gone():
+            self._say(f"Nothing was done: call {record.id} no longer waits as it was read out.")
+            self._next()
+            return
+        if self._clock() - self._read_at < GUARD_S:
+            self._say(f"Nothing was done: call {record.id} was read out only now. Answer again.")
+            return
+        match word:
+            case "deny" | "d":
+                await self._deny(record, rest)
+            case "edit" | "e":
+                self._edit(record, rest)
+            case "skip" | "k":
+                self._skip(record)
+            case "no":
+                self._edited = None
+                self._say("The edited command is forgotten.")
+            case _:
+                scope: Scope | None = "exact_for_session" if word in {"session", "s"} else None
+                sandbox = await self._sandbox(record, rest)
+                await self._send(record, Approve(edited=self._edited, remember=scope, sandbox=sandbox))
+
+    async def _sandbox(self, record: CallRecord, text: str) -> Sandbox | None:
+        """Return the sandbox that the words after `approve` name.
+
+        Raises `InvalidRequest` for other words, and where no sandbox is available.
+        """
+        if not text:
+            return None
+        sandbox = SANDBOXES.get(" ".join(text.lower().split()))
+        if sandbox is None:
+            problem = f"nothing is approved: {visible(text)!r} is no sandbox"
+            raise InvalidRequest(problem, hint=f"There are {', '.join(SANDBOXES)}")
+        if self.supervision is not None and (problem := await why_not_confined(self.supervision, record)):
+            raise InvalidRequest(problem)
+        return sandbox
+
+    async def _deny(self, record: CallRecord, reason: str) -> None:
+        if not reason and not self._deny_asked:
+            self._deny_asked = True
+            self._say("Type deny and a reason, which helps the agent most; or deny once more, without one.")
+            return
+        await self._send(record, Deny(reason=reason))
+
+    def _edit(self, record: CallRecord, text: str) -> None:
+        spec = record.call.spec
+        if not text:
+            self._say("Type edit and the whole command as it shall run.")
+            return
+        self._edited = edited_spec(spec, text)
+        words = self._edited.command
+        shown = words.text
+        self._say(f"It would run: {visible(shown)}")
+        self._say("Type yes to approve that, or no to forget it.")
+
+    async def _send(self, record: CallRecord, decision: Decision) -> None:
+        if self.supervision is None:
+            raise InvalidRequest("the supervisor cannot be reached now", hint="Nothing is lost; answer again later")
+        self._sending = True
+        try:
+            await self.supervision.decide(record.id, decision, self._me, record.seen_digest())
+        finally:
+            self._sending = False
+        self._skipped.discard(record.id)
+        approved = isinstance(decision, Approve)
+        sandbox = decision.sandbox if isinstance(decision, Approve) else None
+        confined = f" into a sandbox ({sandbox.words()})" if sandbox is not None else ""
+        self._say(f"Call {record.id} is {'approved' if approved else 'denied'}{confined}.")
+        # The event of this decision may come later, and until then the call must not be shown again.
+        self.board.waiting.pop(record.id, None)
+        self._next()
+
+    def _skip(self, record: CallRecord) -> None:
+        self._skipped.add(record.id)
+        if self._skipped >= set(self.board.waiting):
+            self._skipped.clear()
+            self._say("That was the last one; all that was skipped waits on. Press Enter to begin again.")
+            self.shown, self.between = None, True
+            return
+        self._next()
+
+    def _go_to(self, call_id: str) -> None:
+        if call_id not in self.board.waiting:
+            raise InvalidRequest(f"call {visible(call_id)} does not wait", hint="Type list for those that do")
+        self.lay(self.board.calls[call_id])
+
+    def _list(self) -> None:
+        board = self.board
+        for title, ids in (("wait", board.waiting), ("are approved", board.queued), ("run", board.running)):
+            self._say(f"{count(len(ids), 'call')} {title}{':' if ids else '.'}")
+            for record in (board.calls[call_id] for call_id in ids):
+                self._say(f"Call {record.id} of {session_name(record, board)}: {first_words(record)}")
+
+    async def _show(self, call_id: str) -> None:
+        record = self.shown
+        if call_id or record is None:
+            record = await self._port.record(call_id)
+        self._say_all(in_full(record, self.board, time.time()))
+
+    async def _output(self, call_id: str) -> None:
+        for stream, name in (("out", "output"), ("err", "errors")):
+            chunk = await self._port.read_output(call_id, stream, -LAST_BYTES, LAST_BYTES)  # type: ignore[arg-type]
+            shown = last_lines(chunk.data)
+            self._say(f"The end of its {name}, {count(chunk.size, 'byte')}:" if shown else f"It has no {name}.")
+            self._say_all(shown)
+
+    async def _signal(self, rest: str) -> None:
+        call_id, _, name = rest.partition(" ")
+        await self._port.signal(call_id, number_of(name.strip()), "tree", self._me)
+
+    @property
+    def _port(self) -> Supervision:
+        if self.supervision is None:
+            raise InvalidRequest("the supervisor cannot be reached now", hint="Answer again later")
+        return self.supervision
+
+    def _say_all(self, said: Iterable[str]) -> None:
+        for line in said:
+            self._say(line)
+
+
+def edited_spec(asked: CommandSpec, text: str) -> CommandSpec:
+    """Return the command that replaces the requested one. Raises `InvalidRequest`."""
+    command = asked.command
+    timeout = f"{asked.timeout_s!r}" if asked.timeout_s is not None else ""
+    if isinstance(command, Shell):
+        draft = Draft("", text, asked.cwd, timeout)
+    elif isinstance(command, Argv):
+        program, _, arguments = text.partition(" ")
+        draft = Draft(program, arguments, asked.cwd, timeout)
+    else:
+        raise InvalidRequest("this call runs no command, so there is none to edit", hint="Approve it, or deny it")
+    found = checked(draft, asked)
+    if found.spec is None:
+        raise InvalidRequest(" ".join(found.problems).rstrip("."), hint="Edit it again")
+    return found.spec
+
+
+def last_lines(data: bytes) -> tuple[str, ...]:
+    """The last lines of output without colours, as data."""
+    from whisper_tui.export.markdown import plain_output
+
+    text = plain_output(data).rstrip("\n")
+    return tuple(f"  {visible(line)}" for line in text.split("\n")[-LAST_LINES:]) if text else ()
+
+
+STALLS_EVERY_S = 1.0
+"""Seconds between two questions which runs get no further."""
+
+RETRY_S = 2.0
+"""Seconds between attempts to reach a supervisor that is gone."""
+
+
+class WatchSession:
+    """One watch: lines out, and answers in where somebody can give them."""
+
+    def __init__(self, home: Directories, *, asks: bool) -> None:
+        self._home = home
+        self._asks = asks
+        self._desk = WatchAnswers(self._say, Decider.model_validate(decider()))
+        self._prompted = False
+
+    async def run(self) -> None:
+        """Go on until the person leaves."""
+        supervision = await SupervisorClient.connect(self._home)
+        following = asyncio.create_task(self._follow(supervision), name="follow")
+        answering = asyncio.create_task(self._answer(), name="answer") if self._asks else None
+        looking = asyncio.create_task(self._look_at_runs(), name="stalls")
+        tasks = [task for task in (following, answering, looking) if task is not None]
+        done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for task in done:
+            task.result()
+
+    async def _follow(self, supervision: SupervisorClient) -> None:
+        while True:
+            try:
+                self._desk.supervision = supervision
+                await self._tell(supervision)
+                problem = "The supervisor has stopped. Commands that run go on under their keepers."
+            except WhisperError as error:
+                problem = error_text(error)
+            finally:
+                await supervision.close()
+            self._desk.supervision = None
+            self._say(f"{problem} Watching for it to come back.")
+            while self._desk.supervision is None:
+                await asyncio.sleep(RETRY_S)
+                try:
+                    if not was_stopped(self._home):
+                        await ensure_supervisor(self._home)
+                    supervision = await SupervisorClient.connect(self._home, start=False)
+                    self._desk.supervision = supervision
+                except WhisperError:
+                    continue
+
+    async def _tell(self, supervision: Supervision) -> None:
+        """Print what happens from now on, after one line about the present state."""
+        newest = await supervision.history(HistoryQuery(limit=1))
+        board = self._desk.board = Board()
+        before = bool(newest)
+        if not before:
+            self._say("Connected. No call yet.")
+        async for events in supervision.watch(None):
+            for event in events:
+                board.apply(event)
+                if not before and (line := happened(event, board)) is not None:
+                    self._say(line)
+            if before and newest[0].id in board.calls:
+                before = False
+                self._say(f"Connected. {count(len(board.waiting), 'call')} waiting, {len(board.running)} running.")
+            if not before:
+                self._look()
+
+    def _look(self) -> None:
+        """After an event: report that the shown call is gone, or show the next one."""
+        desk = self._desk
+        if not self._asks:
+            return
+        if desk.shown is not None and desk.gone():
+            self._say(f"Call {desk.shown.id} no longer waits as it was read out. Press Enter for the next.")
+            desk.forget()
+        else:
+            desk.news()
+        self._prompt()
+
+    async def _look_at_runs(self) -> None:
+        """Say which runs are stopped or need input: no event tells, because that is not journaled."""
+        known: dict[str, Stall] = {}
+        while True:
+            await asyncio.sleep(STALLS_EVERY_S)
+            desk = self._desk
+            if desk.supervision is None:
+                continue
+            with suppress(WhisperError):  # The one who follows the events says that the connection is lost.
+                stalls = await desk.supervision.stalls()
+                for call_id, stall in stalls.items():
+                    record = desk.board.calls.get(call_id)
+                    told = record and stall_sentence(record, desk.board, known.get(call_id, NO_STALL), stall)
+                    if told:
+                        self._say(f"{clock_time(time.time())} {told}")
+                        self._prompt()
+                known = {call_id: stall for call_id, stall in stalls.items() if call_id in desk.board.calls}
+
+    async def _answer(self) -> None:
+        """Take answers, one line after the other, until the end of input."""
+        lines = _Lines(sys.stdin.fileno())
+        self._say("Type help for what can be answered.")
+        self._prompt()
+        try:
+            while not self._desk.left and (line := await lines.next()) is not None:
+                self._prompted = False
+                await self._desk.answer(line)
+                self._prompt()
+        finally:
+            lines.close()
+            self._prompted = False
+
+    def _say(self, text: str) -> None:
+        """Print a line, on a new line if the prompt is on the current one."""
+        sys.stdout.write(("\n" if self._prompted else "") + text + "\n")
+        sys.stdout.flush()
+        self._prompted = False
+
+    def _prompt(self) -> None:
+        if self._asks and not self._prompted and not self._desk.left:
+            sys.stdout.write(self._desk.prompt)
+            sys.stdout.flush()
+            self._prompted = True
+
+
+class _Lines:
+    """Lines of a terminal, read by the event loop."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._data = b""
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        # Not in a thread: one that blocks in read() cannot be ended, and would keep the program alive.
+        asyncio.get_running_loop().add_reader(fd, self._read)
+
+    async def next(self) -> str | None:
+        """The next line. None: the input has ended."""
+        return await self._lines.get()
+
+    def close(self) -> None:
+        """Read no more."""
+        asyncio.get_running_loop().remove_reader(self._fd)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, 65_536)
+        except OSError:
+            data = b""
+        *lines, self._data = (self._data + data).split(b"\n")
+        for line in lines:
+            self._lines.put_nowait(line.decode("utf-8", "replace"))
+        if not data:
+            self.close()
+            self._lines.put_nowait(None)

@@ -1,0 +1,183 @@
+"""The changes of calls as sentences on lines of their own, for screen readers and pipes."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.decision import Approve, masked_denial
+from whisper_tui.model.ending import signal_name
+from whisper_tui.model.event import (
+    AgentGaveUp,
+    AttemptRefused,
+    BackgroundSeen,
+    Decided,
+    DenialAdded,
+    DenialLifted,
+    Event,
+    Finished,
+    Granted,
+    GrantRevoked,
+    Judged,
+    RulesChanged,
+    SessionClosed,
+    SessionOpened,
+    Settled,
+    SignalSent,
+    Spawned,
+)
+from whisper_tui.model.masked_calls import mask_unless_undecided
+from whisper_tui.model.run import Stall
+from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.model.text import visible
+from whisper_tui.present.call_text import describe
+from whisper_tui.present.command_text import listed_command, meaning_paragraphs, one_line
+from whisper_tui.present.ending_text import ending_sentence
+from whisper_tui.present.quantities import clock_time, count, duration
+from whisper_tui.present.security_text import refused_sentence, rules_sentence
+from whisper_tui.present.spans import Paragraph, Role
+from whisper_tui.present.words import decided_by_text, session_label
+
+DRAWN = "│┆┊▲“◆◇▶▷●○✔✘⊘↺┌"
+"""Symbols that a screen reader would read out by their Unicode names."""
+UNSPOKEN = str.maketrans("", "", DRAWN)
+SIGN = re.compile(rf"^(\s*)[{DRAWN}]+\s?")
+SIGNED: frozenset[Role] = frozenset({"waiting", "running", "good", "bad", "behind"})
+"""Roles of our own text, whose leading symbols are left out; in an agent's text they stay."""
+
+
+def happened(event: Event, board: Board) -> str | None:
+    """Return the line for an event that the board has already, with the time of day. None: no line."""
+    sentence = _sentence(event, board)
+    return f"{clock_time(event.at)} {sentence}" if sentence is not None else None
+
+
+def _sentence(event: Event, board: Board) -> str | None:
+    match event:
+        case SessionOpened(session=session):
+            return f"Session {session.id} opened: {visible(session.name)}, in {visible(session.root)}."
+        case SessionClosed(session_id=id_, why=why):
+            return f"Session {id_} closed: {visible(why)}."
+        case Granted(grant=grant):
+            return f"Approval {grant.id} is remembered, of call {grant.from_call}."
+        case GrantRevoked(grant_id=id_, by=by):
+            return f"Approval {id_} was revoked, {decided_by_text(by)}."
+        case DenialAdded(denial=denial):
+            words = visible(shlex.join(masked_denial(denial).words))
+            return f"{words!r} is denied in session {denial.session_id} ({denial.id}), {decided_by_text(denial.by)}."
+        case DenialLifted(denial_id=id_, by=by):
+            return f"Denial {id_} was lifted, {decided_by_text(by)}."
+        case AttemptRefused():
+            return refused_sentence(event)
+        case RulesChanged():
+            return rules_sentence(event)
+        case _:
+            return _about_call(event, board)
+
+
+def _about_call(event: Event, board: Board) -> str | None:
+    call_id = str(getattr(event, "call_id", ""))
+    record = board.calls.get(call_id)
+    if record is None:
+        return None
+    match event:
+        case Judged() if isinstance(record.state, Waiting):
+            return f"Call {call_id} of {session_name(record, board)} asks: {first_words(record)}."
+        case Decided(decision=Approve(), by=by):
+            edited = ", edited" if record.edited else ""
+            confined = f" into a sandbox ({record.sandbox.words()})" if record.sandbox is not None else ""
+            return f"Call {call_id} is approved{edited}{confined} {decided_by_text(by)}: {first_words(record)}."
+        case Spawned(process=process):
+            return f"Call {call_id} runs as pid {process.leader.pid}: {first_words(record)}."
+        case SignalSent(number=number, by=by):
+            return f"{signal_name(number)} is sent to call {call_id} {decided_by_text(by)}."
+        case AgentGaveUp(why=why):
+            return f"The agent no longer waits for call {call_id}: {visible(why)}."
+        case BackgroundSeen():
+            alive = len(record.living_background)
+            return f"Call {call_id} has {count(alive, 'process', 'processes')} in the background."
+        case Finished(ending=ending, usage=usage):
+            after = f", after {duration(usage.wall_s)}" if usage is not None else ""
+            return (
+                f"Call {call_id}: {ending_sentence(ending, by_agent=record.ended_by_agent)}{after}.{_blocked(record)}"
+            )
+        case Settled() if record.background:
+            return f"Nothing of call {call_id} is alive any more."
+        case _:
+            return None
+
+
+def stall_sentence(record: CallRecord, board: Board, before: Stall, now: Stall) -> str | None:
+    """Return the line for a run that gets no further since the last look. None: no line."""
+    call = f"Call {record.id} of {session_name(record, board)}"
+    match record.stall_news(before, now):
+        case "stopped":
+            return f"{call} is stopped: {first_words(record)}."
+        case "needs-input":
+            silent = f"silent since {clock_time(now.silent_since or 0)}"
+            return f"{call} needs input, {silent}: {first_words(record)}."
+        case None:
+            return None
+
+
+def _blocked(record: CallRecord) -> str:
+    """Return what the sandbox blocked, as a sentence that follows another one. Empty: nothing."""
+    blocked = mask_unless_undecided(record).blocked
+    return f" Its sandbox blocked it: it {visible(blocked.words())}." if blocked is not None else ""
+
+
+def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
+    """Yield what a decision needs to know, the most important first."""
+    yield f"Call {record.id} waits for you. {session_name(record, board)} asks, with {visible(record.call.tool)}:"
+    yield from command_lines(record)
+    yield f"It runs in {visible(record.spec.cwd)}."
+    for risk in record.verdict.risks if record.verdict else ():
+        yield f"Risk: {visible(risk.sentence)}."
+    if isinstance(record.state, Waiting) and record.state.returned_because:
+        yield f"It is asked again: {visible(record.state.returned_because)}."
+    yield from lines(meaning_paragraphs(record.spec.command, record.resolved))
+    if record.call.description:
+        yield f"The agent says: {visible(record.call.description)}"
+    if record.verdict is not None:
+        yield f"It is asked because {visible(record.verdict.reason)}."
+    if waiting > 1:
+        yield f"{count(waiting, 'call')} wait."
+
+
+def in_full(record: CallRecord, board: Board, now: float) -> Iterator[str]:
+    """Everything about a call."""
+    yield f"Call {record.id}."
+    yield from lines(describe(mask_unless_undecided(record), board.sessions.get(record.call.session_id), now))
+
+
+def command_lines(record: CallRecord) -> Iterator[str]:
+    """Return the command, each of its lines on a line of its own."""
+    command = record.spec.command
+    text = command.text
+    for line in text.split("\n"):
+        yield f"  {visible(line)}"
+
+
+def lines(paragraphs: tuple[Paragraph, ...]) -> Iterator[str]:
+    """Yield paragraphs of the cockpit as lines without symbols."""
+    for paragraph in paragraphs:
+        margin = "".join(span.text for span in paragraph.margin).translate(UNSPOKEN)
+        words = (SIGN.sub(r"\1", text) if role in SIGNED else text for text, role in paragraph.spans)
+        if said := "".join((margin, *words)).strip():
+            yield said
+
+
+def first_words(record: CallRecord) -> str:
+    """The beginning of a command on one line."""
+    text = "".join(span.text for span in one_line(listed_command(record)))
+    return f"{text[:120]} …" if len(text) > 120 else text
+
+
+def session_name(record: CallRecord, board: Board) -> str:
+    """The name of a call's session."""
+    return session_label(board.sessions.get(record.call.session_id), record.call.session_id)
+
+
+def standing_sentence(record: CallRecord) -> str:
+    """Return the state or the ending of a call in a few words."""
+    return ending_sentence(record.state.ending) if isinstance(record.state, Ended) else record.state.kind
