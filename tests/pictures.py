@@ -10,7 +10,9 @@ from pathlib import Path
 
 from textual.widgets import Input, TextArea
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.in_memory.world import InMemoryRules
+from tests.tour import draw as draw_tour
+from tests.tui.cockpit import Cockpit, cockpit, in_passing
 from tests.tui.past import a_month
 from tests.tui.scenes import Play, building, crowd, long_script, workday
 from tests.tui.test_processes import left_behind
@@ -19,9 +21,8 @@ from tests.tui.test_scope import with_prefixes
 from tests.tui.test_showing import two_streams
 from tests.tui.test_trouble import troubled
 from tests.tui.test_typing_in import asking
-from whisper_tui.tui.calling.settings import NEVER, CallingSettings
-from whisper_tui.tui.rule_book import RuleBook
-from whisper_tui.tui.screens.command_screen import CommandScreen
+from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.tui.command_screen import CommandScreen
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
 
@@ -32,24 +33,26 @@ class Picture:
 
     name: str
     play: Callable[[], Play]
-    call_id: str
+    call_id: str | None
+    """None: the one that the cockpit selects by itself."""
     keys: tuple[str, ...] = ()
     typed: str = ""
     """What stands in the command field afterwards."""
-    shows: str = ""
-    """The picture is ready when this is on the screen."""
+    shows: str | tuple[str, ...] = ()
+    """The picture is ready when all of this is on the screen."""
     size: tuple[int, int] = (120, 40)
     theme: str = "whisper-dark"
     screens: int | None = None
     """How many screens lie over each other then. None: a dialog, if keys are pressed."""
-    calling: CallingSettings = NEVER
-    rule_book: RuleBook | None = None
+    notifications: NotifySettings = NO_NOTIFICATIONS
+    rule_book: InMemoryRules | None = None
 
 
-QUIET = NEVER.model_copy(update={"quiet": "22:00-07:00"})
+QUIET = NO_NOTIFICATIONS.model_copy(update={"quiet": "22:00-07:00"})
 
 PICTURES = (
     Picture("waiting", workday, "7"),
+    Picture("effects", workday, "8", shows="+rate = 20"),
     Picture("running", building, "1", shows=" 70%"),
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
     Picture("ended", workday, "2", shows="was      119.00"),
@@ -63,15 +66,15 @@ PICTURES = (
     Picture("groups", crowd, "2", ("ctrl+g",), shows="┌ release agent", screens=1),
     Picture("alike", crowd, "2", ("ctrl+g", "ctrl+g"), shows=", alike", screens=1, theme="dusk-dark"),
     Picture("long", long_script, "1", ("ctrl+d",), shows="not seen yet", screens=1),
-    Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-dark", calling=QUIET),
+    Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-dark", notifications=QUIET),
     Picture("themes", crowd, "6", ("ctrl+t",), shows="high-contrast-light", theme="colour-blind-light"),
-    Picture("high-contrast", crowd, "6", shows="deletes files", theme="high-contrast-dark"),
+    Picture("high-contrast", crowd, "6", shows="Deletes recursively", theme="high-contrast-dark"),
     Picture("history", a_month, "6", ("H", "down", "0", *["right_square_bracket"] * 5), shows="step 2 of 5"),
-    Picture("rules", a_day, "6", ("L", "slash", *"rm -r x", "enter"), shows="You would be asked", rule_book=Book()),
+    Picture("rules", a_day, "6", ("L", "slash", *"rm -r x", "enter"), shows="you would decide", rule_book=Book()),
     Picture("trust", a_day, "6", ("L", "end"), shows="its project is not trusted", rule_book=with_a_project()),
     Picture("deny", workday, "8", ("d",), shows="Deny call 8"),
     Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),
-    Picture("scope", lambda: with_prefixes(("./build.sh", "--all")), "1", ("A",), shows="would have let 1"),
+    Picture("scope", lambda: with_prefixes(("./build.sh", "--all")), "1", ("A",), shows="1 would have run without"),
     Picture("found", two_streams, "1", ("z", "ctrl+f", *"err", "enter"), shows="of 5 “err”", screens=1),
     Picture("terminal", asking, "1", ("T",), shows="Name of this release:", screens=1),
     Picture("left-behind", left_behind, "1", ("b",), shows="Left over from earlier days"),
@@ -99,8 +102,9 @@ def universal_time():  # type: ignore[no-untyped-def]
 
 async def pose(picture: Picture, seat: Cockpit) -> None:
     """Bring a cockpit to what the picture shows."""
-    await seat.select(picture.call_id)
-    await seat.settled()
+    if picture.call_id is not None:
+        await seat.select(picture.call_id)
+        await seat.settled()
     for key in picture.keys:
         await seat.press(key)
         await seat.pilot.pause()
@@ -111,14 +115,17 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
         area.move_cursor(area.document.end)
     for field in seat.app.screen.query(Input):
         field.cursor_blink = False
-    await seat.sees(picture.shows)
+    await seat.sees(*([picture.shows] if isinstance(picture.shows, str) else picture.shows))
     seat.app.screen.refresh()
-    await seat.sees("whisper_tui", *(() if isinstance(seat.app.screen, CommandScreen) else ("connected",)))
+    # The history has a header of its own, and so has what lies over it; a toast lies over the header.
+    elsewhere = any(isinstance(screen, CommandScreen) for screen in (*seat.app.screen_stack[1:], seat.app.screen))
+    if not in_passing(seat.app):
+        await seat.sees("whisper_tui", *(() if elsewhere else ("connected",)))
     await seat.pilot.pause()
 
 
 async def _drawn(picture: Picture) -> str:
-    settings = {"theme": picture.theme, "calling": picture.calling, "rule_book": picture.rule_book}
+    settings = {"theme": picture.theme, "notifications": picture.notifications, "rule_book": picture.rule_book}
     async with cockpit(picture.play(), size=picture.size, **settings) as seat:
         await pose(picture, seat)
         return seat.app.export_screenshot(title="whisper_tui")
@@ -132,13 +139,14 @@ def drawn(picture: Picture) -> str:
 
 def main() -> None:
     """Draw all pictures, and remove those that are no longer declared."""
-    names = {f"{picture.name}.svg" for picture in PICTURES}
+    names = {"tour.svg", *(f"{picture.name}.svg" for picture in PICTURES)}
     for old in FOLDER.glob("*.svg"):
         if old.name not in names:
             old.unlink()
     for picture in PICTURES:
         (FOLDER / f"{picture.name}.svg").write_text(drawn(picture), encoding="utf-8")
         print(f"screenshots/{picture.name}.svg")
+    draw_tour(FOLDER)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from textual._compositor import LayoutUpdate
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets._toast import Toast
 
+from tests.in_memory.world import InMemoryRules
 from tests.tui.scenes import Play
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.screens.cockpit import CockpitScreen
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.decision_bar import DecisionBar
-from whisper_tui.tui.widgets.output_area import OutputArea
-from whisper_tui.tui.widgets.output_pane import OutputPane
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit.status_bars import DecisionBar
+from whisper_tui.tui.output.output_area import OutputArea
+from whisper_tui.tui.output.output_pane import OutputPane
+from whisper_tui.tui.queue.call_list import CallList
 
 PATIENCE = 1000
 """Looks at a condition before a test gives up; there are 20 ms between them."""
@@ -72,7 +74,16 @@ class Cockpit:
         return self.screen.query_one(OutputArea).visible_panes
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """Press keys as a person does, one after the other; `type_fast` is for typed text."""
+        for key in keys:
+            self.screen.decisions.typing.forget()
+            await self.pilot.press(key)
+
+    async def type_fast(self, letters: str) -> None:
+        """Type letters as fast as a person types text."""
+        for letter in letters:
+            self.app.post_message(Key(letter, letter))
+        await self.pilot.pause()
 
     async def click(self, selector: str, offset: tuple[int, int] = (0, 0)) -> None:
         """Click something that has its place, which a line above may move, and is not deaf from the click before."""
@@ -116,12 +127,16 @@ class Cockpit:
             if view is not None and pane.display:
                 size = len(getattr(self.play.stage.written.get(self.shown.id), stream, b""))
                 await self.until(lambda view=view, size=size: view.size == size)
+        await self.until(lambda: not self.screen.card.facts.asking)
         await self.pilot.pause()
 
 
 @asynccontextmanager
-async def cockpit(play: Play, size: tuple[int, int] = (120, 40), **options: Any) -> AsyncIterator[Cockpit]:
+async def cockpit(
+    play: Play, size: tuple[int, int] = (120, 40), rule_book: InMemoryRules | None = None, **options: Any
+) -> AsyncIterator[Cockpit]:
     """A cockpit that has settled."""
+    play.stage.rule_book = rule_book
     app = CockpitApp(play.stage, user="me", clock=play.clock, **options)
     async with app.run_test(size=size, notifications=True) as pilot:
         found = Cockpit(app, pilot, play)

@@ -11,17 +11,16 @@ from typing import Any
 from textual.pilot import Pilot
 
 from tests.tui.cockpit import in_passing
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider
-from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
-from whisper_tui.policy.rules import NO_RULES, Rules
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.screens.cockpit import CockpitScreen
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 
 HUMAN = Decider(surface="library", who="tester")
 PATIENCE = 1000
@@ -80,7 +79,7 @@ class Live:
 @asynccontextmanager
 async def live(directory: Path, size: tuple[int, int] = (120, 40), rules: Rules = NO_RULES) -> AsyncIterator[Live]:
     """A cockpit over real processes; at the end all of them are ended."""
-    home = Home(config=directory / "config", state=directory / "state", runtime=directory / "run")
+    home = Directories(config=directory / "config", state=directory / "state", runtime=directory / "run")
     workspace = directory / "workspace"
     workspace.mkdir()
     executor = LocalExecutor(home.state / "runs")

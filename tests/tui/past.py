@@ -3,30 +3,29 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests.in_memory.supervisor import InMemorySupervisor
+from tests.in_memory.world import ManualClock
 from tests.tui.cockpit import Cockpit
 from tests.tui.scenes import ME, Play
-from whisper_tui.demo.cast import StageClock
-from whisper_tui.demo.stage import Stage
 from whisper_tui.demo.story import BUILDER, RELEASER
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, Finished
-from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.history.past_list import PastList
-from whisper_tui.tui.screens.history import HistoryScreen
+from whisper_tui.tui.history.history_screen import HistoryScreen
+from whisper_tui.tui.history.past_calls import PastList
 
 ROOT = "/home/me/garden"
 DAY_S = 86_400
 
 
-class PastStage(Stage):
+class PastStage(InMemorySupervisor):
     """Counts how many calls it was asked for."""
 
-    def __init__(self, clock: StageClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
         self.handed_out = 0
 
@@ -38,7 +37,7 @@ class PastStage(Stage):
 
 def begin() -> Play:
     """Two agents are connected."""
-    clock = StageClock()
+    clock = ManualClock()
     stage = PastStage(clock)
     stage.open(BUILDER, ROOT, "claude-code", "2.1.329")
     stage.open(RELEASER, ROOT, "codex", "0.169.0")

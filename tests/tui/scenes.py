@@ -1,17 +1,22 @@
 """The demo's story on a stage, stopped at moments worth a picture."""
 
+import atexit
+import shutil
+import tempfile
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from whisper_tui.demo.cast import StageClock
-from whisper_tui.demo.stage import Stage
-from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, Scene
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from tests.in_memory.supervisor import InMemorySupervisor
+from tests.in_memory.world import ManualClock
+from whisper_tui.demo.scripted_agents import PROJECT
+from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, StoryScene
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Denied, Exited
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.model.run import Usage
-from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.model.verdict import NO_RULE_MATCHES, Meaning, Resolved, Risk, Verdict
 
 ROOT = "/home/me/garden"
 ME = Decider(surface="cockpit", who="me")
@@ -25,7 +30,7 @@ MEANINGS = {
 BY_ID = {scene.id: scene for scene in SCENES}
 
 
-def spec_of(scene: Scene) -> CommandSpec:
+def spec_of(scene: StoryScene) -> CommandSpec:
     """What a scene's call would run."""
     arguments = scene.arguments
     if scene.tool == "run_shell_command":
@@ -36,18 +41,34 @@ def spec_of(scene: Scene) -> CommandSpec:
     return CommandSpec(command=command, cwd=ROOT, timeout_s=timeout, tty=tty, accepts_input=tty)
 
 
+@cache
+def project() -> Path:
+    """A copy of the demo's project, outside of any repository, for what the effects of its commands look at."""
+    place = Path(tempfile.mkdtemp(prefix="whisper-scenes-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    copy = place / "garden"
+    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for script in copy.glob("*.sh"):
+        script.chmod(0o700)
+    (copy / "build").mkdir()
+    for page in ("index", "plants", "tools", "contact"):
+        (copy / "build" / f"{page}.html").write_text(f"<h1>{page}</h1>\n")
+    return copy
+
+
 @dataclass
 class Play:
     """A stage on which scenes of the story are played, with a time that only moves when it is told to."""
 
-    stage: Stage
-    clock: StageClock
+    stage: InMemorySupervisor
+    clock: ManualClock
 
     @classmethod
     def begin(cls) -> "Play":
         """Two agents are connected."""
-        clock = StageClock()
-        stage = Stage(clock)
+        clock = ManualClock()
+        stage = InMemorySupervisor(clock)
+        stage.directories[ROOT] = str(project())
         stage.open(BUILDER, ROOT, "claude-code", "2.1.329")
         stage.open(RELEASER, ROOT, "codex", "0.169.0")
         return cls(stage, clock)
@@ -65,7 +86,7 @@ class Play:
             spec=spec,
             description=scene.arguments.get("description", ""),
         )
-        reason = risks[0].sentence if risks else "no rule and no remembered approval is about this command"
+        reason = risks[0].sentence if risks else NO_RULE_MATCHES
         verdict = Verdict(kind="ask", reason=reason, risks=risks)
         commands = MEANINGS.get(scene_id, ())
         return self.stage.ask(request, verdict, Resolved(program=program, cwd=ROOT, commands=commands))
@@ -129,7 +150,7 @@ def workday() -> Play:
     play.clock.advance(33)
     play.ask(
         "clean",
-        Risk(id="destructive", sentence="It deletes files for good, without asking for each", span=(11, 17)),
+        Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)", span=(11, 17)),
     )
     play.clock.advance(21)
     play.ask("fix")
@@ -167,7 +188,7 @@ CROWD: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("s3", "sed -i s/Fern/Ferns/ plants.md", ("sed",), ""),
 )
 """Who asks for which line, how it begins as the policy reads it, and the id of its risk."""
-RISK_SENTENCES = {"network": "It talks to other machines", "destructive": "It deletes files for good"}
+RISK_SENTENCES = {"network": "Talks to other machines", "destructive": "Deletes recursively"}
 
 
 def crowd() -> Play:
@@ -176,7 +197,7 @@ def crowd() -> Play:
     play.stage.open("link checker", ROOT, "gemini-cli", "0.61.0")
     for session, text, beginning, risk_id in CROWD:
         risks = (Risk(id=risk_id, sentence=RISK_SENTENCES[risk_id]),) if risk_id else ()
-        reason = risks[0].sentence if risks else "no rule and no remembered approval is about this command"
+        reason = risks[0].sentence if risks else NO_RULE_MATCHES
         prefixes = tuple(tuple(words.split()) for words in beginning)
         verdict = Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
         spec = CommandSpec(command=Shell(text=text), cwd=ROOT)

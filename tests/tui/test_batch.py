@@ -59,7 +59,7 @@ async def test_r_marks_all_of_the_session_that_is_alike_and_nothing_else() -> No
     async with cockpit(builds_and_a_test()) as seat:
         await seat.select("2")
         await seat.press("r")
-        await seat.sees("3 calls marked", "3 calls of the session like this: ./build.sh")
+        await seat.sees("3 calls marked", "Marked 3 similar calls of this session: ./build.sh")
         await seat.press("R", "ctrl+s")
         await seat.until(lambda: all(isinstance(seat.record(id_).state, Running) for id_ in "124"))
         assert waits(seat, "3") and waits(seat, "5")
@@ -107,7 +107,7 @@ async def test_rows_that_were_never_on_the_screen_want_a_second_key() -> None:
         await seat.press("R")
         await seat.sees("Decide about 5 calls", "more lines")
         await seat.press("ctrl+s")
-        await seat.sees("of what will run not seen yet. Press again")
+        await seat.sees("of the commands not shown. Press again")
         assert all(waits(seat, id_) for id_ in "12345")
         await seat.press("ctrl+s")
         await seat.until(lambda: not any(waits(seat, id_) for id_ in "12345"))
@@ -138,7 +138,7 @@ async def test_a_call_that_waits_no_more_is_not_marked_any_more() -> None:
 async def test_capital_r_says_that_nothing_is_marked() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.press("R")
-        await seat.sees("Nothing is marked.")
+        await seat.sees("No call is marked.")
 
 
 async def test_u_in_the_table_forgets_the_marks_and_decides_nothing() -> None:
@@ -167,9 +167,9 @@ async def test_clicks_mark_and_confirm() -> None:
 async def test_the_palette_marks_and_reviews() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
-        await seat.choose("Mark alike  (r)")
+        await seat.choose("Mark similar  (r)")
         await seat.sees("1 call marked")
-        await seat.choose("Decide marked  (R)")
+        await seat.choose("Review marked  (R)")
         await seat.sees("Decide about 1 call")
 
 
@@ -177,4 +177,4 @@ async def test_the_last_button_offers_everything() -> None:
     async with cockpit(three_waiting(), size=(80, 24)) as seat:
         await seat.select("1")
         await seat.click("#call-actions .bar-more")
-        await seat.sees("Approve more  (A)")
+        await seat.sees("Approve more…  (A)")

@@ -7,17 +7,14 @@ import pytest
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import ME, ROOT, Play, workday
 from tests.tui.test_describe import text_of
-from whisper_tui.model.call import CallRequest, Session
-from whisper_tui.model.command import CommandSpec, Function, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, Function, Session, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Started
 from whisper_tui.model.verdict import Risk
-from whisper_tui.tui.describe import describe, heading
-from whisper_tui.tui.recent import KEPT
-from whisper_tui.tui.risk_words import GRAVE, risk_line
-from whisper_tui.tui.roster import Roster
-from whisper_tui.tui.seen_rows import SeenRows
-from whisper_tui.tui.widgets.call_panel import CallPanel
+from whisper_tui.present.call_text import describe, heading
+from whisper_tui.present.risk_text import GRAVE, risk_line
+from whisper_tui.tui.paragraphs_view import ParagraphsView, SeenRows
+from whisper_tui.tui.queue.call_roster import KEPT, CallRoster
 
 
 def long_call(lines: int) -> Play:
@@ -55,7 +52,7 @@ async def test_a_row_says_who_asks_how_long_ago_and_which_risk_in_words() -> Non
     for size in ((80, 24), (120, 40)):
         async with cockpit(workday(), size=size) as seat:
             rows = "\n".join(seat.text().splitlines()[:9])
-            for words in ("33s", "site builder", "▲▲ destructive", "no risk seen"):
+            for words in ("33s", "site builder", "▲▲ destructive", "not flagged"):
                 assert words in rows
 
 
@@ -64,7 +61,7 @@ def test_a_grave_risk_is_said_first_and_with_another_sign() -> None:
     assert "".join(span.text for span in risk_line((network,))) == "▲ network"
     both = risk_line((network, Risk(id="destructive", sentence="x")))
     assert [(span.text, span.role) for span in both] == [("▲▲ destructive +1", "bad")]
-    assert risk_line(())[0].text == "no risk seen"
+    assert risk_line(())[0].text == "not flagged"
 
 
 def test_only_risks_that_are_documented_are_grave() -> None:
@@ -85,53 +82,53 @@ async def test_a_long_call_is_paged_from_the_list_and_from_the_keyboard() -> Non
 async def test_what_was_not_on_the_screen_is_counted_until_it_was() -> None:
     async with cockpit(long_call(100)) as seat:
         await seat.select("1")
-        panel = seat.screen.query_one(CallPanel)
-        await seat.until(lambda: 0 < panel.unseen < 100)
-        await seat.sees(f"▼ {panel.unseen} lines not seen yet (Ctrl+D)")
+        call = seat.screen.query_one("#call-detail", ParagraphsView)
+        await seat.until(lambda: 0 < call.unseen < 100)
+        await seat.sees(f"▼ {call.unseen} lines not seen yet (Ctrl+D)")
         for _ in range(4):
             await seat.press("ctrl+d")
-        await seat.until(lambda: panel.unseen == 0)
+        await seat.until(lambda: call.unseen == 0)
         assert "not seen yet" not in seat.text()
         await seat.press("ctrl+u", "ctrl+u", "ctrl+u")
-        assert panel.unseen == 0
+        assert call.unseen == 0
 
 
 async def test_going_straight_to_the_end_leaves_the_middle_unseen() -> None:
     async with cockpit(long_call(200)) as seat:
         await seat.select("1")
-        panel = seat.screen.query_one(CallPanel)
-        await seat.until(lambda: panel.unseen > 100)
+        call = seat.screen.query_one("#call-detail", ParagraphsView)
+        await seat.until(lambda: call.unseen > 100)
         await seat.press("tab", "G")
         await seat.until(lambda: "echo 199" in seat.text())
-        assert panel.unseen > 80
+        assert call.unseen > 80
 
 
 async def test_another_call_and_another_width_begin_anew() -> None:
     async with cockpit(long_call(60)) as seat:
         await seat.select("1")
-        panel = seat.screen.query_one(CallPanel)
+        call = seat.screen.query_one("#call-detail", ParagraphsView)
         await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
-        await seat.until(lambda: panel.unseen == 0)
+        await seat.until(lambda: call.unseen == 0)
         await seat.select("2")
-        await seat.until(lambda: panel.unseen == 0)
+        await seat.until(lambda: call.unseen == 0)
         await seat.select("1")
-        await seat.until(lambda: panel.unseen > 0)
+        await seat.until(lambda: call.unseen > 0)
         await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
-        await seat.until(lambda: panel.unseen == 0)
+        await seat.until(lambda: call.unseen == 0)
         await seat.pilot.resize_terminal(100, 20)
-        await seat.until(lambda: panel.unseen > 0)
+        await seat.until(lambda: call.unseen > 0)
 
 
 async def test_ages_that_grow_do_not_make_a_call_unseen() -> None:
     async with cockpit(long_call(60)) as seat:
         await seat.select("1")
-        panel = seat.screen.query_one(CallPanel)
+        call = seat.screen.query_one("#call-detail", ParagraphsView)
         await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
-        await seat.until(lambda: panel.unseen == 0)
+        await seat.until(lambda: call.unseen == 0)
         seat.play.clock.advance(3600)
         seat.screen.refresh_call()
         await seat.sees("for 1 h")
-        assert panel.unseen == 0
+        assert call.unseen == 0
 
 
 def test_rows_count_as_seen_once_they_were_shown() -> None:
@@ -161,11 +158,11 @@ def test_the_trust_of_a_session_is_said_in_words() -> None:
 
 def test_the_last_calls_of_the_session_are_shown_with_what_became_of_them() -> None:
     play = workday()
-    roster = Roster(play.stage.board)
+    roster = CallRoster(play.stage.board)
     record = play.stage.board.calls["7"]
     text = text_of(describe(record, None, play.clock(), roster.beside(record)))
     last = text[text.index("Last calls") :]
-    order = ["◆ waits  echo", "✘ denied  rm -rf ./build", "✔ exit 0  ./serve.sh", "✘ exit 1  ./test.sh"]
+    order = ["◆ waiting  echo", "✘ denied  rm -rf ./build", "✔ exit 0  ./serve.sh", "✘ exit 1  ./test.sh"]
     assert [last.index(words) for words in order] == sorted(last.index(words) for words in order)
     assert "./tag.sh" not in last
     assert len(roster.beside(record)) <= KEPT - 1
@@ -173,7 +170,7 @@ def test_the_last_calls_of_the_session_are_shown_with_what_became_of_them() -> N
 
 def test_calls_that_come_later_are_among_the_last_ones() -> None:
     play = workday()
-    roster = Roster(play.stage.board)
+    roster = CallRoster(play.stage.board)
     late = play.ask("fix")
     roster.update([late])
     assert roster.beside(play.stage.board.calls["7"])[0].id == late
@@ -188,7 +185,7 @@ def test_a_tool_that_its_agent_carries_out_never_says_that_it_starts() -> None:
         Started(at=play.clock(), call_id=call, attempt=1, spec=spec),
     )
     words = "".join(span.text for span in heading(play.stage.board.calls[call], play.clock()))
-    assert "▶ carried out by its agent" in words
+    assert "▶ run by its agent" in words
     assert "starting" not in words
 
 
@@ -198,6 +195,7 @@ async def test_what_is_said_of_the_last_calls_of_a_session_goes_on_with_them() -
     play.approve(first)
     async with cockpit(play, size=(120, 60)) as seat:
         await seat.select(second)
+        await seat.press("m")
         await seat.sees("Last calls  ▶ running")
         play.end(first)
         await seat.sees("Last calls  ✔ exit 0")

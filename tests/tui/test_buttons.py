@@ -10,14 +10,13 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month, history
 from tests.tui.scenes import Play, long_output, workday
 from whisper_tui.model.state import Waiting
-from whisper_tui.tui.history.replay_area import BUTTONS as REPLAY_BUTTONS
-from whisper_tui.tui.history.replay_area import ReplayArea
-from whisper_tui.tui.screens.save import SaveScreen
-from whisper_tui.tui.widgets import action_bar
-from whisper_tui.tui.widgets.call_panel import CallPanel
-from whisper_tui.tui.widgets.output_area import OutputArea
-from whisper_tui.tui.widgets.output_bar import BUTTONS, OutputBar
-from whisper_tui.tui.widgets.search_bar import SearchBar
+from whisper_tui.tui.call import call_panel
+from whisper_tui.tui.call.call_panel import CallPanel
+from whisper_tui.tui.dialogs.file_dialogs import SaveScreen
+from whisper_tui.tui.history.replay import BUTTONS as REPLAY_BUTTONS
+from whisper_tui.tui.history.replay import ReplayArea
+from whisper_tui.tui.output.output_area import OutputArea
+from whisper_tui.tui.output.output_bars import BUTTONS, OutputBar, SearchBar
 
 ALL_BUTTONS = (400, 40)
 """Columns for every button there is, and rows."""
@@ -86,7 +85,9 @@ async def test_output_is_shown_otherwise_with_the_mouse() -> None:
 
 async def test_output_is_taken_elsewhere_with_the_mouse(monkeypatch: pytest.MonkeyPatch) -> None:
     paged: list[str] = []
-    monkeypatch.setattr("whisper_tui.tui.showing.page", lambda _app, path: paged.append(Path(path).read_text()))
+    monkeypatch.setattr(
+        "whisper_tui.tui.commands.output_commands.page", lambda _app, path: paged.append(Path(path).read_text())
+    )
     async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
         await seat.click("#do-pager")
         await seat.until(lambda: paged)
@@ -96,7 +97,7 @@ async def test_output_is_taken_elsewhere_with_the_mouse(monkeypatch: pytest.Monk
         await seat.press("escape")
         await seat.until(lambda: len(seat.app.screen_stack) == 1)
         await seat.click("#do-copy")
-        await seat.sees("What is on the screen is copied")
+        await seat.sees("Copied ")
         assert seat.app.clipboard.endswith("out 499\n")
 
 
@@ -125,10 +126,10 @@ async def test_what_is_over_can_be_asked_again_with_the_mouse() -> None:
 
 async def test_a_cockpit_without_calls_offers_what_can_be_looked_at() -> None:
     async with cockpit(Play.begin()) as seat:
-        await seat.until(lambda: buttons(seat) >= {"history", "rules", "background", "talk"})
+        await seat.until(lambda: buttons(seat) >= {"history", "rules", "background"})
         assert not buttons(seat) & {"approve", "kill", "retry", "export"}
         await seat.click("#do-history")
-        await seat.sees("Nothing was found.")
+        await seat.sees("No matching calls.")
 
 
 async def test_recorded_output_is_gone_through_with_buttons() -> None:
@@ -142,7 +143,7 @@ async def test_recorded_output_is_gone_through_with_buttons() -> None:
             ("faster", "speed 2"),
             ("slower", "speed 1 "),
             ("play", "playing"),
-            ("finish", "all of it"),
+            ("finish", "at the end"),
         ):
             await seat.click(f"#do-history-{command}")
             await seat.sees(seen)
@@ -154,5 +155,5 @@ async def test_recorded_output_is_gone_through_with_buttons() -> None:
 
 
 def test_no_command_has_two_buttons() -> None:
-    every = (*action_bar.BUTTONS, *BUTTONS)
+    every = (*call_panel.BUTTONS, *BUTTONS)
     assert len(set(every)) == len(every)

@@ -7,16 +7,13 @@ import pytest
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, ROOT, Play, workday
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
-from whisper_tui.tui.narrowing import FOUND
-from whisper_tui.tui.ordered import OrderedTickets
-from whisper_tui.tui.roster import Roster
-from whisper_tui.tui.sections import SECTIONS, Place
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.list_layout import ListLayout
+from whisper_tui.tui.queue.call_list import CallList, ListLayout
+from whisper_tui.tui.queue.call_roster import FOUND, CallRoster
+from whisper_tui.tui.queue.grouped_rows import OrderedTickets
+from whisper_tui.tui.queue.sections import SECTIONS, RowPlace
 
 
 def many(count: int) -> Play:
@@ -58,21 +55,21 @@ def test_ordered_tickets_agree_with_a_plain_list() -> None:
 def test_a_roster_kept_in_step_is_the_same_as_one_built_anew() -> None:
     stage = workday().stage
     board = Board()
-    roster = Roster(board)
+    roster = CallRoster(board)
     for event in stage.events:
         board.apply(event)
         if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
             roster.update([call_id])
-    fresh = Roster(stage.board)
+    fresh = CallRoster(stage.board)
     for section in SECTIONS:
         count = fresh.count(section)
         assert roster.count(section) == count == fresh.totals[section] == roster.totals[section]
         for row in range(count):
-            assert roster.id_at(Place(section, row)) == fresh.id_at(Place(section, row))
+            assert roster.id_at(RowPlace(section, row)) == fresh.id_at(RowPlace(section, row))
 
 
 def test_every_row_has_a_place_and_every_place_a_row() -> None:
-    roster = Roster(workday().stage.board)
+    roster = CallRoster(workday().stage.board)
     total = sum(roster.count(section) for section in SECTIONS)
     ids = [roster.flat(row) for row in range(total)]
     assert len(set(ids)) == total == 9
@@ -84,7 +81,7 @@ def test_every_row_has_a_place_and_every_place_a_row() -> None:
 
 
 def test_each_line_of_the_list_belongs_to_one_row() -> None:
-    roster = Roster(workday().stage.board)
+    roster = CallRoster(workday().stage.board)
     layout = ListLayout(roster)
     rows = [layout.at(line) for line in range(layout.height)]
     places = [line.place for line in rows if line is not None and line.place is not None]
@@ -95,7 +92,7 @@ def test_each_line_of_the_list_belongs_to_one_row() -> None:
 
 
 def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -> None:
-    roster = Roster(workday().stage.board)
+    roster = CallRoster(workday().stage.board)
     for words, ids in (("CRAWL", {"6"}), ("fresh start", {"7"}), ("release agent", {"3", "6", "9"}), ("zzz", set())):
         roster.narrow(words)
         found = {roster.flat(row) for row in range(sum(roster.count(section) for section in SECTIONS))} - {None}
@@ -104,7 +101,7 @@ def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -
 
 def test_a_filter_holds_for_calls_that_arrive_and_change() -> None:
     play = many(10)
-    roster = Roster(play.stage.board)
+    roster = CallRoster(play.stage.board)
     roster.narrow("echo 3")
     play.ask("build")
     roster.update(["11"])
@@ -116,7 +113,7 @@ def test_a_filter_holds_for_calls_that_arrive_and_change() -> None:
 
 def test_a_search_through_very_many_calls_goes_on_slice_by_slice() -> None:
     play = many(150)
-    roster = Roster(play.stage.board, work=100)
+    roster = CallRoster(play.stage.board, work=100)
     roster.narrow("echo 14")
     assert (roster.searching, roster.count("waiting")) == (True, 1)
     assert roster.passes("141")
@@ -126,24 +123,24 @@ def test_a_search_through_very_many_calls_goes_on_slice_by_slice() -> None:
     assert (roster.searching, roster.count("waiting")) == (True, 1)
     roster.search_on()
     assert (roster.searching, roster.count("waiting")) == (False, 2)
-    assert [roster.id_at(Place("waiting", row)) for row in range(2)] == ["142", late]
+    assert [roster.id_at(RowPlace("waiting", row)) for row in range(2)] == ["142", late]
     roster.narrow("")
     assert (roster.count("waiting"), roster.searching) == (151, False)
 
 
 def test_what_is_found_counts_in_a_slice_so_that_none_takes_long() -> None:
-    roster = Roster(many(100).stage.board, work=10 * FOUND)
+    roster = CallRoster(many(100).stage.board, work=10 * FOUND)
     roster.narrow("echo")
     assert roster.searching
     assert 0 < roster.count("waiting") <= 10
     while roster.searching:
         roster.search_on()
-    assert [roster.id_at(Place("waiting", row)) for row in range(100)] == [str(number) for number in range(1, 101)]
+    assert [roster.id_at(RowPlace("waiting", row)) for row in range(100)] == [str(number) for number in range(1, 101)]
 
 
 def test_calls_that_go_while_a_search_is_under_way_are_not_found() -> None:
     play = many(150)
-    roster = Roster(play.stage.board, work=100)
+    roster = CallRoster(play.stage.board, work=100)
     roster.narrow("echo 120")
     gone = "121"
     play.stage.happen(Decided(at=play.clock(), call_id=gone, decision=Approve(), by=ME))
@@ -151,15 +148,15 @@ def test_calls_that_go_while_a_search_is_under_way_are_not_found() -> None:
     roster.search_on()
     assert not roster.searching
     assert roster.count("waiting") == 0
-    assert roster.id_at(Place("queued", 0)) == gone
+    assert roster.id_at(RowPlace("queued", 0)) == gone
 
 
 def test_a_filter_finds_words_at_the_end_of_a_long_call() -> None:
     play = many(3)
     long = asked(play, "cat <<END\n" + "filler " * 1000 + "\nNeedle\nEND")
-    roster = Roster(play.stage.board)
+    roster = CallRoster(play.stage.board)
     roster.narrow("needle")
-    assert roster.id_at(Place("waiting", 0)) == long
+    assert roster.id_at(RowPlace("waiting", 0)) == long
     assert roster.count("waiting") == 1
 
 
@@ -174,6 +171,7 @@ async def test_sections_show_what_waits_runs_was_left_behind_and_ended() -> None
         assert "denied" in text
 
 
+@pytest.mark.slow
 async def test_very_many_waiting_rows_are_listed_and_reached() -> None:
     play = many(10_000)
     async with cockpit(play) as seat:
@@ -184,6 +182,7 @@ async def test_very_many_waiting_rows_are_listed_and_reached() -> None:
         await seat.sees("echo 0")
 
 
+@pytest.mark.slow
 async def test_a_filter_over_more_calls_than_one_slice_is_worked_out_while_the_screen_is_alive() -> None:
     async with cockpit(many(600)) as seat:
         seat.screen._roster._work = 50
@@ -231,7 +230,7 @@ async def test_the_selection_stays_in_the_queue_when_a_call_is_decided_elsewhere
         await seat.select("3")
         play.approve("3")
         await seat.until(lambda: seat.selected == "4")
-        await seat.sees("Call 4  ◆ waits for you")
+        await seat.sees("Call 4  ◆ waiting for you")
 
 
 async def test_the_selected_call_stays_in_view_when_a_filter_is_cleared() -> None:

@@ -1,11 +1,13 @@
 """A cockpit that calls: what reaches the terminal, who counts as away, and what is kept back and told."""
 
+import asyncio
 import json
 import re
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.drivers.headless_driver import HeadlessDriver
@@ -14,9 +16,14 @@ from textual.events import AppBlur, AppFocus
 from tests.pictures import universal_time
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
-from whisper_tui.tui.calling.settings import CallingSettings
+from whisper_tui.model.api import Presence
+from whisper_tui.model.errors import NotAllowed
+from whisper_tui.model.run import Stall
+from whisper_tui.notify.notifier import BackgroundNotifier
+from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.supervisor.sessions import CockpitPresences
 
-ALWAYS = CallingSettings(when="always", title=False)
+ALWAYS = NotifySettings(when="always", title=False)
 
 
 class Written:
@@ -56,12 +63,12 @@ def later(play: Play, seconds: float = 11) -> None:
 async def looked(seat: Cockpit) -> None:
     """Everything that has happened is on the board, and the cockpit has looked whether to call."""
     await seat.settled()
-    seat.screen.caller.look()
+    seat.screen.notifier.look()
     await seat.pilot.pause()
 
 
 async def test_a_call_that_comes_rings_the_bell_and_asks_for_a_notification(written: Written) -> None:
-    async with cockpit(Play.begin(), calling=ALWAYS) as seat:
+    async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         seat.play.ask("build")
         await looked(seat)
         assert written.bells == 1
@@ -71,8 +78,8 @@ async def test_a_call_that_comes_rings_the_bell_and_asks_for_a_notification(writ
 
 
 async def test_nothing_is_written_that_is_not_wanted(written: Written) -> None:
-    silent = CallingSettings(when="always", bell=False, notify="off", title=False)
-    async with cockpit(Play.begin(), calling=silent) as seat:
+    silent = NotifySettings(when="always", bell=False, notify="off", title=False)
+    async with cockpit(Play.begin(), notifications=silent) as seat:
         seat.play.ask("build")
         await looked(seat)
         assert written.bells == 0
@@ -80,7 +87,7 @@ async def test_nothing_is_written_that_is_not_wanted(written: Written) -> None:
 
 
 async def test_the_title_of_the_terminal_counts_and_is_given_back(written: Written) -> None:
-    async with cockpit(workday(), calling=CallingSettings(when="never")) as seat:
+    async with cockpit(workday(), notifications=NotifySettings(when="never")) as seat:
         await seat.until(lambda: "\x1b]2;(3) whisper_tui\a" in written.text)
         seat.play.approve("7")
         await seat.until(lambda: "\x1b]2;(2) whisper_tui\a" in written.text)
@@ -90,7 +97,7 @@ async def test_the_title_of_the_terminal_counts_and_is_given_back(written: Writt
 
 
 async def test_nobody_is_called_who_sits_there_and_is_as_soon_as_they_leave(written: Written) -> None:
-    async with cockpit(Play.begin(), calling=CallingSettings(title=False)) as seat:
+    async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
         seat.play.ask("build")
         await looked(seat)
@@ -109,7 +116,7 @@ async def test_nobody_is_called_who_sits_there_and_is_as_soon_as_they_leave(writ
 
 
 async def test_another_window_with_the_focus_means_away(written: Written) -> None:
-    async with cockpit(Play.begin(), calling=CallingSettings(title=False)) as seat:
+    async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
         seat.app.post_message(AppBlur())
         await seat.until(lambda: not seat.app.app_focus)
@@ -125,17 +132,17 @@ async def test_another_window_with_the_focus_means_away(written: Written) -> Non
 
 
 async def test_capital_b_stops_calling_counts_what_comes_and_calls_for_what_still_waits(written: Written) -> None:
-    async with cockpit(Play.begin(), calling=ALWAYS) as seat:
+    async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         await seat.press("B")
         await seat.sees("☾ do not disturb")
         for scene in ("build", "test", "tag"):
             seat.play.ask(scene)
         await looked(seat)
-        await seat.sees("☾ do not disturb · 3 came", "3 waiting")
+        await seat.sees("☾ do not disturb · 3 new", "3 waiting")
         assert written.bells == 0
         seat.play.approve("2")
         await looked(seat)
-        await seat.sees("☾ do not disturb · 2 came")
+        await seat.sees("☾ do not disturb · 2 new")
         await seat.press("B")
         await seat.until(lambda: written.bells == 1)
         assert "2 new calls from site builder, release agent · 2 wait for you" in written.text
@@ -145,11 +152,11 @@ async def test_capital_b_stops_calling_counts_what_comes_and_calls_for_what_stil
 async def test_quiet_hours_say_so_and_end_with_a_call_for_what_came(written: Written) -> None:
     play = Play.begin()
     assert time.strftime("%H:%M", time.gmtime(play.clock())) == "22:13"
-    async with cockpit(play, calling=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as seat:
+    async with cockpit(play, notifications=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as seat:
         await seat.sees("☾ quiet until 23:00")
         play.ask("build")
         await looked(seat)
-        await seat.sees("☾ quiet until 23:00 · 1 came")
+        await seat.sees("☾ quiet until 23:00 · 1 new")
         assert written.bells == 0
         later(play, 3600)
         await looked(seat)
@@ -157,39 +164,199 @@ async def test_quiet_hours_say_so_and_end_with_a_call_for_what_came(written: Wri
         await seat.until(lambda: "☾" not in seat.text())
 
 
-async def test_the_users_program_is_given_the_news(tmp_path: Path, written: Written) -> None:
-    news = tmp_path / "news"
-    copy = f"import pathlib, sys; pathlib.Path({str(news)!r}).write_bytes(sys.stdin.buffer.read())"
-    settings = ALWAYS.model_copy(update={"command": (sys.executable, "-c", copy), "command_timeout_s": 60.0})
-    async with cockpit(Play.begin(), calling=settings) as seat:
-        seat.play.ask("clean-by-name")
-        await seat.until(lambda: news.exists() and news.read_bytes().endswith(b"\n"))
-        assert json.loads(news.read_bytes())["calls"][0]["command"] == "rm -rf ./build"
+class Desk:
+    """Who is at the cockpits, as they have reported."""
+
+    somebody = False
+    muted = False
+
+
+class Background:
+    """The notifier of a supervisor, over a played board."""
+
+    def __init__(self, play: Play, settings: NotifySettings) -> None:
+        self.play = play
+        self.people = Desk()
+        self.problems: list[str] = []
+        self.notifier = BackgroundNotifier(settings, play.stage.board, self.people, self.problems.append, play.clock)
+        self._seen = 0
+
+    async def look(self) -> None:
+        """Tell it what has happened, and wait until everything is delivered."""
+        events = self.play.stage.events
+        for event in events[self._seen :]:
+            self.notifier.on_event(event)
+        self._seen = len(events)
+        self.notifier.look()
+        await asyncio.gather(*self.notifier._deliveries)
+
+
+def notes(file: Path) -> tuple[str, ...]:
+    """A program that adds what it is given to a file."""
+    add = f"import sys; open({str(file)!r}, 'ab').write(sys.stdin.buffer.read())"
+    return (sys.executable, "-c", add)
+
+
+def given(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+async def test_the_users_program_is_given_the_news(tmp_path: Path) -> None:
+    settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
+    background = Background(Play.begin(), settings)
+    background.play.ask("clean-by-name")
+    await background.look()
+    await background.look()
+    (news,) = given(tmp_path / "news")
+    assert news["calls"][0]["command"] == "rm -rf ./build"
 
 
 async def test_a_program_that_fails_is_told_of_once(written: Written) -> None:
     settings = ALWAYS.model_copy(update={"command": ("/nowhere/at-all",)})
-    told: list[str] = []
-    async with cockpit(Play.begin(), calling=settings) as seat:
-        tell = seat.screen.tell
-        seat.screen.tell = lambda text, **options: (told.append(text), tell(text, **options))  # type: ignore[method-assign]
+    background = Background(Play.begin(), settings)
+    async with cockpit(background.play, notifications=settings) as seat:
         for scene in ("build", "test", "tag"):
             seat.play.ask(scene)
             await looked(seat)
-            await seat.until(lambda: not [w for w in seat.app.workers if w.name == "call-command" and w.is_running])
+            await background.look()
             later(seat.play)
-        assert told == [
-            "The program /nowhere/at-all that calls you has failed: it cannot be started: No such file or directory."
-        ]
+        told = "The notification program /nowhere/at-all failed: cannot be started: No such file or directory"
+        assert background.problems == [told]
         assert written.bells == 3
+        seat.play.stage.notify_problem = told
+        await seat.sees("The notification program /nowhere/at-all failed:")
+
+
+async def test_a_program_that_works_again_is_no_problem_any_more(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    background = Background(Play.begin(), ALWAYS.model_copy(update={"command": (str(program),)}))
+    background.play.ask("build")
+    await background.look()
+    program.write_text("#!/bin/sh\ncat > /dev/null\n")
+    program.chmod(0o700)
+    later(background.play)
+    background.play.ask("test")
+    await background.look()
+    assert [bool(problem) for problem in background.problems] == [True, False]
+
+
+async def test_while_somebody_is_at_a_cockpit_the_program_is_not_started_and_is_as_soon_as_they_leave(
+    tmp_path: Path,
+) -> None:
+    settings = NotifySettings(command=notes(tmp_path / "news"), command_timeout_s=60.0)
+    background = Background(Play.begin(), settings)
+    background.people.somebody = True
+    background.play.ask("build")
+    background.notifier.stalled({"1": "needs-input"})
+    await background.look()
+    assert given(tmp_path / "news") == []
+    background.people.somebody = False
+    await background.look()
+    assert [news["event"] for news in given(tmp_path / "news")] == ["waiting"]
+
+
+async def test_do_not_disturb_in_a_cockpit_and_quiet_hours_hold_for_the_program_as_well(tmp_path: Path) -> None:
+    settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
+    background = Background(Play.begin(), settings)
+    background.people.muted = True
+    background.play.ask("build")
+    await background.look()
+    assert given(tmp_path / "news") == []
+    background.people.muted = False
+    await background.look()
+    assert len(given(tmp_path / "news")) == 1
+    quiet = Background(Play.begin(), settings.model_copy(update={"quiet": "22:00-23:00"}))
+    quiet.play.ask("build")
+    await quiet.look()
+    assert len(given(tmp_path / "news")) == 1
+
+
+async def test_the_program_is_told_of_runs_that_need_input_or_are_stopped(tmp_path: Path) -> None:
+    settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
+    play = Play.begin()
+    play.approve(play.ask("build"))
+    background = Background(play, settings)
+    background.notifier.stalled({"1": "needs-input", "999": "stopped"})
+    await background.look()
+    background.notifier.stalled({"1": "stopped"})
+    await background.look()
+    await background.look()
+    told = [(news["event"], [call["id"] for call in news["calls"]]) for news in given(tmp_path / "news")]
+    assert told == [("needs-input", ["1"]), ("stopped", ["1"])]
+
+
+async def test_a_cockpit_rings_for_a_run_that_needs_input_and_for_one_that_others_have_stopped(
+    written: Written,
+) -> None:
+    play = Play.begin()
+    play.approve(play.ask("build"))
+    async with cockpit(play, notifications=ALWAYS) as seat:
+        play.stage.stalled = {"1": Stall(waits="reads", silent_since=play.clock())}
+        await seat.until(lambda: "1 command of site builder needs input" in written.text)
+        play.stage.stalled = {"1": Stall(stopped=True)}
+        await seat.until(lambda: "1 command of site builder is stopped" in written.text)
+        assert written.bells == 2
+
+
+async def test_a_cockpit_leaves_the_program_to_the_supervisor(tmp_path: Path, written: Written) -> None:
+    settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "desktop": True})
+    async with cockpit(Play.begin(), notifications=settings) as seat:
+        seat.play.ask("build")
+        await looked(seat)
+        assert written.bells == 1
+        assert not [worker for worker in seat.app.workers if worker.name.startswith("notify")]
+    assert given(tmp_path / "news") == []
+
+
+async def test_a_cockpit_reports_whether_somebody_is_there_and_wants_no_notifications() -> None:
+    async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
+        stage, notifier = seat.play.stage, seat.screen.notifier
+        await seat.press("down")
+        await seat.until(lambda: stage.presence is not None and stage.presence.present)
+        later(seat.play, 31)
+        notifier.report_presence()
+        await seat.until(lambda: not stage.presence.present)
+        await seat.press("B")
+        await seat.until(lambda: stage.presence.present and stage.presence.muted)
+
+
+async def test_a_cockpit_that_may_not_report_does_not_ask_again() -> None:
+    async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
+        asked = []
+
+        async def refuse(presence: Presence) -> None:
+            asked.append(presence)
+            raise NotAllowed("an agent has started this terminal")
+
+        seat.play.stage.report_presence = refuse  # type: ignore[method-assign]
+        for _ in range(3):
+            seat.screen.notifier.report_presence()
+            await seat.settled()
+        await seat.until(lambda: asked)
+        seat.screen.notifier.report_presence()
+        await seat.settled()
+        assert len(asked) == 1
+
+
+def test_a_cockpit_that_is_gone_counts_for_six_seconds() -> None:
+    now = [100.0]
+    presences = CockpitPresences(lambda: now[0])
+    presences.report(Presence(cockpit="a", present=True, muted=True))
+    presences.report(Presence(cockpit="b", present=False))
+    assert presences.somebody and presences.muted
+    presences.report(Presence(cockpit="a", present=False))
+    assert not presences.somebody and not presences.muted
+    presences.report(Presence(cockpit="b", present=True))
+    now[0] += 6.1
+    assert not presences.somebody
 
 
 async def test_a_cockpit_that_comes_back_does_not_call_again_for_what_it_called_for(written: Written) -> None:
     play = Play.begin()
-    async with cockpit(play, calling=ALWAYS) as seat:
+    async with cockpit(play, notifications=ALWAYS) as seat:
         play.ask("build")
         await looked(seat)
         assert written.bells == 1
         later(play)
-        seat.screen.caller.changed(tuple(play.stage.board.calls))
+        seat.screen.notifier.changed(tuple(play.stage.board.calls))
         assert written.bells == 1

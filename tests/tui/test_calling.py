@@ -10,19 +10,26 @@ import pytest
 
 from tests.pictures import universal_time
 from tests.tui.scenes import ME, ROOT, Play, workday
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Judged
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
-from whisper_tui.tui.calling.news import as_json, in_words, input_in_words, waiting_title
-from whisper_tui.tui.calling.programs import desktop_program, run_program
-from whisper_tui.tui.calling.quiet import quiet_until
-from whisper_tui.tui.calling.settings import CallingSettings
-from whisper_tui.tui.calling.signs import LONGEST, harmless, notification, terminal_title
-from whisper_tui.tui.calling.summons import Summons
+from whisper_tui.notify.delivery import (
+    LONGEST,
+    desktop_program,
+    notification,
+    notification_json,
+    one_safe_line,
+    run_program,
+    stall_text,
+    terminal_title,
+    waiting_text,
+    waiting_title,
+)
+from whisper_tui.notify.notifier import PendingNotifications, quiet_until
+from whisper_tui.notify.notify_settings import NotifySettings
 
-ALWAYS = CallingSettings(when="always", title=False)
+ALWAYS = NotifySettings(when="always", title=False)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +45,7 @@ def later(play: Play, seconds: float = 11) -> None:
 
 def test_each_call_that_waits_is_called_for_once() -> None:
     play = Play.begin()
-    summons = Summons(ALWAYS, play.clock)
+    summons = PendingNotifications(ALWAYS, play.clock)
     call = play.ask("build")
     for _ in range(3):
         summons.changed(call, play.stage.board.calls[call])
@@ -51,7 +58,7 @@ def test_each_call_that_waits_is_called_for_once() -> None:
 def test_what_waited_before_the_cockpit_opened_is_not_called_for() -> None:
     play = workday()
     play.clock.advance(5)
-    summons = Summons(ALWAYS, play.clock)
+    summons = PendingNotifications(ALWAYS, play.clock)
     for call, record in play.stage.board.calls.items():
         summons.changed(call, record)
     assert summons.due(away=True) == ()
@@ -59,7 +66,7 @@ def test_what_waited_before_the_cockpit_opened_is_not_called_for() -> None:
 
 def test_what_is_decided_in_time_is_not_called_for() -> None:
     play = Play.begin()
-    summons = Summons(CallingSettings(when="away"), play.clock)
+    summons = PendingNotifications(NotifySettings(when="away"), play.clock)
     call = play.ask("build")
     summons.changed(call, play.stage.board.calls[call])
     assert summons.due(away=False) == ()
@@ -70,7 +77,7 @@ def test_what_is_decided_in_time_is_not_called_for() -> None:
 
 def test_what_is_asked_again_is_called_for_again() -> None:
     play = Play.begin()
-    summons = Summons(ALWAYS, play.clock)
+    summons = PendingNotifications(ALWAYS, play.clock)
     call = play.ask("build")
     summons.changed(call, play.stage.board.calls[call])
     assert summons.due(away=True) == (call,)
@@ -85,7 +92,7 @@ def test_what_is_asked_again_is_called_for_again() -> None:
 
 def test_what_comes_shortly_after_is_called_for_together() -> None:
     play = Play.begin()
-    summons = Summons(ALWAYS, play.clock)
+    summons = PendingNotifications(ALWAYS, play.clock)
     first = play.ask("build")
     summons.changed(first, play.stage.board.calls[first])
     assert summons.due(away=True) == (first,)
@@ -118,14 +125,14 @@ def test_quiet_hours_hold_from_the_first_minute_up_to_the_second(hours: str, clo
 
 
 def test_a_notification_holds_nothing_of_others_that_a_terminal_obeys() -> None:
-    evil = "x\x1b]0;owned\a\x9c\x07;more\x1b\\\n\u202e" + "y" * 500
+    adversarial = "x\x1b]0;owned\a\x9c\x07;more\x1b\\\n\u202e" + "y" * 500
     for kind in ("osc9", "osc777"):
-        text = notification(kind, "title", evil)
+        text = notification(kind, "title", adversarial)
         inner = text.removeprefix("\x1b]").removesuffix("\a")
         assert text.startswith("\x1b]") and text.endswith("\a")
         assert not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in inner)
     assert notification("osc777", "title", "a;b").count(";") == 3
-    assert len(harmless(evil)) <= LONGEST
+    assert len(one_safe_line(adversarial)) <= LONGEST
     assert terminal_title("\x1b]x\a").count("\x1b") == 1
 
 
@@ -145,12 +152,13 @@ def test_the_desktops_program_gets_the_words_as_words() -> None:
 def test_words_for_people_name_sessions_and_risks_but_no_command() -> None:
     play = workday()
     records = [play.stage.board.calls[call] for call in ("7", "8", "9")]
-    words = in_words(records, play.stage.board)
+    words = waiting_text(records, play.stage.board)
     assert words == "3 new calls from site builder, release agent (destructive) · 3 wait for you"
-    assert in_words(records[2:], play.stage.board) == "1 new call from release agent · 3 wait for you"
+    assert waiting_text(records[2:], play.stage.board) == "1 new call from release agent · 3 wait for you"
     assert (waiting_title(0), waiting_title(3)) == ("whisper_tui", "(3) whisper_tui")
     assert (waiting_title(0, 1), waiting_title(3, 2)) == ("(1 input) whisper_tui", "(3, 2 input) whisper_tui")
-    assert input_in_words(records[:1], play.stage.board) == "1 command of site builder needs input"
+    assert stall_text(records[:1], play.stage.board, "needs-input") == "1 command of site builder needs input"
+    assert stall_text(records[:2], play.stage.board, "stopped") == "2 commands of site builder are stopped"
 
 
 def test_a_program_is_told_everything_but_environments() -> None:
@@ -162,7 +170,7 @@ def test_a_program_is_told_everything_but_environments() -> None:
     )
     request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
     play.stage.ask(request, Verdict(kind="ask", reason="", risks=(Risk(id="network", sentence="x"),)))
-    news = as_json(list(play.stage.board.calls.values()), play.stage.board)
+    news = notification_json(list(play.stage.board.calls.values()), play.stage.board)
     content = json.loads(news)
     assert (content["event"], content["waiting"], content["new"]) == ("waiting", 1, 1)
     (row,) = content["calls"]
@@ -175,7 +183,7 @@ def test_a_program_is_told_of_no_more_than_twenty_calls_in_full() -> None:
     play = Play.begin()
     for _ in range(50):
         play.ask("build")
-    content = json.loads(as_json(list(play.stage.board.calls.values()), play.stage.board))
+    content = json.loads(notification_json(list(play.stage.board.calls.values()), play.stage.board))
     assert (content["new"], len(content["calls"])) == (50, 20)
 
 
@@ -187,7 +195,7 @@ async def test_a_program_reads_its_standard_input_and_ends(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("program", "complaint"),
-    [("import sys; sys.exit(3)", "it ended with 3"), ("import os; os.kill(os.getpid(), 9)", "it ended with -9")],
+    [("import sys; sys.exit(3)", "exited with 3"), ("import os; os.kill(os.getpid(), 9)", "exited with -9")],
 )
 async def test_a_program_that_fails_says_how(program: str, complaint: str) -> None:
     assert await run_program((sys.executable, "-c", program), b"x" * 1_000_000, 60) == complaint
@@ -195,7 +203,7 @@ async def test_a_program_that_fails_says_how(program: str, complaint: str) -> No
 
 async def test_a_program_that_is_not_there_is_told() -> None:
     problem = await run_program(("/nowhere/at-all",), b"", 60)
-    assert problem == "it cannot be started: No such file or directory"
+    assert problem == "cannot be started: No such file or directory"
 
 
 async def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
@@ -205,7 +213,7 @@ async def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path
         f"pathlib.Path({str(marks)!r}).write_text(f'{{os.getpid()}} {{child.pid}}'); time.sleep(600)"
     )
     problem = await run_program((sys.executable, "-c", program), b"", 3)
-    assert problem == "it had not ended after 3 s"
+    assert problem == "was still running after 3 s"
     child = int(marks.read_text().split()[1])
     until = time.monotonic() + 30
     while time.monotonic() < until and alive(child):

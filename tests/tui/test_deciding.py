@@ -5,13 +5,13 @@ from textual.widgets import Input, TextArea
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, Play, workday
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import Ended, Running, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.tui.screens.deny import NO_REASON
+from whisper_tui.tui.dialogs.deny_dialog import NO_REASON
 
 
 def three_waiting() -> Play:
@@ -36,7 +36,7 @@ async def test_a_approves_the_call_as_it_is() -> None:
 async def test_s_approves_and_remembers_it_for_the_session() -> None:
     async with cockpit(three_waiting()) as seat:
         seat.play.clock.advance(1)
-        await seat.press("s")
+        await seat.press("F")
         await seat.until(lambda: seat.play.stage.board.grants)
         assert seat.record("1").decision == Approve(remember="exact_for_session")
 
@@ -60,8 +60,8 @@ async def test_a_call_that_came_under_the_finger_is_not_approved() -> None:
         await seat.select("1")
         await seat.press("a")
         await seat.until(lambda: seat.selected == "2")
-        await seat.press("a", "s")
-        await seat.sees("another call came under the key")
+        await seat.press("a", "F")
+        await seat.sees("the selection had just changed")
         assert isinstance(seat.record("2").state, Waiting)
         seat.play.clock.advance(0.31)
         await seat.press("a")
@@ -167,7 +167,7 @@ async def test_e_edits_the_shell_text_and_what_was_asked_stays_in_view() -> None
     async with cockpit(three_waiting()) as seat:
         await seat.select("3")
         await seat.press("e", "end", *" # mine")
-        await seat.sees("Asked", "Will run: edited", "echo 'rate = 20' > tax.conf # mine")
+        await seat.sees("Your changes to the request", "Will run: edited", "echo 'rate = 20' > tax.conf # mine")
         await seat.press("ctrl+s")
         await seat.until(lambda: isinstance(seat.record("3").state, Running))
         edited = seat.record("3").spec.command
@@ -201,7 +201,7 @@ async def test_an_unchanged_edit_is_a_plain_approval() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("e")
-        await seat.sees("Will run: as asked")
+        await seat.sees("Will run: as requested")
         await seat.press("ctrl+s")
         await seat.until(lambda: seat.record("1").decision == Approve())
 
@@ -214,7 +214,7 @@ async def test_a_wrong_edit_says_why_and_approves_nothing() -> None:
         await seat.press("e")
         seat.app.screen.query_one("#timeout", Input).focus()
         await seat.press("end", *"soon")
-        await seat.sees("The timeout must be a number of seconds above 0", "Will run: nothing yet")
+        await seat.sees("The timeout must be a number of seconds above 0", "Will run: nothing until")
         await seat.press("ctrl+s")
         assert len(seat.app.screen_stack) == 2
         assert isinstance(seat.record("1").state, Waiting)
@@ -224,7 +224,7 @@ async def test_keys_without_a_meaning_do_nothing() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("1")
         before = seat.play.stage.board.seq
-        await seat.press("a", "s", "e", "d", "D", "x", "k")
+        await seat.press("a", "F", "e", "d", "D", "x", "k")
         assert len(seat.app.screen_stack) == 1
         assert seat.play.stage.board.seq == before
 
@@ -254,7 +254,7 @@ async def test_denying_a_session_names_it_and_the_number_of_calls_in_its_title()
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("k", "Kill is not possible: nothing of call 1 runs."),
+        ("k", "Kill is not possible: call 1 has no running process."),
         ("i", "Type is not possible: call 1 does not run, or takes no input."),
         ("S", "Save is not possible: call 1 has not run."),
     ],
@@ -274,5 +274,5 @@ async def test_a_terminal_that_is_too_small_says_so() -> None:
         await seat.sees("Too small:")
         assert "waits" not in seat.text()
         await seat.pilot.resize_terminal(80, 24)
-        await seat.sees("waits for you")
+        await seat.sees("waiting for you")
         assert "Too small" not in seat.text()

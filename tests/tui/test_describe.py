@@ -4,18 +4,19 @@ import pytest
 
 from tests.model.build import left_behind
 from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
-from whisper_tui.cli.watch_words import lines
-from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
+from whisper_tui.cli.watch_text import lines
+from whisper_tui.model.call import Argv, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import AgentGaveUp, Decided, Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk, Verdict
-from whisper_tui.tui.command_text import command_paragraphs, command_title
-from whisper_tui.tui.describe import describe, heading
-from whisper_tui.tui.meaning_text import meaning_paragraphs
-from whisper_tui.tui.spans import Paragraph, Span, fitted, said, width_of, wrap
-from whisper_tui.tui.words import age, duration, ending_sentence, ending_word, limit, size
+from whisper_tui.present.call_text import describe, heading
+from whisper_tui.present.command_text import command_paragraphs, command_title, meaning_paragraphs
+from whisper_tui.present.ending_text import ending_sentence, ending_word
+from whisper_tui.present.quantities import age, duration, limit, size
+from whisper_tui.present.spans import Paragraph, Span, said
+from whisper_tui.tui.lines import fitted, width_of, wrap
 
 
 def text_of(paragraphs: tuple[Paragraph, ...], width: int = 100) -> str:
@@ -54,16 +55,16 @@ def test_a_waiting_call_shows_everything_that_decides_what_it_does() -> None:
     for words in (
         "▲ It runs outside the workspace.",
         "“ Build the site into build/",
-        "Command  3 words, no shell reads them",
+        "Command  no shell",
         "tool -x 'two words'",
-        "Directory   /real/dir  asked as /link/dir",
+        "Directory   /real/dir  requested as /link/dir",
         "Program     /opt/tool",
         "Environment CI=1",
         "            PATH=/evil",
         "Timeout     90 s, then TERM, and KILL 5 s later",
         "Input       open",
-        "Asked with  run_shell_command",
-        "Why asked   because of the risk above",
+        "Requested   via run_shell_command",
+        "Why asked   flagged: see the risk above",
     ):
         assert words in text
 
@@ -97,8 +98,8 @@ def test_what_will_really_run_is_shown_command_by_command() -> None:
     resolved = Resolved(program="/bin/sh", cwd="/", commands=commands, variables={"OUT": "", "HOME": "/home/me"})
     text = text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
     for words in (
-        "Really runs  3 commands",
-        "│ rm -rf ⟨only known when it runs⟩",
+        "Expands to  3 commands",
+        "│ rm -rf ⟨runtime value⟩",
         "/usr/bin/rm · through sudo",
         "│ ls 'a b'  in the background",
         "*.py: 12 files",
@@ -125,16 +126,16 @@ def test_what_a_command_writes_and_sets_is_shown() -> None:
         ),
     )
     text = really_runs("x", Resolved(program="/bin/sh", cwd="/", commands=(meaning,)))
-    assert "LC_ALL=C KEY=⟨only known when it runs⟩ echo 'rate = 20' > tax.conf 2>&1 >> ⟨only known" in text
-    assert "writes tax.conf · appends to a file that is only known when it runs" in text
+    assert "LC_ALL=C KEY=⟨runtime value⟩ echo 'rate = 20' > tax.conf 2>&1 >> ⟨runtime" in text
+    assert "writes tax.conf · appends to a file known only at run time" in text
 
 
 def test_of_many_commands_the_risky_ones_come_first_and_the_number_is_that_of_all() -> None:
     harmless = tuple(Meaning(words=("echo", str(number))) for number in range(29))
     risky = Meaning(words=("rm", "-rf", "dist"), risks=("destructive",))
     text = really_runs("x", Resolved(program="/bin/sh", cwd="/", commands=(*harmless, risky), more=168))
-    assert "198 commands, as far as is known, risky ones first" in text
-    assert text.index("▲▲ rm -rf dist") < text.index("│ echo 0") and "+168 more, none of them" in text
+    assert "198 commands, risky ones first" in text
+    assert text.index("▲▲ rm -rf dist") < text.index("│ echo 0") and "+168 more, none with" in text
     command = Shell(text="x")
     spoken = list(lines(meaning_paragraphs(command, Resolved(commands=(*harmless, risky), more=168))))
     assert [line.strip() for line in spoken[1:3]] == ["rm -rf dist", "echo 0"]
@@ -142,25 +143,25 @@ def test_of_many_commands_the_risky_ones_come_first_and_the_number_is_that_of_al
 
 def test_what_nobody_has_read_of_a_call_is_said_to_be_unread() -> None:
     text = really_runs("x", Resolved(program="/bin/sh", cwd="/", unread="it is longer than 10,000 characters"))
-    assert "at least 0 commands" not in text and "Not all of it was read: it is longer than 10,000 char" in text
+    assert "at least 0 commands" not in text and "Not fully inspected: it is longer than 10,000 char" in text
 
 
 def test_a_wrapper_and_its_command_count_as_one_and_a_missing_program_is_named() -> None:
     wrapper = Meaning(words=("sudo", "ls"), wraps=True, missing=True)
     inner = Meaning(words=("ls",), program="/usr/bin/ls", through=("sudo",))
     text = really_runs("sudo ls", Resolved(program="/bin/sh", cwd="/", commands=(wrapper, inner)))
-    assert "Really runs  1 command," in text and "sudo was not found" in text
+    assert "Expands to  1 command" in text and "sudo was not found" in text
 
 
 def test_what_will_really_run_is_left_out_where_it_says_no_more() -> None:
     record = asked(CommandSpec(command=Argv(program="ls", args=("-l",)), cwd="/"))
     resolved = Resolved(program="/bin/ls", cwd="/", commands=(Meaning(words=("ls", "-l"), program="/bin/ls"),))
-    assert "Really runs" not in text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
+    assert "Expands to" not in text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
 
 
 def test_an_edited_call_shows_what_was_asked_and_what_ran() -> None:
     text = described(workday(), "3")
-    assert "Asked  2 words" in text
+    assert "Asked  no shell" in text
     assert "./release.sh production" in text
     assert "Ran, as edited" in text
     assert "./release.sh staging" in text
@@ -196,7 +197,7 @@ def test_signals_and_an_agent_that_gave_up_are_shown() -> None:
     play = workday()
     play.stage.happen(AgentGaveUp(at=play.clock(), call_id="6", why="it timed out", stopping=True))
     text = described(play, "6")
-    assert "Agent       no longer waits: it timed out; it has asked for the run to be ended" in text
+    assert "Agent       no longer waiting: it timed out; it asked to end the run" in text
 
 
 def test_a_call_that_is_asked_again_says_why() -> None:
@@ -214,7 +215,7 @@ def test_a_tool_of_the_agents_own_is_shown_with_its_arguments() -> None:
     assert "send_mail" in text
     assert '"to": "me"' in text
     assert "a⟨U+202E⟩b" in text
-    assert "carries out itself" in command_title(spec.command)
+    assert "run by the agent itself" in command_title(spec.command)
 
 
 @pytest.mark.parametrize(
@@ -286,9 +287,9 @@ def test_hidden_characters_have_a_role_of_their_own() -> None:
     [
         (Exited(code=0), "Ended with exit code 0", "exit 0"),
         (Exited(code=3), "Failed with exit code 3", "exit 3"),
-        (Signalled(number=9, by_us=True), "Ended by SIGKILL (9), sent from here", "SIGKILL"),
-        (Signalled(number=11, by_us=False, core_dumped=True), "not sent from here; it left a core dump", "SIGSEGV"),
-        (Signalled(number=9, by_us=False, limit="memory"), "because it was at its limit of memory", "SIGKILL"),
+        (Signalled(number=9, by_us=True), "Ended by SIGKILL (9), sent through whisper_tui", "SIGKILL"),
+        (Signalled(number=11, by_us=False, core_dumped=True), "not sent by whisper_tui; core dumped", "SIGSEGV"),
+        (Signalled(number=9, by_us=False, limit="memory"), "because it reached its limit of memory", "SIGKILL"),
         (TimedOut(after_s=90), "Timed out after 90 s and was ended", "timed out"),
         (
             FailedToStart(problem="program_not_found", subject="x", message="x was not found"),

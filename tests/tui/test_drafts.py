@@ -2,8 +2,8 @@
 
 import pytest
 
-from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
-from whisper_tui.tui.drafts import Draft, checked, draft_of, hidden_count
+from whisper_tui.model.call import Argv, CommandSpec, Function, Shell
+from whisper_tui.tui.dialogs.drafts import Draft, checked, draft_of, hidden_count
 
 ARGV = CommandSpec(command=Argv(program="make", args=("-j", "two words", "", "it's")), cwd="/home/me", timeout_s=60)
 SHELL = CommandSpec(command=Shell(text="cd x &&\n\tmake"), cwd="/home/me", tty=True)
@@ -25,16 +25,16 @@ def test_what_is_not_edited_stays() -> None:
     ("change", "problem"),
     [
         ({"program": " "}, "There is no program."),
-        ({"text": "'open"}, "A quote in the arguments is not closed"),
+        ({"text": "'open"}, "The arguments contain an unclosed quote"),
         ({"cwd": "relative"}, "absolute path"),
         ({"timeout": "soon"}, "number of seconds"),
         ({"timeout": "0"}, "number of seconds"),
         ({"timeout": "-1"}, "number of seconds"),
         ({"timeout": "inf"}, "number of seconds"),
         ({"timeout": "nan"}, "number of seconds"),
-        ({"text": "a\u202eb"}, "cannot be seen (U+202E)"),
-        ({"program": "ma\u200bke"}, "The program holds a character that cannot be seen (U+200B)"),
-        ({"cwd": "/a\x1b"}, "cannot be seen (U+001B)"),
+        ({"text": "a\u202eb"}, "an invisible character (U+202E)"),
+        ({"program": "ma\u200bke"}, "The program contains an invisible character (U+200B)"),
+        ({"cwd": "/a\x1b"}, "an invisible character (U+001B)"),
     ],
 )
 def test_what_is_wrong_is_said(change: dict[str, str], problem: str) -> None:

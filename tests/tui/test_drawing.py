@@ -28,7 +28,7 @@ async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch:
 async def test_rows_that_stay_are_not_drawn_again_while_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     async with cockpit(running(b"".join(b"line %d\n" % number for number in range(1000)))) as seat:
         await seat.press("f")
-        await seat.sees("f follows", "line 999")
+        await seat.sees("f to follow", "line 999")
         pane, drawn = seat.pane("out"), set[int]()
         draw = pane.render_line
 

@@ -9,13 +9,11 @@ from textual.widgets import TextArea
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_deciding import three_waiting
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.state import Running, Waiting
-from whisper_tui.tui.changes_text import MINUS, change_paragraphs
-from whisper_tui.tui.drafts import checked, draft_of
-from whisper_tui.tui.themes import load_themes
-from whisper_tui.tui.widgets.arguments_form import ArgumentField, ArgumentsForm
+from whisper_tui.tui.dialogs.drafts import checked, draft_of
+from whisper_tui.tui.dialogs.edit_dialog import MINUS, ArgumentField, ArgumentsForm, change_paragraphs
+from whisper_tui.tui.theme import load_themes
 
 ARGV = CommandSpec(command=Argv(program="git", args=("commit", "-m", "two words\nand a line")), cwd="/srv")
 
@@ -94,10 +92,10 @@ async def test_every_change_is_in_view_before_it_is_approved() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("3")
         await seat.press("e")
-        await seat.sees("Will run: as asked")
+        await seat.sees("Will run: as requested")
         assert "what you changed" not in seat.text()
         seat.app.screen.query_one(TextArea).text = "echo 'rate = 30' > tax.conf"
-        await seat.sees("Asked, and what you changed", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
+        await seat.sees("Your changes to the request", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
 
 
 async def test_what_will_run_and_was_not_seen_wants_a_second_key() -> None:
@@ -108,7 +106,7 @@ async def test_what_will_run_and_was_not_seen_wants_a_second_key() -> None:
         seat.app.screen.query_one(TextArea).text = "\n".join(f"echo {number}" for number in range(200))
         await seat.sees("Will run: edited")
         await seat.press("ctrl+s")
-        await seat.sees("of what will run not seen yet")
+        await seat.sees("of the command not shown")
         assert isinstance(seat.record("3").state, Waiting)
         await seat.press("ctrl+s")
         await seat.until(lambda: isinstance(seat.record("3").state, Running))
@@ -119,12 +117,12 @@ async def test_a_reason_that_was_given_before_is_at_hand() -> None:
         await seat.select("1")
         await seat.press("d")
         await seat.sees("Deny call 1")
-        assert "Reasons that you gave before" not in seat.text()
+        assert "Your earlier reasons" not in seat.text()
         await seat.press(*"use make", "enter")
         await seat.until(lambda: seat.selected == "2")
         seat.play.clock.advance(1)
         await seat.press("d")
-        await seat.sees("Deny call 2", "Reasons that you gave before", "use make")
+        await seat.sees("Deny call 2", "Your earlier reasons", "use make")
         await seat.press("down", "enter")
         await seat.press(*" first", "enter")
         await seat.until(lambda: not isinstance(seat.record("2").state, Waiting))
@@ -171,7 +169,7 @@ ROUGH = ("commit", "-m", "two 'words' \\ $X\nand a line ", "")
 async def test_each_argument_has_a_field_that_holds_exactly_what_the_program_gets() -> None:
     async with form(asking(*ROUGH)) as (seat, fields):
         assert fields.values == ROUGH
-        await seat.sees("Will run: as asked")
+        await seat.sees("Will run: as requested")
         await seat.press("ctrl+s")
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         assert ran(seat) == ROUGH and seat.record("1").spec == seat.record("1").call.spec
@@ -215,9 +213,10 @@ async def test_the_last_argument_can_be_removed_and_one_added_again() -> None:
         assert ran(seat) == ("",)
 
 
+@pytest.mark.slow
 async def test_hundreds_of_arguments_are_typed_as_numbered_lines() -> None:
     async with cockpit(asking(*map(str, range(300)))) as seat:
         await seat.select("1")
         await seat.press("e")
-        await seat.sees("Arguments, one a line, quoted as for a shell")
+        await seat.sees("Arguments, one per line, in shell quoting")
         assert seat.app.screen.query_one(TextArea).show_line_numbers

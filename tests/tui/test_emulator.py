@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from whisper_tui.tui.output.ansi import DIRECT
 from whisper_tui.tui.output.emulator import Emulator
-from whisper_tui.tui.output.keystrokes import keystroke, pasted
-from whisper_tui.tui.output.sgr import DIRECT
+from whisper_tui.tui.output.terminal_input import keystroke, pasted
 
 
 def screen(*pieces: bytes, lines: int = 4, columns: int = 20) -> Emulator:

@@ -16,7 +16,7 @@ async def test_x_sends_the_chosen_signal_to_whom_it_is_for() -> None:
         await seat.sees("process group")
         await seat.press("down", "enter")
         await seat.until(lambda: seat.record("1").signals == (15,))
-        await seat.sees("SIGTERM was sent to call 1.")
+        await seat.sees("Sent SIGTERM to call 1.")
         assert seat.record("1").state.ending == Signalled(number=15, by_us=True)
 
 
@@ -47,7 +47,7 @@ async def test_k_and_escape_ends_nothing() -> None:
 
 
 async def test_what_ignores_term_is_killed_after_its_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_tui.demo.stage.DEADLY", frozenset({9}))
+    monkeypatch.setattr("tests.in_memory.supervisor.DEADLY", frozenset({9}))
     play = long_output()
     record = play.stage.board.calls["1"]
     call = record.call.model_copy(update={"spec": record.call.spec.model_copy(update={"grace_s": 0.05})})

@@ -14,14 +14,14 @@ from tests.tui.scenes import Play
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
 from whisper_tui.model.ending import Exited
-from whisper_tui.model.sandbox import Blocked, BlockedAttempt
+from whisper_tui.model.run import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands
-from whisper_tui.tui.commands import COMMANDS, Command, available
-from whisper_tui.tui.commands.history import HISTORY
-from whisper_tui.tui.commands.rules import RULES
-from whisper_tui.tui.screens.cockpit import CockpitScreen
-from whisper_tui.tui.screens.command_screen import CommandScreen
-from whisper_tui.tui.screens.rules import RulesScreen
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.command_definition import Command, available
+from whisper_tui.tui.command_screen import CommandScreen
+from whisper_tui.tui.commands.all_commands import COMMANDS
+from whisper_tui.tui.history.history_screen import HISTORY
+from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
 
 WIDE = (400, 40)
 """Room for every button."""
@@ -29,7 +29,8 @@ ELSEWHERE = {
     *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),
     *("focus-next", "focus-previous", "group", "clear-filter", "undo", "review"),
     *("approve-read-only", "approve-confined", "approve-confined-network"),
-    *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal"),
+    *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal", "talk", "revoke-latest"),
+    *("next-running", "next-background", "next-failed", "next-severe", "jump-to-risk", "approve-always"),
 }
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
 and to review when there is something to, the dialog about more has a button for a sandbox; the rest is rare. The

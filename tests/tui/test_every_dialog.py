@@ -7,13 +7,13 @@ import pytest
 from textual.widgets import Button
 from textual.widgets._toast import Toast
 
+from tests.in_memory.world import InMemoryRules
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
 from tests.tui.test_talking import talkative
 from tests.tui.test_typing_in import asking
-from whisper_tui.tui.rule_book import RuleBook
-from whisper_tui.tui.screens.dialog import Dialog
+from whisper_tui.tui.dialogs.dialog import Dialog
 
 SMALLEST = (80, 24)
 WAITS, RUNS = "8", "6"
@@ -49,6 +49,7 @@ async def buttons_do_what_they_say(seat: Cockpit, *keys: str) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
     async with cockpit(workday(), size=SMALLEST) as seat:
         for call_id, key, does in (
@@ -82,7 +83,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
     ],
 )
 async def test_every_other_dialog_has_whole_buttons(
-    play: Callable[[], Play], rule_book: RuleBook | None, screen: str, keys: str, does: set[str]
+    play: Callable[[], Play], rule_book: InMemoryRules | None, screen: str, keys: str, does: set[str]
 ) -> None:
     async with cockpit(play(), size=SMALLEST, rule_book=rule_book) as seat:
         if screen:

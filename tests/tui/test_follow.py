@@ -1,29 +1,35 @@
 """Following the events of a supervisor, and coming back when it was away."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.in_memory.supervisor import InMemorySupervisor
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ROOT, Play, workday
-from whisper_tui.demo.stage import Stage
-from whisper_tui.model.board import ENDED_KEPT
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.board import ENDED_KEPT, Board
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.tui.sections import Place
-from whisper_tui.tui.widgets.banner import Banner
+from whisper_tui.tui.cockpit.status_bars import Banner
+from whisper_tui.tui.queue.call_list import CallList
+from whisper_tui.tui.queue.call_roster import CallRoster
+from whisper_tui.tui.queue.sections import RowPlace
 
 GONE = Unavailable("The supervisor cannot be reached", hint="Start it with whisper-tui")
 
 
-def back_to(play: Play, failures: int = 0) -> Callable[[], Awaitable[Stage]]:
-    """Reconnects to another stage, after so many failures."""
+def back_to(
+    play: Play, failures: int = 0, *, after: asyncio.Event | None = None
+) -> Callable[[], Awaitable[InMemorySupervisor]]:
+    """Reconnects to another stage, after so many failures, and not before the test has seen that it is cut off."""
     left = [GONE] * failures
 
-    async def reconnect() -> Stage:
+    async def reconnect() -> InMemorySupervisor:
         if left:
             raise left.pop()
+        if after is not None:
+            await after.wait()
         return play.stage
 
     return reconnect
@@ -33,7 +39,7 @@ async def test_a_lost_connection_is_told_with_what_goes_on_and_what_to_do() -> N
     async with cockpit(workday(), size=(200, 60)) as seat:
         seat.play.stage.break_down(GONE)
         await seat.sees(
-            "The supervisor cannot be reached. Start it with whisper-tui. Leave with q",
+            "The supervisor cannot be reached. Start it with whisper-tui. Quit with q",
             "not connected",
         )
 
@@ -41,16 +47,18 @@ async def test_a_lost_connection_is_told_with_what_goes_on_and_what_to_do() -> N
 async def test_a_supervisor_that_only_stopped_is_told_to_leave_commands_alone() -> None:
     async with cockpit(workday(), size=(200, 60)) as seat:
         seat.play.stage.break_down(Unavailable("the supervisor has stopped"))
-        await seat.sees("The supervisor has stopped. Commands that run go on. Leave with q")
+        await seat.sees("The supervisor has stopped. Commands keep running. Quit with q")
 
 
 async def test_a_connection_comes_back_and_shows_the_board_of_now() -> None:
     later = workday()
     later.ask("build")
-    async with cockpit(workday(), reconnect=back_to(later)) as seat:
+    seen = asyncio.Event()
+    async with cockpit(workday(), reconnect=back_to(later, after=seen)) as seat:
         await seat.select("8")
         seat.play.stage.break_down(GONE)
         await seat.sees("Trying again in")
+        seen.set()
         await seat.sees("4 waiting", "● connected")
         assert not seat.screen.query_one(Banner).display
         assert seat.selected == "8"
@@ -59,11 +67,29 @@ async def test_a_connection_comes_back_and_shows_the_board_of_now() -> None:
         await seat.until(lambda: "8" in later.stage.board.running)
 
 
+async def test_the_selected_call_is_selected_again_when_it_comes_after_others() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.select("8")
+        calls, roster = seat.screen.query_one(CallList), seat.screen.query_one(CallList).roster
+        calls.show(CallRoster(Board()), "8")
+        assert calls.selected is None
+        calls.roster = roster
+        calls.changed()
+        assert calls.selected == "8"
+        calls.show(CallRoster(Board()), "8")
+        calls.roster = roster
+        calls.select("7", by_hand=True)
+        calls.changed()
+        assert calls.selected == "7"
+
+
 async def test_it_is_tried_again_until_it_works() -> None:
     later = workday()
-    async with cockpit(workday(), reconnect=back_to(later, failures=1)) as seat:
+    seen = asyncio.Event()
+    async with cockpit(workday(), reconnect=back_to(later, failures=1, after=seen)) as seat:
         seat.play.stage.break_down(GONE)
         await seat.sees("Trying again in")
+        seen.set()
         await seat.until(lambda: seat.screen.supervision is later.stage)
         await seat.sees("● connected")
 
@@ -101,5 +127,5 @@ async def test_several_calls_that_the_board_forgets_at_once_leave_the_list(monke
         await seat.until(lambda: seat.screen.roster.count("ended") == 3)
         play.deny(large, "no")
         await seat.until(lambda: seat.screen.roster.count("waiting") == 0)
-        assert seat.screen.roster.id_at(Place("ended", 0)) == large
+        assert seat.screen.roster.id_at(RowPlace("ended", 0)) == large
         assert seat.screen.roster.count("ended") == len(seat.screen.board.settled) == 1

@@ -2,20 +2,18 @@
 
 import random
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, ROOT, Play, workday
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec, Function, Shell
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
-from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.grouped import SPARE, GroupedTickets
-from whisper_tui.tui.likeness import likeness
-from whisper_tui.tui.roster import Roster
-from whisper_tui.tui.sections import GROUPINGS, Place
-from whisper_tui.tui.sums import Sums
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.list_layout import ListLayout
+from whisper_tui.model.verdict import Risk, Verdict
+from whisper_tui.tui.queue.call_list import CallList, ListLayout
+from whisper_tui.tui.queue.call_roster import CallRoster
+from whisper_tui.tui.queue.grouped_rows import SPARE, FenwickTree, GroupedTickets
+from whisper_tui.tui.queue.sections import GROUPINGS, RowPlace, similarity_key
 
 
 def asked(play: Play, text: str, session: str = "s1") -> str:
@@ -35,14 +33,14 @@ def mixed() -> Play:
     return play
 
 
-def ids(roster: Roster) -> list[str | None]:
-    return [roster.id_at(Place("waiting", row)) for row in range(roster.count("waiting"))]
+def ids(roster: CallRoster) -> list[str | None]:
+    return [roster.id_at(RowPlace("waiting", row)) for row in range(roster.count("waiting"))]
 
 
 def test_sums_agree_with_plain_addition() -> None:
     chance = random.Random(7)
     pairs: list[list[int]] = []
-    sums = Sums()
+    sums = FenwickTree()
     for _ in range(500):
         if pairs and chance.random() < 0.5:
             at = chance.randrange(len(pairs))
@@ -97,7 +95,7 @@ def test_groups_agree_with_plain_lists_whatever_comes_and_goes() -> None:
 
 
 def test_calls_of_a_session_stand_together_in_the_order_in_which_they_came() -> None:
-    roster = Roster(mixed().stage.board, "session")
+    roster = CallRoster(mixed().stage.board, "session")
     assert ids(roster) == ["1", "3", "5", "7", "9", "2", "4", "6", "8", "10"]
     assert roster.groups is not None
     assert [roster.group_title(roster.groups.group_at(row).key) for row in (0, 5)] == [
@@ -110,14 +108,14 @@ def test_sessions_of_one_name_are_told_apart() -> None:
     play = Play.begin()
     for session in (play.stage.open("command line"), play.stage.open("command line")):
         asked(play, "make", session.id)
-    groups = Roster(play.stage.board, "session")
+    groups = CallRoster(play.stage.board, "session")
     assert groups.groups is not None
     titles = [groups.group_title(groups.groups.group_at(row).key) for row in (0, 1)]
     assert titles == ["command line · s3", "command line · s4"]
 
 
 def test_alike_calls_stand_together_whoever_asks() -> None:
-    roster = Roster(mixed().stage.board, "likeness")
+    roster = CallRoster(mixed().stage.board, "likeness")
     assert ids(roster) == ["1", "3", "5", "7", "2", "4", "6", "8", "9", "10"]
 
 
@@ -130,12 +128,12 @@ def test_the_first_words_that_the_policy_reads_make_calls_alike() -> None:
     for command in (Argv(program="/usr/bin/rm", args=("x",)), Function(tool="send_mail", arguments={})):
         other = CallRequest(session_id="s1", tool="t", arguments={}, spec=CommandSpec(command=command, cwd=ROOT))
         found.append(play.stage.ask(other))
-    assert [likeness(play.stage.board.calls[id_]) for id_ in found] == ["cd · git push", "rm", "send_mail"]
+    assert [similarity_key(play.stage.board.calls[id_]) for id_ in found] == ["cd · git push", "rm", "send_mail"]
 
 
 def test_a_grouped_roster_follows_what_comes_and_what_is_decided() -> None:
     play = mixed()
-    roster = Roster(play.stage.board, "session")
+    roster = CallRoster(play.stage.board, "session")
     late = asked(play, "make late", "s1")
     play.deny("3", "no")
     roster.update([late, "3"])
@@ -147,7 +145,7 @@ def test_a_grouped_roster_follows_what_comes_and_what_is_decided() -> None:
 
 
 def test_each_line_of_a_grouped_list_belongs_to_one_row_or_heads_a_group() -> None:
-    roster = Roster(mixed().stage.board, "session")
+    roster = CallRoster(mixed().stage.board, "session")
     for row_lines in (1, 2):
         layout = ListLayout(roster, row_lines)
         lines = [layout.at(line) for line in range(layout.height)]
@@ -156,18 +154,31 @@ def test_each_line_of_a_grouped_list_belongs_to_one_row_or_heads_a_group() -> No
         places = [line.place for line in lines if line is not None and line.place is not None]
         assert len(places) == 10 * row_lines
         assert all(layout.at(layout.line_of(place)).place == place for place in places)
-        assert [layout.headings_above(Place("waiting", row)) for row in (0, 1, 4, 5, 6)] == [2, 0, 0, 1, 0]
+        assert [layout.headings_above(RowPlace("waiting", row)) for row in (0, 1, 4, 5, 6)] == [2, 0, 0, 1, 0]
 
 
-async def test_ctrl_g_lists_by_session_then_what_is_alike_then_by_arrival() -> None:
+async def test_ctrl_g_sorts_by_session_then_similarity_then_risk_then_arrival() -> None:
     async with cockpit(mixed()) as seat:
         seen = []
-        for words in ("by session", "alike", "Waiting for you  "):
+        for words in ("by session", "alike", "by risk", "Waiting for you  "):
             await seat.press("ctrl+g")
             await seat.sees(words)
             seen.append(seat.screen.roster.grouping)
             assert seat.selected == "1"
         assert seen == [*GROUPINGS[1:], "arrival"]
+
+
+def test_sorted_by_risk_severe_calls_come_first_however_late_they_arrived() -> None:
+    play = Play.begin()
+    severe = Risk(id="destructive", sentence="Deletes files")
+    some = Risk(id="network", sentence="Talks to a host")
+    plain, risky, worst = play.ask("build"), play.ask("test", some), play.ask("clean", severe)
+    roster = CallRoster(play.stage.board, "risk")
+    assert ids(roster) == [worst, risky, plain]
+    play.deny(worst, "no")
+    late = play.ask("release", severe)
+    roster.update([worst, late])
+    assert ids(roster) == [late, risky, plain]
 
 
 async def test_headings_of_groups_say_what_they_have_in_common_and_how_many_they_are() -> None:
@@ -206,10 +217,11 @@ async def test_a_decided_call_leaves_its_group_and_the_next_one_of_it_is_selecte
         await seat.select("3")
         await seat.play.stage.decide("3", Deny(reason="no"), ME, seat.record("3").seen_digest())
         await seat.until(lambda: len(seat.screen.board.waiting) == 9)
-        seat.screen.leave("3")
+        seat.screen.select_after("3")
         assert seat.selected in {"1", "5"}
 
 
+@pytest.mark.slow
 async def test_very_many_groups_are_listed_and_reached() -> None:
     play = Play.begin()
     for number in range(3000):

@@ -1,5 +1,7 @@
 """A key never decides about a call that came under the finger."""
 
+import asyncio
+
 import pytest
 
 from tests.tui.cockpit import Cockpit, cockpit, in_passing
@@ -9,10 +11,10 @@ from tests.tui.test_follow import GONE, back_to
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.tui.commands.deciding import DECIDE
+from whisper_tui.tui.commands.all_commands import DECIDE
 
 ABOUT_THE_CALL = [command.key for command in DECIDE if command.need in {"waiting", "call"}]
-TOLD = "another call came under the key"
+TOLD = "the selection had just changed"
 
 
 async def nothing_happens(seat: Cockpit, key: str, call_id: str) -> None:
@@ -60,11 +62,12 @@ async def test_a_call_that_changed_on_the_screen_is_another_one() -> None:
 
 
 async def test_what_is_on_the_screen_after_a_reconnection_was_not_chosen() -> None:
-    later = workday()
-    async with cockpit(workday(), reconnect=back_to(later)) as seat:
+    later, seen = workday(), asyncio.Event()
+    async with cockpit(workday(), reconnect=back_to(later, after=seen)) as seat:
         await seat.select("8")
         seat.play.stage.break_down(GONE)
         await seat.sees("Trying again in")
+        seen.set()
         await seat.sees("3 waiting", "● connected")
         await seat.until(lambda: seat.screen.shown is not None and seat.screen.board.seq == later.stage.board.seq)
         chosen = seat.shown.id
@@ -107,7 +110,7 @@ async def test_what_was_never_on_the_screen_is_approved_by_the_second_key_alone(
     async with cockpit(play, size=(120, 30)) as seat:
         await seat.select("3")
         await seat.press("a")
-        await seat.sees("of the command have not been on the screen")
+        await seat.sees("of the command were not on the screen yet")
         assert isinstance(seat.record("3").state, Waiting)
         await seat.press("a")
         await seat.until(lambda: not isinstance(seat.record("3").state, Waiting))

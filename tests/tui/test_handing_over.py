@@ -4,9 +4,9 @@ from tests.tui.cockpit import cockpit
 from tests.tui.test_output_pane import running
 from whisper_tui import __version__
 from whisper_tui.model.errors import OtherVersion, Unavailable
-from whisper_tui.tui.messages import Connected, ConnectionLost
+from whisper_tui.tui.messages import Connected, EventsLost
 
-DIFFERENT = ("The supervisor is whisper_tui stage", f"this cockpit is {__version__}", "V has a supervisor")
+DIFFERENT = ("The supervisor is whisper_tui stage", f"this cockpit is {__version__}", "V replaces the supervisor")
 
 
 class Successor:
@@ -27,7 +27,7 @@ async def test_another_version_is_told_and_one_key_hands_over() -> None:
     async with cockpit(running(), take_over=successor) as seat:
         await seat.sees(*DIFFERENT)
         await seat.press("V")
-        await seat.sees("has taken over; what ran goes on")
+        await seat.sees("commands kept running")
         assert successor.asked == 1
 
 
@@ -45,8 +45,8 @@ async def test_a_supervisor_that_is_not_understood_can_be_taken_over_from() -> N
     successor = Successor()
     async with cockpit(running(), take_over=successor) as seat:
         await seat.sees(DIFFERENT[0])
-        seat.screen.post_message(ConnectionLost(OtherVersion("no common protocol", hint="Hand over"), 5.0))
-        await seat.sees("No common protocol", "the supervisor speaks another protocol", "V has a supervisor")
+        seat.screen.post_message(EventsLost(OtherVersion("no common protocol", hint="Hand over"), 5.0))
+        await seat.sees("No common protocol", "the supervisor speaks another protocol", "V replaces the supervisor")
         await seat.press("V")
         await seat.until(lambda: successor.asked == 1)
         seat.screen.post_message(Connected(seat.play.stage))
@@ -56,5 +56,5 @@ async def test_a_supervisor_that_is_not_understood_can_be_taken_over_from() -> N
 async def test_where_nothing_can_take_over_nothing_is_offered() -> None:
     async with cockpit(running()) as seat:
         await seat.press("V")
-        await seat.sees("The supervisor is of the version of this cockpit")
+        await seat.sees("The supervisor already has the version of this cockpit")
         assert DIFFERENT[0] not in seat.text()

@@ -6,14 +6,13 @@ from textual.widgets import Input
 
 from tests.tui.cockpit import cockpit
 from tests.tui.past import a_month, ask, begin, history, ids
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import SessionClosed
-from whisper_tui.model.port import HistoryQuery
 from whisper_tui.model.state import Waiting
-from whisper_tui.tui.commands.history import HISTORY
-from whisper_tui.tui.history.past_list import PastList
-from whisper_tui.tui.screens.cockpit import CockpitScreen
-from whisper_tui.tui.screens.history import HistoryScreen
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.history.history_screen import HISTORY, HistoryScreen
+from whisper_tui.tui.history.past_calls import PastList
 
 
 async def test_every_command_of_the_table_is_done_and_no_other():
@@ -27,7 +26,7 @@ async def test_every_command_of_the_table_is_done_and_no_other():
 async def test_capital_h_lists_every_call_newest_first_and_shows_the_selected_one():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         assert ids(screen) == ["7", "6", "5", "4", "3", "2", "1"]
-        await seat.sees("Call 7", "git push", "That is all.", "7 calls")
+        await seat.sees("Call 7", "git push", "End of the history.", "7 calls")
         await seat.press("down")
         await seat.sees("Call 6", "./count.sh", "step 5 of 5")
         await seat.press("end")
@@ -58,7 +57,7 @@ async def test_a_call_is_selected_with_the_mouse():
 async def test_r_asks_for_it_once_more_in_its_session():
     async with cockpit(a_month()) as seat, history(seat):
         await seat.press("down", "r")
-        await seat.sees("Call 8 asks for it once more")
+        await seat.sees("Call 8 requests the same command")
         record = seat.record("8")
         assert isinstance(record.state, Waiting)
         assert record.call.spec == seat.record("6").call.spec
@@ -78,11 +77,11 @@ async def test_r_says_why_a_call_of_a_closed_session_cannot_be_run_again():
 async def test_i_shows_what_the_session_comes_to():
     async with cockpit(a_month()) as seat, history(seat):
         await seat.press("down", "i")
-        await seat.sees("Session site builder in figures", "Median time to decide")
+        await seat.sees("Statistics of session site builder", "Median time to decide")
         lines = {line.strip(" │")[:24].strip(): line for line in seat.text().splitlines()}
         assert "5" in lines["Calls"] and "3" in lines["A human was asked"]
-        assert "1" in lines["Allowed by memory"] and "3.0 s" in lines["Median time to decide"]
-        assert "3.0 s" in lines["Time saved by memory"]
+        assert "1" in lines["Allowed by approvals"] and "3.0 s" in lines["Median time to decide"]
+        assert "3.0 s" in lines["Saved by approvals"]
         await seat.press("escape")
         await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
 
@@ -93,7 +92,7 @@ async def test_capital_e_writes_what_is_chosen_to_a_file(tmp_path, monkeypatch):
         await seat.press("down", "E")
         await seat.sees("Call 6 as JSON", "asciicast 3", "A report of the session site builder")
         await seat.press("down", "down", "enter")
-        await seat.sees("were written to")
+        await seat.sees("Wrote ")
         header, *events = map(json.loads, (tmp_path / "call-6.cast").read_text().splitlines())
         assert header["version"] == 2 and events[0] == [10.0, "o", "\x1b[32mstep 1\x1b[0m of 5\r\n"]
 

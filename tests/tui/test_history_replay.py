@@ -4,20 +4,17 @@ import pytest
 
 from tests.tui.cockpit import cockpit
 from tests.tui.past import ROOT, a_month, ask, begin, counting, history
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.history.playing import played
-from whisper_tui.tui.history.replay_area import ReplayArea
-from whisper_tui.tui.history.replay_bar import ReplayBar
-from whisper_tui.tui.widgets.output_area import OutputArea
+from whisper_tui.tui.history.replay import ReplayArea, ReplayBar, played
+from whisper_tui.tui.output.output_area import OutputArea
 
 
 async def test_space_plays_the_output_as_it_came():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("down")
-        await seat.sees("step 5 of 5", "1:00 of 1:00", "all of it")
+        await seat.sees("step 5 of 5", "1:00 of 1:00", "at the end")
         await seat.press("space")
         await seat.sees("(no output yet)", "playing")
         assert "step" not in seat.text()
@@ -36,7 +33,7 @@ async def test_space_plays_the_output_as_it_came():
         await seat.press("minus")
         await seat.sees("speed 2")
         seat.play.clock.advance(100)
-        await seat.sees("step 5 of 5", "all of it")
+        await seat.sees("step 5 of 5", "at the end")
         assert not screen.query_one(ReplayArea).player.playing
 
 
@@ -51,7 +48,7 @@ async def test_the_output_is_gone_through_by_keys_and_by_mouse():
         await seat.press("left_square_bracket")
         await seat.sees("(no output yet)", "0:05.0")
         await seat.press("9")
-        await seat.sees("step 5 of 5", "all of it")
+        await seat.sees("step 5 of 5", "at the end")
         bar = screen.query_one(ReplayBar)
         start, room = bar._bar
         await seat.click("#past-bar", offset=(start + room // 2, 0))

@@ -5,10 +5,9 @@ from textual.widgets import Button, Input
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import DAY_S, a_month, ask, begin, history, ids, ran
-from whisper_tui.tui.history.filters import Filters
-from whisper_tui.tui.history.past_calls import PastCalls, first_at_or_after
-from whisper_tui.tui.history.past_list import PastList
-from whisper_tui.tui.keymap import keymap
+from whisper_tui.tui.commands.all_commands import keymap
+from whisper_tui.tui.history.history_filters import Filters
+from whisper_tui.tui.history.past_calls import PastCalls, PastList, first_at_or_after
 
 RECENT = ["2", "3", "4", "5", "6", "7"]
 
@@ -26,7 +25,7 @@ async def test_words_are_looked_for_in_all_calls():
         await seat.until(lambda: ids(screen) == ["4", "3", "1"])
         assert isinstance(seat.app.focused, PastList)
         await words(seat, "nothing like it", "escape")
-        await seat.sees("Nothing was found.", "No call")
+        await seat.sees("No matching calls.", "No call")
         assert isinstance(seat.app.focused, PastList)
         await seat.press("c")
         await seat.until(lambda: len(ids(screen)) == 7)
@@ -84,6 +83,7 @@ async def test_only_as_many_calls_are_fetched_as_somebody_looks_at():
             assert ids(screen) == [str(number) for number in range(3000, 3000 - len(ids(screen)), -1)]
 
 
+@pytest.mark.slow
 async def test_a_rare_call_is_found_far_back_and_says_how_far_it_looked():
     play = begin()
     ran(play, "false", code=1)
@@ -92,7 +92,7 @@ async def test_a_rare_call_is_found_far_back_and_says_how_far_it_looked():
     async with cockpit(play) as seat, history(seat) as screen:
         await seat.press("x", "x")
         await seat.until(lambda: ids(screen) == ["1"] and screen._past.ended)
-        await seat.sees("looked at 2,001 back to")
+        await seat.sees("2,001 calls searched, back to")
 
 
 async def test_words_are_looked_for_a_window_at_a_time_and_it_says_how_far_back_it_looked(monkeypatch):

@@ -6,10 +6,10 @@ import pytest
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, workday
-from whisper_tui.config.file import CockpitSettings
-from whisper_tui.tui.commands import BY_ID, COMMANDS, SCREENS
-from whisper_tui.tui.commands.keys import read_key, written
-from whisper_tui.tui.keymap import KEY_SETS, RESERVED, SETS, keymap
+from whisper_tui.config.configuration import CockpitSettings
+from whisper_tui.tui.command_definition import read_key, written
+from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, OTHER_SCREENS, keymap
+from whisper_tui.tui.keymap import KEY_SETS, RESERVED, SETS
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_no_key_is_none(text: str) -> None:
 
 
 def test_every_key_of_every_table_is_written_in_a_way_that_can_be_read_again() -> None:
-    for command in (command for table in (COMMANDS, *SCREENS) for command in table):
+    for command in (command for table in (COMMANDS, *OTHER_SCREENS) for command in table):
         for key in command.key.split(","):
             assert read_key(written(key)) == key, command.id
 
@@ -55,7 +55,7 @@ def test_every_key_of_every_table_is_written_in_a_way_that_can_be_read_again() -
 def test_a_set_of_keys_is_free_of_conflicts_and_leaves_every_command_a_key(name: str) -> None:
     found = keymap(name)
     assert found.problems == ()
-    for table in (COMMANDS, *SCREENS):
+    for table in (COMMANDS, *OTHER_SCREENS):
         keys = [key for command in found.commands(table) for key in command.key.split(",")]
         assert "" not in keys
         assert len(set(keys)) == len(keys)
@@ -173,7 +173,7 @@ async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_
         assert "Space Mark  Ctrl+N Next waiting  / Filter  H History  F1 Help" in lines[-1]
         await seat.press("f1")
         await seat.sees("Keys and signs")
-        await seat.until(lambda: re.search(r" h +Let the command run as it is shown\.", seat.text()))
+        await seat.until(lambda: re.search(r" h +Run the command as shown\.", seat.text()))
         await seat.press("escape")
         await seat.press("ctrl+p")
         await seat.sees("Approve  (h)")

@@ -8,16 +8,17 @@ from textual.widgets import Input
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, long_output, workday
 from whisper_tui.model.state import Running
-from whisper_tui.tui.commands import BY_ID, COMMANDS
-from whisper_tui.tui.commands.page import keys_page
-from whisper_tui.tui.widgets.call_list import CallList
+from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, keys_page
+from whisper_tui.tui.queue.call_list import CallList
 
 PAGE = Path(__file__).parents[2] / "docs" / "keys.md"
 CRAWL = "6"
 
 
 def test_the_page_about_keys_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == keys_page(), "python -m whisper_tui.tui.commands > docs/keys.md"
+    assert PAGE.read_text(encoding="utf-8") == keys_page(), (
+        "python -m whisper_tui.tui.commands.all_commands > docs/keys.md"
+    )
 
 
 def test_ids_and_keys_are_unique() -> None:
@@ -35,7 +36,7 @@ async def test_slash_filters_and_escape_lists_everything_again() -> None:
     async with cockpit(workday()) as seat:
         await seat.press("slash", *"crawl")
         await seat.until(lambda: seat.selected == CRAWL)
-        await seat.sees("0 of 3", "Nothing that waits matches.")
+        await seat.sees("0 of 3", "No waiting call matches.")
         await seat.press("enter")
         assert isinstance(seat.app.focused, CallList)
         await seat.press("escape")
@@ -85,7 +86,7 @@ async def test_q_leaves_and_says_that_everything_goes_on(key: str) -> None:
     async with cockpit(long_output()) as seat:
         await seat.press(key)
         await seat.until(lambda: seat.app._exit_renderables)
-        assert "every command go on" in str(seat.app._exit_renderables)
+        assert "Commands keep running" in str(seat.app._exit_renderables)
         assert isinstance(seat.record("1").state, Running)
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from textual.events import MouseDown, MouseEvent, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
+from tests.in_memory.world import Written
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
-from whisper_tui.demo.cast import Written
 from whisper_tui.tui.output.emulator import Emulator
-from whisper_tui.tui.output.mouse import MouseWish, Tracking, mouse_report
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+from whisper_tui.tui.output.terminal_input import MouseMode, Tracking, mouse_report
+from whisper_tui.tui.output.terminal_pane import TerminalPane
+from whisper_tui.tui.queue.call_list import CallList
 
 SGR = b"\x1b[?1006h"
 
@@ -42,28 +42,28 @@ def an_event(kind: type[MouseEvent], button: int = 0, *, shift: bool = False, ct
 def test_a_program_is_told_what_it_has_asked_for_in_the_form_that_it_wants(
     event: MouseEvent, tracking: Tracking, sgr: bytes, older: bytes
 ) -> None:
-    assert mouse_report(event, 4, 2, MouseWish(tracking, sgr=True)) == sgr
-    assert mouse_report(event, 4, 2, MouseWish(tracking)) == older
+    assert mouse_report(event, 4, 2, MouseMode(tracking, sgr=True)) == sgr
+    assert mouse_report(event, 4, 2, MouseMode(tracking)) == older
 
 
 def test_the_older_form_is_silent_about_cells_that_it_cannot_tell() -> None:
     click = an_event(MouseDown, 1)
-    assert mouse_report(click, 0, 222, MouseWish(Tracking.CLICKS)) == b"\x1b[M \xff\x21"
-    assert mouse_report(click, 0, 223, MouseWish(Tracking.CLICKS)) == b""
-    assert mouse_report(click, 0, 223, MouseWish(Tracking.CLICKS, sgr=True)) == b"\x1b[<0;224;1M"
+    assert mouse_report(click, 0, 222, MouseMode(Tracking.CLICKS)) == b"\x1b[M \xff\x21"
+    assert mouse_report(click, 0, 223, MouseMode(Tracking.CLICKS)) == b""
+    assert mouse_report(click, 0, 223, MouseMode(Tracking.CLICKS, sgr=True)) == b"\x1b[<0;224;1M"
 
 
 def test_what_a_program_asks_of_the_mouse_is_understood_and_taken_back() -> None:
     emulator = Emulator(5, 20)
-    assert emulator.mouse == MouseWish()
+    assert emulator.mouse == MouseMode()
     emulator.feed(b"\x1b[?1000h\x1b[?1002;1006h")
-    assert emulator.mouse == MouseWish(Tracking.DRAGS, sgr=True)
+    assert emulator.mouse == MouseMode(Tracking.DRAGS, sgr=True)
     emulator.feed(b"\x1b[?1049h\x1b[?1002l\x1b[?1000l\x1b[?1006l")
-    assert emulator.mouse == MouseWish(wheel_is_arrows=True)
+    assert emulator.mouse == MouseMode(wheel_is_arrows=True)
     emulator.feed(b"\x1b[?1007l")
-    assert emulator.mouse == MouseWish()
+    assert emulator.mouse == MouseMode()
     emulator.feed(b"\x1b[?1007h\x1b[?1049l")
-    assert emulator.mouse == MouseWish()
+    assert emulator.mouse == MouseMode()
 
 
 @asynccontextmanager

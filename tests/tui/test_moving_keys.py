@@ -2,9 +2,9 @@
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, long_output, workday
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.output_pane import OutputPane
-from whisper_tui.tui.widgets.paragraphs_view import ParagraphsView
+from whisper_tui.tui.output.output_pane import OutputPane
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.queue.call_list import CallList
 
 CRAWL = "6"
 
@@ -54,7 +54,7 @@ async def test_n_goes_from_one_waiting_call_to_the_next() -> None:
 async def test_n_says_that_nothing_waits() -> None:
     async with cockpit(long_output()) as seat:
         await seat.press("n")
-        await seat.sees("Nothing waits for you.")
+        await seat.sees("No call is waiting.")
 
 
 async def test_tab_gives_the_focus_around() -> None:

@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream
-from whisper_tui.tui.output.merged import MergedView
-from whisper_tui.tui.output.times import TimeIndex
+from whisper_tui.tui.output.merged_view import MergedView
+from whisper_tui.tui.output.stream_reader import TimeIndex
 
 
 class Run:

@@ -7,8 +7,8 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.output.view import KEPT, READ
-from whisper_tui.tui.themes import load_themes
+from whisper_tui.tui.output.stream_reader import KEPT, READ
+from whisper_tui.tui.theme import load_themes
 
 
 def running(out: bytes = b"", err: bytes = b"") -> Play:
@@ -61,8 +61,8 @@ async def test_a_colour_that_began_far_above_goes_on() -> None:
 
 
 async def test_nothing_that_a_terminal_obeys_reaches_the_screen() -> None:
-    evil = b"[bold]a[/bold]\x1b]52;c;aGk=\x07b\x1b[2Jc\x1b[?1049h\xff\x00d\x9b31m \xe2\x80\xaee\n"
-    async with cockpit(running(evil)) as seat:
+    adversarial = b"[bold]a[/bold]\x1b]52;c;aGk=\x07b\x1b[2Jc\x1b[?1049h\xff\x00d\x9b31m \xe2\x80\xaee\n"
+    async with cockpit(running(adversarial)) as seat:
         await seat.sees("[bold]a[/bold]bc", "⟨U+202E⟩")
         assert all(
             ord(character) >= 0x20 and not 0x7F <= ord(character) < 0xA0 for character in seat.text().replace("\n", "")
@@ -95,7 +95,7 @@ async def test_the_wheel_scrolls_and_the_end_follows_again() -> None:
         pane = seat.pane("out")
         await seat.sees("line 199")
         await pane.move("rows", -30)
-        await seat.sees("% · f follows")
+        await seat.sees("% · f to follow")
         assert "line 199" not in seat.text()
         await pane.move("rows", 100)
         await seat.sees("line 199", "following")

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.tui.output.finder import Finder
-from whisper_tui.tui.output.needle import ERRORS, Needle
-from whisper_tui.tui.output.search import BLOCK, StreamSearch
-from whisper_tui.tui.output.sgr import PLAIN, Pen, Run
+from whisper_tui.tui.output.ansi import PLAIN, Pen, Run
+from whisper_tui.tui.output.output_search import BLOCK, ERRORS, Finder, Needle, StreamSearch
 
 
 class Source:

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.tui.output.rows import CHUNK, SPAN, Window
-from whisper_tui.tui.output.view import KEPT, READ, OutputView
+from whisper_tui.tui.output.output_view import OutputView
+from whisper_tui.tui.output.stream_reader import CHUNK, KEPT, READ, SPAN, Window
 
 
 class Source:

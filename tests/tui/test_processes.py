@@ -15,14 +15,13 @@ from tests.tui.live import HUMAN, live
 from tests.tui.scenes import Play, workday
 from tests.tui.test_output_pane import running
 from whisper_tui.model.event import Paused, SessionClosed
-from whisper_tui.model.run import ProcessIdentity
+from whisper_tui.model.run import ProcessIdentity, UsageSample
 from whisper_tui.model.state import Ended, Running, Waiting
-from whisper_tui.tui.processes.identity import boot_id, find
-from whisper_tui.tui.processes.sample import Sample, look, look_behind
-from whisper_tui.tui.processes.sparkline import sparkline
-from whisper_tui.tui.signalling import is_paused
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.usage_line import UsageLine, cpu_percent, figures
+from whisper_tui.supervisor.runs.usage import find_process, sample_left_behind, sample_run
+from whisper_tui.system.processes import boot_id
+from whisper_tui.tui.call.usage_line import UsageLine, cpu_percent, figures, sparkline
+from whisper_tui.tui.commands.run_commands import is_paused
+from whisper_tui.tui.queue.call_list import CallList
 
 LISTEN = (
     "import socket, sys, time\n"
@@ -32,11 +31,11 @@ LISTEN = (
 )
 
 
-def sample(at: float, **change: object) -> Sample:
+def sample(at: float, **change: object) -> UsageSample:
     facts: dict[str, object] = {
         "at": at, "cpu_s": {1: 1.0}, "memory": 2_000_000, "threads": 3, "ports": (), "paused": False, "waits": None
     }  # fmt: skip
-    return Sample(**(facts | change))  # type: ignore[arg-type]
+    return UsageSample(**(facts | change))  # type: ignore[arg-type]
 
 
 def text(line: object) -> str:
@@ -69,10 +68,10 @@ def test_figures_leave_the_bars_out_where_there_is_no_room() -> None:
 def test_a_process_that_has_the_number_of_another_is_not_taken_for_it() -> None:
     started = int(Path(f"/proc/{os.getpid()}/stat").read_bytes().rpartition(b")")[2].split()[19])
     mine = ProcessIdentity(pid=os.getpid(), start_time=started, boot_id=boot_id())
-    assert find(mine) is not None
-    assert find(mine.model_copy(update={"start_time": started + 1})) is None
-    assert find(mine.model_copy(update={"boot_id": "another"})) is None
-    assert mine in look_behind([mine, mine.model_copy(update={"start_time": 1})])
+    assert find_process(mine) is not None
+    assert find_process(mine.model_copy(update={"start_time": started + 1})) is None
+    assert find_process(mine.model_copy(update={"boot_id": "another"})) is None
+    assert [one.identity for one in sample_left_behind([mine, mine.model_copy(update={"start_time": 1})])] == [mine]
 
 
 async def test_a_run_is_measured_with_all_that_it_started(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ async def test_a_run_is_measured_with_all_that_it_started(tmp_path: Path) -> Non
         usage = seat.screen.query_one(UsageLine)
         await seat.until(lambda: usage.sample is not None and usage.sample.processes >= 2 and usage.sample.ports)
         await seat.until(lambda: "CPU" in seat.text() and "listens on 127.0.0.1:" in seat.text())
-        found = look(seat.board(call))
+        found = sample_run(seat.board(call))
         assert found is not None and found.memory > 1_000_000 and found.threads >= 2 and not found.paused
         await seat.until(lambda: any(percent > 1 for percent in usage._cpu))
 
@@ -96,7 +95,7 @@ async def test_p_pauses_everything_and_p_lets_it_continue(tmp_path: Path) -> Non
         tree = [leader, *leader.children()]
         await seat.pilot.press("p")
         await seat.until(lambda: all(one.status() == psutil.STATUS_STOPPED for one in tree))
-        await seat.sees("‖ paused · p goes on")
+        await seat.sees("‖ paused · p continues")
         await seat.pilot.press("p")
         await seat.until(lambda: not any(one.status() == psutil.STATUS_STOPPED for one in tree))
         await seat.until(lambda: "paused" not in seat.text())
@@ -129,7 +128,7 @@ async def test_a_command_that_does_something_else_is_not_said_to_wait(tmp_path: 
     async with live(tmp_path) as seat:
         call = await seat.start(command, accepts_input=True)
         for _ in range(5):
-            found = look(seat.board(call))
+            found = sample_run(seat.board(call))
             assert found is not None and found.waits is None
             time.sleep(0.05)
 
@@ -248,7 +247,7 @@ async def test_what_was_left_behind_can_be_ended_from_the_list() -> None:
         await seat.press("b")
         await seat.sees("./old-server")
         await seat.press("k")
-        await seat.sees("End call 1", "1 process that it left behind")
+        await seat.sees("End call 1", "Ends 1 background process")
         await seat.press("k")
         await seat.until(lambda: seat.record("1").signals == (signal.SIGKILL,))
 
@@ -256,7 +255,7 @@ async def test_what_was_left_behind_can_be_ended_from_the_list() -> None:
 async def test_nothing_left_behind_is_said() -> None:
     async with cockpit(running()) as seat:
         await seat.press("b")
-        await seat.sees("Nothing was left behind.")
+        await seat.sees("No background processes.")
         await seat.press("k", "enter", "escape")
         await seat.until(lambda: len(seat.app.screen_stack) == 1)
         assert isinstance(seat.record("1").state, Running)
@@ -284,4 +283,4 @@ def test_looking_costs_nothing_for_what_is_gone() -> None:
     child.kill()
     child.wait()
     gone = ProcessIdentity(pid=started.pid, start_time=1, boot_id=boot_id())
-    assert look_behind([gone]) == {}
+    assert sample_left_behind([gone]) == ()

@@ -3,9 +3,9 @@
 from tests.tui.cockpit import cockpit
 from tests.tui.past import begin, counting, history
 from tests.tui.scenes import Play
-from whisper_tui.tui.widgets.removed_line import RemovedLine
+from whisper_tui.tui.output.output_bars import RemovedLine
 
-GONE = "The output was removed from the disk"
+GONE = "Some or all of this output was removed from the disk"
 
 
 def removed() -> Play:

@@ -10,21 +10,21 @@ from tests.tui.live import live
 from tests.tui.scenes import ROOT, Play
 from tests.tui.test_deciding import three_waiting
 from tests.tui.test_sandboxed import TOUCH, blocked, confined, unasked
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, ExactScope
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import SessionClosed
-from whisper_tui.model.sandbox import Blocked, BlockedAttempt, Sandbox
+from whisper_tui.model.run import Blocked, BlockedAttempt, Sandbox
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
-from whisper_tui.tui.commands import BY_ID, available
-from whisper_tui.tui.grace import Grace
+from whisper_tui.tui.command_definition import available
+from whisper_tui.tui.commands.all_commands import BY_ID
+from whisper_tui.tui.commands.undo_approval import UndoSettings
 
 LARGE = (200, 60)
 """All of a call is on a terminal of this size at once."""
 PROBLEM = "this kernel has no Landlock"
-GRAVE = Risk(id="destructive", sentence="It deletes files for good, without asking for each", span=(0, 2))
+GRAVE = Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)", span=(0, 2))
 
 
 def judged_alike(play: Play, *risks: Risk, program: str = "") -> None:
@@ -74,9 +74,9 @@ async def test_its_approval_can_be_taken_back_as_any_other() -> None:
         for event in play.stage.events
     ]
     judged_alike(play, GRAVE)
-    async with cockpit(play, size=LARGE, grace=Grace("grave", 3.0)) as seat:
+    async with cockpit(play, size=LARGE, undo=UndoSettings("grave", 3.0)) as seat:
         await pressed(seat)
-        await seat.sees("Call 2 is approved in 3 s")
+        await seat.sees("Approving call 2 in 3 s")
         await seat.press("u")
         await seat.sees("Call 2 is not approved")
         assert isinstance(seat.record("2").state, Waiting)
@@ -106,7 +106,7 @@ async def test_what_holds_secrets_that_are_hidden_waits() -> None:
     judged_alike(play)
     async with cockpit(play) as seat:
         await pressed(seat)
-        await seat.sees("waits for you: secrets of it were not on the screen")
+        await seat.sees("waits for you: its secrets were not on the screen")
         assert isinstance(seat.record("2").state, Waiting)
 
 
@@ -115,7 +115,7 @@ async def test_of_what_was_not_on_the_screen_the_second_key_runs_it_again() -> N
     judged_alike(play)
     async with cockpit(play, size=(80, 24)) as seat:
         await pressed(seat)
-        await seat.sees("not been on the screen")
+        await seat.sees("not on the screen yet")
         assert len(play.stage.board.calls) == 1
         await seat.press("U")
         await seat.until(lambda: "2" in play.stage.board.calls and isinstance(seat.record("2").state, Running))
@@ -152,7 +152,7 @@ async def test_a_key_approves_into_a_sandbox_and_says_which(key: str, sandbox: S
         await pressed(seat, key)
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         assert seat.record("1").decision == Approve(sandbox=sandbox)
-        await seat.sees(f"Call 1 is approved into a sandbox ({sandbox.words()})")
+        await seat.sees(f"Call 1 is approved in a sandbox ({sandbox.words()})")
 
 
 async def test_the_palette_approves_into_a_sandbox() -> None:
@@ -168,7 +168,7 @@ async def test_where_there_is_no_sandbox_nothing_is_approved_into_one() -> None:
     play.stage.sandbox_problem = PROBLEM
     async with cockpit(play) as seat:
         await pressed(seat, "C")
-        await seat.sees(f"There is no sandbox: {PROBLEM}. Nothing was decided.")
+        await seat.sees(f"No sandbox is available: {PROBLEM}. Nothing was decided.")
         await seat.press("A")
         await seat.sees("Approve call 1, and more")
         await seat.press("ctrl+t")
@@ -182,7 +182,7 @@ async def test_what_came_under_the_finger_is_not_approved_into_a_sandbox() -> No
         await seat.press("C")
         await seat.until(lambda: seat.selected == "2")
         await seat.press("C")
-        await seat.sees("Press again for this one")
+        await seat.sees("Press again for this call")
         assert isinstance(seat.record("2").state, Waiting)
 
 
@@ -190,7 +190,7 @@ async def test_the_dialog_chooses_a_sandbox_for_what_is_remembered() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("A")
-        await seat.sees("Sandbox none: it may do what you may do")
+        await seat.sees("Sandbox none: runs with your permissions")
         await seat.press("ctrl+t")
         await seat.sees("Sandbox read-only, no network")
         await seat.press("ctrl+t")

@@ -3,31 +3,48 @@
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input, OptionList
 
 from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.past import ROOT, a_month, begin
+from tests.tui.past import ROOT, a_month, begin, ran
 from tests.tui.scenes import ME, Play
-from whisper_tui.model.command import Argv, CommandSpec
-from whisper_tui.model.decision import ExactScope, Grant, PrefixScope
+from whisper_tui.model.call import Argv, CommandSpec
+from whisper_tui.model.decision import Decider, ExactScope, Grant, PrefixScope, SessionDenial
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.event import Granted, GrantUsed
-from whisper_tui.model.verdict import Resolved, Risk, Verdict
-from whisper_tui.tui.commands.rules import RULES
-from whisper_tui.tui.rule_book import Judgement, ProjectRules, RuleList, ShownRule
-from whisper_tui.tui.screens.cockpit import CockpitScreen
-from whisper_tui.tui.screens.rules import RulesScreen
+from whisper_tui.model.event import Granted, GrantUsed, Judged
+from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleList, ShownRule
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.rules.rule_list import why_paragraphs
+from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
 
-STATUS = ShownRule("allow", "status", "git status …", "/home/me/garden", "it only reads", removable=True)
-FORCE = ShownRule("deny", "no force push", "= git push --force", "everywhere", "ask for a review instead")
+STATUS = ShownRule(
+    effect="allow",
+    name="status",
+    subject="git status …",
+    where="/home/me/garden",
+    because="it only reads",
+    removable=True,
+)
+FORCE = ShownRule(
+    effect="deny",
+    name="no force push",
+    subject="= git push --force",
+    where="everywhere",
+    because="ask for a review instead",
+)
 
 
-TESTS = ShownRule("allow", "project: tests", "= make test", ROOT, holds=False)
+TESTS = ShownRule(effect="allow", name="project: tests", subject="= make test", where=ROOT, holds=False)
 GARDEN = ProjectRules(
-    ROOT, f"{ROOT}/.whisper-tui/rules.toml", '[[allow]]\nname = "tests"', trusted=False, rules=(TESTS,)
+    root=ROOT,
+    path=f"{ROOT}/.whisper-tui/rules.toml",
+    text='[[allow]]\nname = "tests"',
+    trusted=False,
+    rules=(TESTS,),
 )
 
 
@@ -41,22 +58,24 @@ class Book:
 
     def rules(self, roots: Sequence[str] = ()) -> RuleList:
         projects = tuple(project for project in self.now.projects if project.root in roots)
-        return replace(self.now, projects=projects)
+        return self.now.model_copy(update={"projects": projects, "path": str(self.path)})
 
     def trust(self, project: ProjectRules, *, trusted: bool) -> None:
-        rules = tuple(replace(rule, holds=trusted) for rule in project.rules)
-        self.now = replace(self.now, projects=(replace(project, trusted=trusted, rules=rules),))
+        rules = tuple(rule.model_copy(update={"holds": trusted}) for rule in project.rules)
+        changed = project.model_copy(update={"trusted": trusted, "rules": rules})
+        self.now = self.now.model_copy(update={"projects": (changed,)})
 
     def judge(self, text: str, directory: str) -> Judgement:
         self.asked.append((text, directory))
         risk = Risk(id="destructive", sentence="It deletes files for good", span=(0, 2))
         verdict = Verdict(kind="ask", reason="no rule is about this", risks=(risk,))
-        return Judgement(verdict, Resolved(program="/usr/bin/rm", cwd=directory))
+        return Judgement(verdict=verdict, resolved=Resolved(program="/usr/bin/rm", cwd=directory))
 
     def remove(self, name: str) -> None:
         if name not in {rule.name for rule in self.now.rules}:
             raise Refused(f"there is no rule {name!r}")
-        self.now = replace(self.now, rules=tuple(rule for rule in self.now.rules if rule.name != name))
+        rules = tuple(rule for rule in self.now.rules if rule.name != name)
+        self.now = self.now.model_copy(update={"rules": rules})
 
 
 def with_a_project() -> Book:
@@ -93,7 +112,7 @@ async def rules(play: Play, book: Book | None, size: tuple[int, int] = (120, 40)
     async with cockpit(play, size=size, rule_book=book) as seat:
         await seat.press("L")
         await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
-        await seat.sees("Remembered approvals")
+        await seat.sees("Standing approvals")
         await seat.pilot.pause()
         yield seat
 
@@ -118,13 +137,13 @@ async def test_capital_l_lists_approvals_and_rules_with_how_often_they_decided()
         await seat.press("down")
         await seat.sees("This rule denies", "= git push --force", "ask for a review instead", "0 of the last 7 calls")
         await seat.press("down")
-        await seat.sees("This rule allows", "1 of the last 7 calls", "It stands in rules.toml.")
+        await seat.sees("This rule allows", "1 of the last 7 calls", "Defined in rules.toml.")
 
 
 async def test_x_revokes_an_approval():
     async with rules(a_day(), Book()) as seat:
         await seat.press("x")
-        await seat.sees("Approval g1 is forgotten", "1 approval, 2 rules")
+        await seat.sees("Standing approval g1 revoked", "1 approval, 2 rules")
         assert seat.play.stage.board.grants["g1"].revoked_at is not None
         assert seat.play.stage.board.grants["g2"].revoked_at is None
 
@@ -138,7 +157,7 @@ async def test_x_removes_a_rule_after_asking():
         await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
         assert len(book.now.rules) == 2
         await seat.press("x", "enter")
-        await seat.sees("The rule status is removed.", "0 approvals, 1 rule")
+        await seat.sees("Rule status removed.", "0 approvals, 1 rule")
         assert book.now.rules == (FORCE,)
 
 
@@ -146,7 +165,7 @@ async def test_a_rule_of_the_configuration_file_is_not_removed_from_here():
     book = Book()
     async with rules(begin(), book) as seat:
         await seat.press("x")
-        await seat.sees("stands in the configuration file")
+        await seat.sees("defined in the configuration file")
         assert len(book.now.rules) == 2
 
 
@@ -154,7 +173,7 @@ async def test_slash_tests_a_command_without_running_it():
     book = Book()
     async with rules(a_day(), book) as seat:
         await seat.press("slash", *"rm -r x", "enter")
-        await seat.sees("You would be asked.", "no rule is about this", "It deletes files for good.")
+        await seat.sees("Asked: you would decide.", "no rule is about this", "It deletes files for good.")
         assert book.asked == [("rm -r x", ROOT)]
         await seat.press("escape")
         assert isinstance(seat.app.focused, OptionList)
@@ -165,7 +184,7 @@ async def test_broken_rules_are_said():
     book = Book()
     book.now = RuleList(broken="rules.toml: line 3")
     async with rules(begin(), book) as seat:
-        await seat.sees("everything is asked: rules.toml: line 3")
+        await seat.sees("every command is asked: rules.toml: line 3")
 
 
 async def test_n_reads_everything_again():
@@ -181,7 +200,7 @@ async def test_e_says_where_the_rules_are_when_there_is_no_terminal_to_edit_in(t
     book = Book(tmp_path / "config" / "rules.toml")
     async with rules(begin(), book) as seat:
         await seat.press("e")
-        await seat.sees("There is no terminal here to edit in", "by hand")
+        await seat.sees("There is no terminal for an editor here", "by hand")
         assert os.stat(book.path).st_mode & 0o777 == 0o600
 
 
@@ -193,7 +212,7 @@ async def test_without_rules_the_approvals_are_there():
 async def test_escape_and_l_go_back_and_the_help_is_that_of_the_screen():
     async with rules(begin(), Book(), size=(120, 50)) as seat:
         await seat.press("question_mark")
-        await seat.sees("Forget an approval, or remove a rule.")
+        await seat.sees("Revoke an approval, or remove a rule.")
         await seat.press("escape")
         await seat.press("L")
         await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
@@ -212,11 +231,23 @@ async def test_text_of_agents_is_shown_as_text():
         await seat.sees("[red]␛[2J")
 
 
+async def test_a_rule_says_how_what_it_allows_is_confined() -> None:
+    book = Book()
+    book.now = RuleList(
+        rules=(STATUS.model_copy(update={"sandbox": "writes only in the workspace, no network"}), FORCE)
+    )
+    async with rules(begin(), book) as seat:
+        await seat.press("end")
+        await seat.sees("Sandbox", "writes only in the workspace, no network")
+        await seat.press("home")
+        await seat.until(lambda: "writes only in the workspace" not in seat.text())
+
+
 async def test_rules_of_a_project_are_listed_read_trusted_and_trusted_no_more() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), projects=(GARDEN,))
     async with rules(begin(), book) as seat:
-        await seat.sees("Rules of the project garden  1  not trusted", "= make test  does not hold")
+        await seat.sees("Rules of the project garden  1  not trusted", "= make test  inactive")
         await seat.press("end")
         await seat.sees("its project is not trusted", "garden/.whisper-tui/rules.toml")
         await seat.press("t")
@@ -237,4 +268,66 @@ async def test_rules_of_a_project_are_listed_read_trusted_and_trusted_no_more() 
 async def test_t_says_that_all_other_rules_are_ones_own() -> None:
     async with rules(begin(), Book()) as seat:
         await seat.press("end", "t")
-        await seat.sees("all others are your own")
+        await seat.sees("your own rules need no trust")
+
+
+async def test_the_built_in_list_of_commands_that_only_read_is_shown_whole() -> None:
+    book = Book()
+    book.now = RuleList(rules=(FORCE,), read_only=("ls", "git log"), read_only_runs=True)
+    async with rules(begin(), book) as seat:
+        await seat.sees("Built in  1", "commands that only read: 2")
+        await seat.press("end")
+        await seat.sees("This list allows", "Programs    ls", "Subcommands git log", "0 of the last")
+        book.now = RuleList(read_only=("ls",), read_only_runs=False)
+        await seat.press("n")
+        await seat.sees("commands that only read: 1  inactive", "your rules switch it off")
+
+
+async def test_w_shows_the_rule_behind_the_selected_call_with_its_file_and_the_words_that_it_matched() -> None:
+    play = begin()
+    rule = Decider(surface="rule", who="status")
+    meaning = Meaning(words=("git", "status", "-s"), program="/usr/bin/git")
+    call_id = ran(play, "git", "status", "-s", by=rule, verdict="allow", rule="status", wait_s=0)
+    record = play.stage.board.calls[call_id]
+    resolved = Resolved(cwd=ROOT, commands=(Meaning(words=("cd", "x")), meaning))
+    judged = Judged(at=play.clock(), call_id=call_id, verdict=record.verdict, resolved=resolved)
+    play.stage.happen(judged)
+    book = Book()
+    status = STATUS.model_copy(update={"file": "/home/me/rules.toml", "definition": {"prefix": ["git", "status"]}})
+    book.now = RuleList(rules=(FORCE, status))
+    async with rules(play, book) as seat:
+        await seat.press("w")
+        await seat.sees(f"Allowed: call {call_id}", "by the user's rule status", "/home/me/rules.toml", "git status -s")
+        assert "cd x" not in seat.text()
+        book.now = RuleList(rules=(FORCE,))
+        await seat.press("n", "w")
+        await seat.sees("no file now: the user's rule status was removed")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "shown"),
+    [
+        ({"kind": "allow", "rule": "built-in: only looks"}, "the built-in list of commands that only read"),
+        ({"kind": "allow", "grant_id": "g1"}, "with call 3"),
+        ({"kind": "refuse", "denial_id": "d1"}, "npm publish"),
+        ({"kind": "ask"}, "no rule is about it"),
+    ],
+)
+def test_why_tells_the_built_in_list_approvals_and_denials(verdict: dict[str, str], shown: str) -> None:
+    play = a_day()
+    denial = SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), denied_at=play.clock(), by=ME)
+    record = play.stage.board.calls["1"].model_copy(
+        update={"verdict": Verdict(reason="no rule is about it", **verdict)}
+    )
+    paragraphs = why_paragraphs(record, RuleList(), tuple(play.stage.board.grants.values()), (denial,))
+    assert shown in "\n".join("".join(span.text for span in each.spans) for each in paragraphs)
+
+
+async def test_denials_for_a_session_are_listed_and_lifted() -> None:
+    play = begin()
+    await play.stage.deny_for_session("s1", ("npm", "publish"), "not today", ME)
+    async with rules(play, Book()) as seat:
+        await seat.sees("Denials for a session  1", "npm publish …", "Session denial d1", "not today")
+        await seat.press("x")
+        await seat.sees("Session denial d1 lifted", "Rules that deny")
+        assert not play.stage.board.denials

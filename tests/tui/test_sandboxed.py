@@ -7,15 +7,14 @@ from tests.tui.cockpit import cockpit
 from tests.tui.live import Live, live
 from tests.tui.scenes import ME, Play
 from tests.tui.test_describe import described
-from whisper_tui.cli.watch_words import happened
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.cli.watch_text import happened
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided
-from whisper_tui.model.masked import masked_record
-from whisper_tui.model.sandbox import Blocked, BlockedAttempt, Sandbox
-from whisper_tui.policy.rules import Rule, Rules
+from whisper_tui.model.masked_calls import masked_record
+from whisper_tui.model.run import Blocked, BlockedAttempt, Sandbox
+from whisper_tui.policy.rules.rule import Rule, Rules
 
 CACHE = "/home/me/.cache/garden"
 WRITES = BlockedAttempt(what="write", subject=CACHE)
@@ -55,7 +54,7 @@ async def unasked(room: Live, text: str) -> str:
 def test_a_confined_call_says_how_it_runs() -> None:
     play = Play.begin()
     sandbox = Sandbox(kind="workspace", network=True, execute=("/opt/node\u202e/bin",))
-    assert "Sandbox     writes only in the workspace, with network; it may also run programs in /opt/node" in described(
+    assert "Sandbox     writes only in the workspace, with network; may also run programs in /opt/node" in described(
         play, confined(play, sandbox=sandbox), 200
     )
     assert "\u202e" not in described(play, "1")

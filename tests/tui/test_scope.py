@@ -6,11 +6,11 @@ from textual.widgets import Input, OptionList
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_deciding import three_waiting
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.scope_draft import ScopeDraft, scope_of
+from whisper_tui.tui.dialogs.drafts import ScopeDraft, scope_of
 
 SPEC = CommandSpec(command=Argv(program="git", args=("push",)), cwd="/srv")
 
@@ -58,13 +58,13 @@ def test_a_draft_means_a_scope(draft: ScopeDraft, scope: object) -> None:
 @pytest.mark.parametrize(
     ("draft", "problem"),
     [
-        (ScopeDraft("here"), "Type the words"),
-        (ScopeDraft("here", "git 'push"), "A quote in the beginning is not closed"),
-        (ScopeDraft("here", "git\u200b push"), "cannot be seen (U+200B)"),
+        (ScopeDraft("here"), "Type the first words"),
+        (ScopeDraft("here", "git 'push"), "The prefix contains an unclosed quote"),
+        (ScopeDraft("here", "git\u200b push"), "an invisible character (U+200B)"),
         (ScopeDraft("exact", uses="0"), "whole number above 0"),
         (ScopeDraft("exact", uses="two"), "whole number above 0"),
-        (ScopeDraft("exact", minutes="-1"), "minutes must be a number above 0"),
-        (ScopeDraft("exact", minutes="nan"), "minutes must be a number above 0"),
+        (ScopeDraft("exact", minutes="-1"), "Minutes must be a number above 0"),
+        (ScopeDraft("exact", minutes="nan"), "Minutes must be a number above 0"),
     ],
 )
 def test_what_is_wrong_with_a_draft_is_said(draft: ScopeDraft, problem: str) -> None:
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_draft_is_said(draft: ScopeDraft, problem: str) -> 
 async def test_capital_a_approves_so_often_and_so_long_and_says_so() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await opened(seat)
-        await seat.sees("Of the last 3 calls, this would have let 1 through unasked", "./build.sh")
+        await seat.sees("Of the last 3 calls, 1 would have run without approval", "./build.sh")
         await seat.press("enter", "3", "tab", *"10", "ctrl+s")
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         assert seat.record("1").decision == Approve(remember=ExactScope(uses=3, minutes=10))
@@ -88,16 +88,16 @@ async def test_a_suggested_beginning_is_there_to_be_edited_and_what_it_covers_is
         await opened(seat, 1)
         words = seat.app.screen.query_one("#words", Input)
         assert words.value == "./build.sh --all"
-        await seat.sees("this would have let 0 through", "Not this one: the same call again would still be asked.")
-        await seat.sees("It holds 2 commands")
+        await seat.sees("0 would have run without approval", "Not this one: the same call again would still be asked.")
+        await seat.sees("Contains 2 commands")
         await seat.press("ctrl+n")
         assert words.value == "make clean"
         words.value = "echo 'rate"
-        await seat.sees("A quote in the beginning is not closed")
+        await seat.sees("The prefix contains an unclosed quote")
         await seat.press("ctrl+s")
         assert isinstance(seat.record("1").state, Waiting)
         words.value = 'echo "\'rate"'
-        await seat.sees("this would have let 1 through", "echo 'rate = 20' > tax.conf")
+        await seat.sees("1 would have run without approval", "echo 'rate = 20' > tax.conf")
         await seat.press("ctrl+s")
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         remembered = PrefixScope(words=("echo", "'rate"), directory="/home/me/garden")
@@ -141,7 +141,7 @@ async def test_a_click_and_the_palette_open_it_too() -> None:
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
         await seat.until(lambda: seat.selected == "2")
         seat.play.clock.advance(1)
-        await seat.choose("Approve more  (A)")
+        await seat.choose("Approve more…  (A)")
         await seat.sees("Approve call 2, and more")
         assert seat.app.screen.query_one(OptionList).highlighted == 0
 

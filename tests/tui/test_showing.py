@@ -14,9 +14,9 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_output_pane import running, styles
 from whisper_tui.model.run import OutputChunk, Stream
-from whisper_tui.tui.output.saving import PIECE
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.search_bar import SearchBar
+from whisper_tui.tui.output.output_bars import SearchBar
+from whisper_tui.tui.output.saved_output import PIECE
+from whisper_tui.tui.queue.call_list import CallList
 
 
 def rows(seat: Cockpit, pane: str = "out") -> list[str]:
@@ -153,7 +153,7 @@ async def test_growing_output_is_counted_on() -> None:
 async def test_what_is_not_there_is_said() -> None:
     async with cockpit(running(b"straw\n")) as seat:
         await found(seat, "needle")
-        await seat.sees("There is nothing like that in the output.", " 0 “needle”")
+        await seat.sees("No match in the output.", " 0 “needle”")
 
 
 async def test_matches_of_both_streams_are_gone_to_in_the_order_of_time() -> None:
@@ -225,14 +225,14 @@ async def test_text_with_a_few_odd_characters_is_text() -> None:
 async def test_c_copies_the_rows_on_the_screen_in_full_and_plain() -> None:
     async with cockpit(running(b"\x1b[31mred\x1b[0m " + b"x" * 300 + b"\nsecond\n")) as seat:
         await seat.press("c")
-        await seat.sees("What is on the screen is copied: 2 rows of output.")
+        await seat.sees("Copied 2 rows of output.")
         assert seat.app.clipboard == "red " + "x" * 300 + "\nsecond\n"
 
 
 async def test_y_copies_the_command() -> None:
     async with cockpit(two_streams()) as seat:
         await seat.press("y")
-        await seat.sees("The command is copied.")
+        await seat.sees("Copied the command.")
         assert seat.app.clipboard == "./build.sh"
 
 
@@ -249,7 +249,7 @@ async def test_capital_s_saves_a_stream_for_its_owner_alone(tmp_path: Path) -> N
     async with cockpit(running(data, b"problem\n")) as seat:
         await saved(seat, tmp_path / "out")
         await seat.until((tmp_path / "out").exists)
-        await seat.sees("of call 1 are in")
+        await seat.sees("of call 1 to")
         assert (tmp_path / "out").read_bytes() == data
         assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
         await saved(seat, tmp_path / "err", "tab")
@@ -268,7 +268,7 @@ async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     async with cockpit(two_streams()) as seat:
         await saved(seat, tmp_path / "out")
-        await seat.sees("is there already.")
+        await seat.sees("already exists.")
     assert (tmp_path / "out").read_text() == "mine"
 
 

@@ -2,7 +2,7 @@
 
 import signal
 
-from whisper_tui.tui.signal_words import EXPLAINED, signal_choices
+from whisper_tui.tui.dialogs.run_dialogs import EXPLAINED, signal_choices
 
 ROOM = 55
 """Columns that the words have in a terminal of 80."""

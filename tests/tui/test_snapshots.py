@@ -1,39 +1,125 @@
-"""The cockpit at three sizes, compared with how it looked when somebody last looked at it."""
+"""The cockpit at three sizes, compared with how it looked when somebody last looked at it.
+
+A row is a scene; each is drawn at every size, in `make test` at one of them. Whoever changes how the cockpit looks
+accepts the new pictures with `--snapshot-update`, here alone, and looks at each of them.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.pictures import Picture, pose, universal_time
+from tests.pictures import QUIET, Picture, pose, universal_time
 from tests.tui.cockpit import Cockpit
-from tests.tui.scenes import building, workday
+from tests.tui.past import a_month
+from tests.tui.scenes import Play, building, crowd, long_script, workday
+from tests.tui.test_output_pane import running
+from tests.tui.test_processes import left_behind
+from tests.tui.test_rules_screen import Book, a_day
+from tests.tui.test_sandboxed import blocked
+from tests.tui.test_scope import with_prefixes
+from tests.tui.test_showing import two_streams
+from tests.tui.test_talking import talkative
+from tests.tui.test_trouble import troubled
+from tests.tui.test_typing_in import asking
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
+
+
+def binary() -> Play:
+    return running(b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)) * 2)
+
+
+def build_with_prefixes() -> Play:
+    return with_prefixes(("./build.sh", "--all"))
+
+
+WHOLE = ("step 5 of 5", "at the end")
+"""The history shows all output of the call."""
+REPLAY = ("H", "down", "0", *["right_square_bracket"] * 5)
+SEARCH = ("z", "W", "ctrl+f", "e", "r", "r", "enter")
+TRY = ("L", "slash", *"rm -r x", "enter")
+
 SCENES = [
+    # The queue, and one call of it.
     Picture("waiting", workday, "7"),
     Picture("running", workday, "6", shows="583800"),
     Picture("edited", workday, "3", shows="staging has the new site", theme="whisper-light"),
+    Picture("groups", crowd, "2", ("ctrl+g",), shows="┌ release agent", screens=1),
+    Picture("long", long_script, "1", ("ctrl+d",), shows="Call 1", screens=1),
+    Picture("quiet", crowd, "6", shows="quiet until 07:00", theme="moss-light", notifications=QUIET),
+    Picture("trouble", troubled, "7", shows="cannot work as it should", theme="whisper-light"),
+    # Dialogs about a decision.
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
     Picture("deny", workday, "8", ("d", "enter"), shows="without a reason"),
+    Picture("scope", build_with_prefixes, "1", ("A",), shows="1 would have run without"),
+    Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),
+    Picture("never", workday, "8", ("N",), shows="also while no cockpit"),
+    # Dialogs about everything else.
     Picture("kill", workday, "6", ("k",), shows="End call 6"),
     Picture("signals", workday, "6", ("x",), shows="SIGTERM", theme="whisper-light"),
+    Picture("talk", talkative, "1", ("P",), shows="There are three."),
+    Picture("themes", crowd, "6", ("ctrl+t",), shows="Keep it", theme="high-contrast-light"),
+    Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
     Picture("help", workday, "7", ("question_mark",), shows="Keys and signs"),
+    # Output, and the processes of commands.
+    Picture("by-time", two_streams, None, SEARCH, shows="of 5 “err”", screens=1),
+    Picture(
+        "errors",
+        two_streams,
+        None,
+        ("w", "exclamation_mark"),
+        shows="No match in the output",
+        theme="whisper-light",
+        screens=1,
+    ),
+    Picture("bytes", binary, None, shows=("stdout, bytes", "fe ff")),
+    Picture("terminal", asking, None, ("T",), shows=("Ctrl+] exits", "Name of this release:"), screens=1),
+    Picture("blocked", blocked, None, shows=("Blocked", "tried to write /home/me/.cache/garden")),
+    Picture("left-behind", left_behind, None, ("b",), shows=("Left over from earlier days", "./new-server")),
+    # The history and the rules.
+    Picture("history", a_month, None, ("H", "down"), shows=WHOLE),
+    Picture("history-light", a_month, None, ("H", "down"), shows=WHOLE, theme="whisper-light"),
+    Picture("replay", a_month, None, REPLAY, shows=("step 2 of 5", "0:25.0")),
+    Picture("filtered", a_month, None, ("H", "x", "x"), shows=("ending: failed", "End of the history.", "exit 2")),
+    Picture("figures", a_month, None, ("H", "down", "i"), shows=("Saved by approvals", "3.0 s"), screens=3),
+    Picture("export", a_month, None, ("H", "down", "E"), shows=("asciicast 3", "All calls of the history"), screens=3),
+    Picture("rules", a_day, None, ("L",), shows=("1 time of 5", "git status …  once"), rule_book=Book()),
+    Picture("tested", a_day, None, TRY, shows="Asked: you would decide.", rule_book=Book()),
 ]
 
 
 @pytest.fixture(autouse=True)
-def same_time_everywhere() -> Iterator[None]:
+def same_time_and_place_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir("/")
     with universal_time():
         yield
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_it_looks_as_it_did(scene: Picture, size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
+@pytest.fixture(autouse=True)
+def toasts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, they are there when the picture is taken."""
+    notify = CockpitScreen.notify
+    patient = {"timeout": 600}
+    monkeypatch.setattr(CockpitScreen, "notify", lambda screen, *said, **how: notify(screen, *said, **how | patient))
+
+
+def everywhere() -> Iterator[object]:
+    """Every scene at every size; all but one size of each are slow, another one for each scene."""
+    for number, scene in enumerate(SCENES):
+        for place, size in enumerate(SIZES):
+            marks = () if place == number % len(SIZES) else pytest.mark.slow
+            yield pytest.param(scene, size, id=f"{scene.name}-{size[0]}x{size[1]}", marks=marks)
+
+
+@pytest.mark.parametrize(("scene", "size"), everywhere())
+def test_the_cockpit_looks_as_it_did(scene: Picture, size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     play = scene.play()
-    app = CockpitApp(play.stage, user="me", clock=play.clock, theme=scene.theme)
+    play.stage.rule_book = scene.rule_book
+    settings = {"theme": scene.theme, "notifications": scene.notifications}
+    app = CockpitApp(play.stage, user="me", clock=play.clock, **settings)
 
     def before(pilot: Pilot[None]) -> Awaitable[None]:
         seat = Cockpit(app, pilot, play)

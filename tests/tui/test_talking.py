@@ -26,7 +26,9 @@ def talkative(*, hears: bool = True) -> Play:
 async def test_capital_p_shows_what_the_model_says_as_data_and_goes_on_live() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
-        await seat.sees("The session site builder", "some/model", "There are three.", "Now I build ␛[31m[bold]them.")
+        await seat.sees(
+            "Conversation with site builder", "some/model", "There are three.", "Now I build ␛[31m[bold]them."
+        )
         more = SessionSaid(at=seat.play.clock(), session_id="s1", text="All is built.", by=MODEL)
         seat.play.stage.happen(more)
         await seat.sees("All is built.")
@@ -35,12 +37,12 @@ async def test_capital_p_shows_what_the_model_says_as_data_and_goes_on_live() ->
 async def test_what_is_typed_is_said_to_the_agent() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
-        await seat.sees("What shall it do next?")
+        await seat.sees("Message to the agent")
         await seat.press(*"test it", "enter")
         await seat.until(lambda: len(seat.play.stage.board.said["s1"]) == 3)
         said = seat.play.stage.board.said["s1"][-1]
         assert (said.text, said.by) == ("test it", Decider(surface="cockpit", who="me"))
-        await seat.sees("test it", "What shall it do next?")
+        await seat.sees("test it", "Message to the agent")
         await seat.press(*"again")
         await seat.click("#choose-say")
         await seat.until(lambda: seat.play.stage.board.said["s1"][-1].text == "again")
@@ -49,16 +51,16 @@ async def test_what_is_typed_is_said_to_the_agent() -> None:
 async def test_an_agent_that_does_not_listen_can_only_be_read() -> None:
     async with cockpit(talkative(hears=False)) as seat:
         await seat.press("P")
-        await seat.sees("Now I build", "does not read what is said to it")
-        assert "What shall it do next?" not in seat.text()
+        await seat.sees("Now I build", "does not read messages")
+        assert "Message to the agent" not in seat.text()
 
 
 async def test_a_session_that_closes_takes_nothing_any_more() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
-        await seat.sees("What shall it do next?")
+        await seat.sees("Message to the agent")
         seat.play.stage.happen(SessionClosed(at=seat.play.clock(), session_id="s1", why="it left"))
-        await seat.sees("nothing can be said to its agent any more")
+        await seat.sees("its agent cannot receive messages any more")
 
 
 async def test_what_could_not_be_said_stays_in_the_field() -> None:
@@ -72,10 +74,20 @@ async def test_what_could_not_be_said_stays_in_the_field() -> None:
 async def test_without_a_conversation_it_says_how_to_have_one() -> None:
     async with cockpit(Play.begin()) as seat:
         await seat.press("P")
-        await seat.sees("No agent says anything here.")
+        await seat.sees("No agent reads messages here.")
 
 
 async def test_the_palette_opens_the_conversation_of_an_agent_that_has_not_asked_for_anything() -> None:
     async with cockpit(talkative()) as seat:
         await seat.choose("Conversation  (P)")
-        await seat.sees("The session site builder")
+        await seat.sees("Conversation with site builder")
+
+
+async def test_the_button_of_the_conversation_is_there_only_while_an_agent_takes_part_in_one() -> None:
+    async with cockpit(talkative()) as seat:
+        await seat.until(lambda: not seat.screen.query_one("#do-talk").has_class("-meaningless"))
+    play = Play.begin()
+    play.ask("build")
+    async with cockpit(play) as seat:
+        await seat.sees("./build.sh")
+        assert seat.screen.query_one("#do-talk").has_class("-meaningless")

@@ -10,8 +10,8 @@ from tests.tui.live import live
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.state import Ended
-from whisper_tui.tui.widgets.call_list import CallList
-from whisper_tui.tui.widgets.terminal_pane import TYPED_AHEAD_S, TerminalPane
+from whisper_tui.tui.output.terminal_pane import TYPED_AHEAD_S, TerminalPane
+from whisper_tui.tui.queue.call_list import CallList
 
 
 async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None:
@@ -32,7 +32,7 @@ async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None
 async def test_every_key_goes_to_the_command_until_the_way_out_is_pressed() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("T")
-        await seat.sees("your keys go to the command", "Ctrl+] gives them back")
+        await seat.sees("TERMINAL MODE", "Ctrl+] exits")
         await seat.until(lambda: "Quit" not in seat.text().splitlines()[-1])
         await seat.press("q", "a", "question_mark", "ctrl+c", "ctrl+p", "ctrl+q", "escape", "tab", "up", "enter")
         sent = b"qa?\x03\x10\x11\x1b\t\x1b[A\r"
@@ -51,7 +51,7 @@ async def test_a_command_that_ends_says_so_swallows_what_was_typed_ahead_and_any
         await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"y"))
         seat.play.end("1")
         await seat.until(lambda: "ended · any key returns" in seat.text())
-        assert "your keys go to the command" not in seat.text()
+        assert "TERMINAL MODE" not in seat.text()
         terminal._last_lost = time.monotonic()
         await seat.press("q", "q")
         assert terminal.typing and seat.app.is_running
@@ -65,7 +65,7 @@ async def test_a_command_that_ends_says_so_swallows_what_was_typed_ahead_and_any
 async def test_what_is_pasted_goes_to_the_command_too() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("T")
-        await seat.sees("your keys go to the command")
+        await seat.sees("TERMINAL MODE")
         from textual.events import Paste
 
         seat.app.post_message(Paste("two\nlines"))

@@ -2,23 +2,22 @@
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play
-from whisper_tui.model.call import CallRequest, ClientInfo, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CallRequest, ClientInfo, CommandSpec, SessionHello, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.verdict import Risk, Verdict
 
-EVIL = "[red]x[/red] [/] [@click=app.quit]go[/] \x1b[31m\x07\u202e\u200b end"
+ADVERSARIAL = "[red]x[/red] [/] [@click=app.quit]go[/] \x1b[31m\x07\u202e\u200b end"
 SHOWN = "[red]x[/red] [/] [@click=app.quit]go[/] ␛[31m␇⟨U+202E⟩⟨U+200B⟩ end"
 
 
-async def evil_play(command: Shell | Argv) -> Play:
+async def adversarial_play(command: Shell | Argv) -> Play:
     play = Play.begin()
-    hello = SessionHello(name=f"s {EVIL}", root="/r/[b]", client=ClientInfo(name=EVIL, version="[i]"))
+    hello = SessionHello(name=f"s {ADVERSARIAL}", root="/r/[b]", client=ClientInfo(name=ADVERSARIAL, version="[i]"))
     session = await play.stage.open_session(hello)
-    spec = CommandSpec(command=command, cwd="/[b]x\x1b", environment={"A[b]": EVIL})
-    request = CallRequest(session_id=session.id, tool="[t]\x1b", arguments={}, spec=spec, description=EVIL)
-    risk = Risk(id="control-characters", sentence=f"risk {EVIL}")
-    play.stage.ask(request, Verdict(kind="ask", reason=EVIL, risks=(risk,)))
+    spec = CommandSpec(command=command, cwd="/[b]x\x1b", environment={"A[b]": ADVERSARIAL})
+    request = CallRequest(session_id=session.id, tool="[t]\x1b", arguments={}, spec=spec, description=ADVERSARIAL)
+    risk = Risk(id="control-characters", sentence=f"risk {ADVERSARIAL}")
+    play.stage.ask(request, Verdict(kind="ask", reason=ADVERSARIAL, risks=(risk,)))
     return play
 
 
@@ -27,30 +26,30 @@ def only_printable(text: str) -> bool:
 
 
 async def test_commands_descriptions_and_names_are_shown_letter_by_letter() -> None:
-    for command in (Shell(text=EVIL), Argv(program=EVIL)):
-        async with cockpit(await evil_play(command), size=(200, 60)) as seat:
+    for command in (Shell(text=ADVERSARIAL), Argv(program=ADVERSARIAL)):
+        async with cockpit(await adversarial_play(command), size=(200, 60)) as seat:
             text = seat.text()
             assert only_printable(text)
             assert text.count(SHOWN) >= 5
 
 
 async def test_dialogs_and_toasts_show_it_letter_by_letter() -> None:
-    async with cockpit(await evil_play(Shell(text=EVIL)), size=(200, 60)) as seat:
+    async with cockpit(await adversarial_play(Shell(text=ADVERSARIAL)), size=(200, 60)) as seat:
         seat.play.clock.advance(1)
         await seat.press("e")
-        await seat.sees("cannot be seen")
+        await seat.sees("invisible character")
         assert only_printable(seat.text())
         await seat.press("escape", "D")
         await seat.sees("[red]x[/red]")
         assert only_printable(seat.text())
         await seat.press("escape")
-        seat.screen.tell(EVIL)
+        seat.screen.tell(ADVERSARIAL)
         await seat.sees("[@click=app.quit]go[/]")
         assert only_printable(seat.text())
 
 
 async def test_an_error_of_the_supervisor_is_no_markup() -> None:
-    async with cockpit(await evil_play(Shell(text="x"))) as seat:
-        seat.play.stage.break_down(Unavailable(EVIL))
+    async with cockpit(await adversarial_play(Shell(text="x"))) as seat:
+        seat.play.stage.break_down(Unavailable(ADVERSARIAL))
         await seat.sees("[red]x[/red]")
         assert only_printable(seat.text())

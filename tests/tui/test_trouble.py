@@ -9,9 +9,9 @@ from tests.tui.live import HUMAN, live
 from tests.tui.scenes import Play, workday
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.errors import JournalFailed, Unavailable
-from whisper_tui.supervisor.journal_file import not_written
-from whisper_tui.tui.widgets.trouble_bar import TroubleBar
-from whisper_tui.tui.words import told
+from whisper_tui.present.words import error_text
+from whisper_tui.supervisor.journal.sqlite_file import not_written
+from whisper_tui.tui.cockpit.status_bars import HealthBar
 
 WORDS = "The disk is full. Make room"
 
@@ -20,7 +20,7 @@ def troubled() -> Play:
     """A day of work on which the disk is full."""
     play = workday()
     full = sqlite3.OperationalError("database or disk is full")
-    play.stage.problem = told(not_written(Path("/home/me/.local/state/whisper_tui/journal.sqlite"), full))
+    play.stage.problem = error_text(not_written(Path("/home/me/.local/state/whisper_tui/journal.sqlite"), full))
     return play
 
 
@@ -28,7 +28,7 @@ async def test_the_line_comes_while_there_is_trouble_and_goes_with_it() -> None:
     play = asking()
     async with cockpit(play) as seat:
         await seat.sees("Name of this release")
-        assert not seat.screen.query_one(TroubleBar).display
+        assert not seat.screen.query_one(HealthBar).display
         play.stage.problem = f"{WORDS}\x1b[2J"
         await seat.sees(f"✘ The supervisor cannot work as it should: {WORDS}")
         assert "\x1b" not in seat.text()
@@ -47,7 +47,7 @@ async def test_agents_whose_own_commands_are_not_held_are_told_unless_there_is_w
         play.stage.problem = WORDS
         await seat.sees(f"cannot work as it should: {WORDS}")
         play.stage.problem, play.stage.unguarded = None, ()
-        await seat.until(lambda: not seat.screen.query_one(TroubleBar).display)
+        await seat.until(lambda: not seat.screen.query_one(HealthBar).display)
 
 
 async def test_a_lost_connection_is_told_by_its_own_line_alone() -> None:
@@ -56,7 +56,7 @@ async def test_a_lost_connection_is_told_by_its_own_line_alone() -> None:
     async with cockpit(play) as seat:
         await seat.sees(WORDS)
         play.stage.broken = Unavailable("the supervisor is gone")
-        await seat.until(lambda: not seat.screen.query_one(TroubleBar).display)
+        await seat.until(lambda: not seat.screen.query_one(HealthBar).display)
 
 
 async def test_a_real_journal_that_takes_nothing_is_seen_at_once(tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ async def test_a_real_journal_that_takes_nothing_is_seen_at_once(tmp_path: Path)
             other.execute("ROLLBACK")
         await seat.supervisor.pause(HUMAN)
         await seat.supervisor.resume(HUMAN)
-        await seat.until(lambda: not seat.screen.query_one(TroubleBar).display)
+        await seat.until(lambda: not seat.screen.query_one(HealthBar).display)

@@ -12,9 +12,9 @@ from tests.tui.scenes import Play, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_rules_screen import Book, rules
 from tests.tui.test_typing_in import asking
-from whisper_tui.tui.screens.rules import RulesScreen
-from whisper_tui.tui.widgets.filter_bar import FilterBar
-from whisper_tui.tui.widgets.search_bar import SearchBar
+from whisper_tui.tui.output.output_bars import SearchBar
+from whisper_tui.tui.queue.call_list import FilterBar
+from whisper_tui.tui.rules.rules_screen import RulesScreen
 
 
 def at_once(seat: Cockpit, opens: str, typed: str) -> None:
@@ -37,7 +37,7 @@ async def test_letters_right_after_the_key_are_typed_and_command_nothing(
         await seat.until(lambda: seat.screen.query_one(field).value == "ant?")
         assert seat.app.screen is seat.screen and seat.app.theme == theme
         assert seat.play.stage.board.calls == calls
-        assert not seat.screen.deciding.undoing.farewell
+        assert not seat.screen.decisions.undoing.farewell
 
 
 async def test_letters_right_after_the_key_are_looked_for_in_the_history() -> None:

@@ -8,12 +8,11 @@ import pytest
 from tests.tui.cockpit import cockpit
 from tests.tui.live import live
 from tests.tui.scenes import ROOT, Play
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.tui.screens.send_input import LineWanted
-from whisper_tui.tui.typing_in import is_secret, keystrokes, last_line
+from whisper_tui.tui.commands.run_commands import is_secret, keystrokes, last_line
+from whisper_tui.tui.dialogs.run_dialogs import InputRequest
 
 
 def asking(*, accepts_input: bool = True) -> Play:
@@ -28,10 +27,10 @@ def asking(*, accepts_input: bool = True) -> Play:
 
 
 def test_a_terminal_gets_what_its_keys_send_and_a_pipe_gets_a_line() -> None:
-    assert keystrokes(LineWanted("spring"), tty=True) == (b"spring\r", False)
-    assert keystrokes(LineWanted("spring", ends=True), tty=True) == (b"spring\x04", False)
-    assert keystrokes(LineWanted("spring"), tty=False) == (b"spring\n", False)
-    assert keystrokes(LineWanted("", ends=True), tty=False) == (b"", True)
+    assert keystrokes(InputRequest("spring"), tty=True) == (b"spring\r", False)
+    assert keystrokes(InputRequest("spring", ends=True), tty=True) == (b"spring\x04", False)
+    assert keystrokes(InputRequest("spring"), tty=False) == (b"spring\n", False)
+    assert keystrokes(InputRequest("", ends=True), tty=False) == (b"", True)
 
 
 def test_the_last_line_is_what_was_asked_without_its_colours() -> None:
@@ -43,10 +42,10 @@ def test_the_last_line_is_what_was_asked_without_its_colours() -> None:
 async def test_i_shows_the_question_and_sends_a_line() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("i")
-        await seat.sees("Type into call 1", "Name of this release:", "the journal never does")
+        await seat.sees("Type into call 1", "Name of this release:", "never written to the journal")
         await seat.press(*"spring", "enter")
         await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"spring\r"))
-        await seat.sees("Call 1 was given a line.")
+        await seat.sees("Sent a line to call 1.")
 
 
 async def test_an_empty_line_is_a_line_and_escape_sends_nothing() -> None:
@@ -94,7 +93,7 @@ async def test_a_password_is_hidden_as_the_terminal_of_the_command_has_no_echo(t
         await seat.start(f"read {'-s ' if quiet else ''}-p 'Say friend: ' word; sleep 60", tty=True)
         await seat.sees("Say friend:", "waits for input")
         await seat.pilot.press("i")
-        await seat.sees("Type into call", *(["is hidden"] if quiet else ["the journal never does"]))
+        await seat.sees("Type into call", *(["is hidden"] if quiet else ["never written to the journal"]))
         await seat.pilot.press(*"mellon")
         await seat.sees("••••••" if quiet else "mellon")
         assert ("mellon" in seat.text()) is not quiet

@@ -4,10 +4,10 @@ from tests.tui.cockpit import cockpit
 from tests.tui.past import ask, history
 from tests.tui.past import begin as begin_past
 from tests.tui.scenes import ME, Play
-from whisper_tui.cli.watch_words import first_words, in_full
+from whisper_tui.cli.watch_text import first_words, in_full
 from whisper_tui.model.decision import Grant, PrefixScope
-from whisper_tui.tui import unmasking
-from whisper_tui.tui.remembering.entries import grant_paragraphs
+from whisper_tui.tui.call import revealed_secrets
+from whisper_tui.tui.rules.rule_list import grant_paragraphs
 
 SECRET = "hunter22"
 WORDS = ("psql", f"--password={SECRET}", "prod")
@@ -38,7 +38,7 @@ async def test_a_secret_is_shown_while_the_call_is_decided_about_and_hidden_once
 
 
 async def test_the_list_and_the_call_hide_the_secrets_of_what_is_over_and_m_reveals_those_of_one_call(monkeypatch):
-    monkeypatch.setattr(unmasking, "REVEALED_S", 0.5)
+    monkeypatch.setattr(revealed_secrets, "REVEALED_S", 0.5)
     async with cockpit(ended()) as seat:
         await seat.select("1")
         await seat.sees(MASKED, "Secrets", "hidden; M shows them")
@@ -73,6 +73,7 @@ async def test_the_history_hides_and_reveals_them_as_well():
 async def test_the_last_calls_of_a_session_hide_them():
     async with cockpit(ended(), size=(120, 60)) as seat:
         await seat.select("2")
+        await seat.press("m")
         await seat.sees("Last calls", MASKED)
         assert SECRET not in seat.text()
 

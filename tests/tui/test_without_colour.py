@@ -6,16 +6,15 @@ import pytest
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, ROOT, Play, workday
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
-from whisper_tui.tui.describe import heading
-from whisper_tui.tui.list_row import row_line
-from whisper_tui.tui.screens.help import SIGNS
+from whisper_tui.present.call_text import heading
+from whisper_tui.tui.dialogs.help_dialog import SIGNS
+from whisper_tui.tui.queue.call_row import row_line
 
 NOW = 1_700_000_000.0
 

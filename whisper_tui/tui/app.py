@@ -1,4 +1,4 @@
-"""The cockpit as a Textual application: themes, the palette, the collector of garbage; the rest is on its screen."""
+"""The cockpit as a Textual application: themes, command palette, input, exit. The rest is in CockpitScreen."""
 
 import gc
 import sys
@@ -14,6 +14,7 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Event, InputEvent, Key, MouseMove
@@ -21,34 +22,33 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.model.port import Supervision
-from whisper_tui.tui.calling.settings import NEVER, CallingSettings
-from whisper_tui.tui.commands import COMMANDS, Command, available
-from whisper_tui.tui.commands.keys import written
-from whisper_tui.tui.follow import Reconnect
-from whisper_tui.tui.grace import NO_GRACE, Grace
-from whisper_tui.tui.handing_over import HandingOver, TakeOver
-from whisper_tui.tui.keymap import DEFAULT, Keymap, in_force
-from whisper_tui.tui.messages import Connected, ConnectionLost, Opened
-from whisper_tui.tui.output.pens import Pens
-from whisper_tui.tui.rule_book import RuleBook
-from whisper_tui.tui.screens.cockpit import CockpitScreen
-from whisper_tui.tui.screens.command_screen import CommandScreen
-from whisper_tui.tui.screens.keyed import KeyedScreen
-from whisper_tui.tui.screens.themes import ThemeScreen
+from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.tui.button_bar import EVERYTHING
+from whisper_tui.tui.call.call_panel import NO_GUIDANCE, Guidance
+from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit.follower import Reconnect
+from whisper_tui.tui.command_definition import Command, available, written
+from whisper_tui.tui.command_screen import CommandScreen, KeyedScreen
+from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
+from whisper_tui.tui.commands.takeover_commands import TakeOver, TakeoverCommands
+from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
+from whisper_tui.tui.keymap import Keymap, in_force
+from whisper_tui.tui.messages import Connected, EventsLost, Opened
+from whisper_tui.tui.output.painter import Pens
+from whisper_tui.tui.output.terminal_pane import TerminalPane
+from whisper_tui.tui.stylesheet import CockpitStylesheet
 from whisper_tui.tui.terminal_driver import TerminalDriver
-from whisper_tui.tui.themes import PLACES, counterpart, load_themes
-from whisper_tui.tui.widgets.button_bar import EVERYTHING
-from whisper_tui.tui.widgets.terminal_pane import TerminalPane
+from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes
 
 DEFAULT_THEME = "whisper-dark"
-_HERE = Path(__file__).parent
-_STYLES = [*sorted((_HERE / "widgets").glob("*.tcss")), _HERE / "screens" / "cockpit.tcss"]
+_SHEETS = Path(__file__).parent / "styles"
+_STYLES = [*sorted((_SHEETS / "widgets").glob("*.tcss")), _SHEETS / "cockpit.tcss"]
 
 
 class CockpitCommands(Provider):
-    """The commands that mean something now, for the palette."""
+    """Offers the commands that are available now in the command palette."""
 
     def _found(self) -> list[tuple[str, str, str]]:
         screen = self.screen
@@ -65,12 +65,12 @@ class CockpitCommands(Provider):
         return in_force(self.app)
 
     async def discover(self) -> Hits:
-        """All of them."""
+        """Yield all available commands."""
         for label, words, command_id in self._found():
             yield DiscoveryHit(label, self._doing(command_id), help=words)
 
     async def search(self, query: str) -> Hits:
-        """Those whose name or help matches."""
+        """Yield the commands whose name or help matches."""
         matcher = self.matcher(query)
         for label, words, command_id in self._found():
             if (score := max(matcher.match(label), matcher.match(words) * 0.8)) > 0:
@@ -86,7 +86,7 @@ def _title(command: Command) -> str:
 
 
 class CockpitApp(App[None]):
-    """Looks at one supervisor. Raises `BadConfiguration` if no theme can be used."""
+    """The cockpit of one supervisor. Raises `BadConfiguration` if no theme can be used."""
 
     TITLE = "whisper_tui"
     CSS_PATH = _STYLES  # type: ignore[assignment]
@@ -106,63 +106,69 @@ class CockpitApp(App[None]):
         theme: str | None = None,
         clock: Callable[[], float] = time.time,
         reconnect: Reconnect | None = None,
-        rule_book: RuleBook | None = None,
-        keys: Keymap = DEFAULT,
-        calling: CallingSettings = NEVER,
-        grace: Grace = NO_GRACE,
+        keys: Keymap = DEFAULT_KEYMAP,
+        notifications: NotifySettings = NO_NOTIFICATIONS,
+        undo: UndoSettings = NO_UNDO,
         take_over: TakeOver | None = None,
         themes_folder: Path | None = None,
-        farewell: str = "The supervisor and every command go on. Run whisper-tui to look again.",
+        guidance: Guidance = NO_GUIDANCE,
+        farewell: str = "Detached. Commands keep running; whisper-tui opens the cockpit again.",
     ) -> None:
-        """`themes_folder`: themes of the user's own; `farewell`: what is said on the terminal when the human leaves."""
+        """`themes_folder` holds the user's own themes; `farewell` is printed after quitting."""
         super().__init__()
+        self.stylesheet = CockpitStylesheet(variables=self.get_css_variables())
         self.farewell = farewell
-        self.keymap = keys
-        """The keys in force."""
-        self.set_keymap(keys.bindings())
-        themes = load_themes((themes_folder, *PLACES) if themes_folder is not None else PLACES)
-        if not themes.good:
-            raise BadConfiguration(
-                "No theme can be used", hint=" ".join(themes.problems) or "Install whisper-tui again"
-            )
-        self._themes = themes.good
+        self._configure(keys, _usable_themes(themes_folder), theme or DEFAULT_THEME)
         self._aims: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
         self._there = False
         self._leaves: Callable[[], None] | None = None
-        """What is left to do for an end that came too early."""
-        self._problems = [*keys.problems, *themes.problems]
-        for found in themes.good.values():
-            self.register_theme(found.theme)
-        theme = theme or DEFAULT_THEME
-        if theme not in themes.good:
-            self._problems.append(f"There is no theme {theme!r}; there are {', '.join(themes.good)}.")
-            theme = next(iter(themes.good))
-        self.theme = theme
+        """The exit to carry out as soon as the screen is mounted."""
         self._cockpit = CockpitScreen(
             supervision,
             user=user,
             clock=clock,
             reconnect=reconnect,
             pens=self._pens(),
-            rule_book=rule_book,
-            calling=calling,
-            grace=grace,
+            notifications=notifications,
+            undo=undo,
             write=self._write_to_terminal,
+            guidance=guidance,
         )
-        self._handing_over = HandingOver(self._cockpit, take_over)
+        self._handing_over = TakeoverCommands(self._cockpit, take_over)
         self._cockpit.does |= self._handing_over.commands()
 
+    def _configure(self, keys: Keymap, themes: Themes, theme: str) -> None:
+        """Use keys and themes, and collect their problems, which are shown later."""
+        self.keymap = keys
+        """The keys in force."""
+        self.set_keymap(keys.bindings())
+        self._themes = themes.good
+        self._problems = [*keys.problems, *themes.problems]
+        for found in self._themes.values():
+            self.register_theme(found.theme)
+        if theme not in self._themes:
+            self._problems.append(f"There is no theme {theme!r}; there are {', '.join(self._themes)}.")
+            theme = next(iter(self._themes))
+        self.theme = theme
+
+    def update_styles(self, node: DOMNode, animate: bool = True) -> None:
+        """Update the styles of a node and of what is in it; a node without a parent is styled when it gets one."""
+        # A button changes its classes several times while it is made, and there are forty of them.
+        if node.parent is not None or node is self:
+            super().update_styles(node, animate)
+
     def get_driver_class(self) -> type[Driver]:
-        """What drives the terminal: ours in place of Textual's, and Textual's own for a browser."""
+        """Return our driver in place of Textual's for a terminal, and Textual's own for a browser."""
         usual = super().get_driver_class()
         return TerminalDriver if usual is LinuxDriver else usual
 
     def get_default_screen(self) -> Screen[None]:
-        """The one screen."""
+        """Return the cockpit, with the style of its width, so that it need not be styled again when it is laid out."""
+        self._cockpit.style_for(self.size.width)
         return self._cockpit
 
     def on_mount(self) -> None:
-        """Say what is wrong with themes and keys, and keep the interpreter out of the way of keys."""
+        """Report problems of themes and keys, and tune the interpreter for short pauses."""
         for problem in self._problems:
             self._cockpit.tell(problem, severity="warning")
         self._handing_over.connected()
@@ -176,7 +182,7 @@ class CockpitApp(App[None]):
             self._leaves()
 
     def exit(self, result: None = None, return_code: int = 0, message: RenderableType | None = None) -> None:
-        """Leave; while the screen is being built, as soon as it is there to be taken down."""
+        """Exit; while the screen is being mounted, as soon as that is done."""
         leave = partial(super().exit, result, return_code, message)
         if self._there:
             leave()
@@ -187,51 +193,59 @@ class CockpitApp(App[None]):
     def _connected_again(self) -> None:
         self._handing_over.connected()
 
-    @on(ConnectionLost)
-    def _connection_lost(self, message: ConnectionLost) -> None:
+    @on(EventsLost)
+    def _connection_lost(self, message: EventsLost) -> None:
         self._handing_over.lost(message.error)
 
     def get_key_display(self, binding: Binding) -> str:
-        """A key in the footer, written as it is everywhere else; the first of several."""
+        """Return the first key of a binding for the footer, written as in buttons and help."""
         return written(binding.key.split(",")[0])
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """None of Textual's: everything is in the table of commands."""
+        """Return none of Textual's: the palette lists the table of commands (decision 31)."""
         return ()
 
     def action_other_theme(self) -> None:
-        """The dark one of a light theme, the light one of a dark theme."""
+        """Switch to the dark counterpart of a light theme, or the light one of a dark theme."""
         self.use_theme(counterpart(self.theme, self._themes))
 
     def action_choose_theme(self) -> None:
-        """A list of themes; each is shown while it is looked at."""
+        """Open the list of themes, with a preview of the highlighted one."""
         before = self.theme
 
         def chosen(name: str | None) -> None:
             self.use_theme(name or before)
             if name is not None:
-                self._cockpit.tell(f'This is {name}; theme = "{name}" in [cockpit] keeps it.')
+                self._cockpit.tell(f'Theme {name}; theme = "{name}" in [cockpit] keeps it.')
 
         self.push_screen(ThemeScreen(self._themes, before, self.use_theme), chosen)
 
     def use_theme(self, name: str) -> None:
-        """Draw everything in the colours of a theme."""
+        """Switch to a theme."""
         if name != self.theme:
             self.theme = name
             self._cockpit.recolour(self._pens())
 
     async def on_event(self, event: Event) -> None:
-        """Whoever presses a key or moves the mouse is there."""
+        """Note the time of input, and drop a key that was meant for another widget."""
         if isinstance(event, InputEvent):
-            self._cockpit.caller.touched()
+            self._cockpit.last_input_at = self._cockpit.clock()
             if isinstance(self.screen, KeyedScreen) and not isinstance(event, MouseMove):
-                self.screen.hasten()
+                self.screen.redraw_now()
+        if isinstance(event, Key) and not event.is_forwarded and self._is_command_letter(event):
+            self._cockpit.decisions.typed(event.time)
         if isinstance(event, Key) and self._is_for_another(event):
             return
         await super().on_event(event)
 
+    def _is_command_letter(self, key: Key) -> bool:
+        """True for a letter that goes to the cockpit itself, and not into a field or a command's terminal."""
+        return key.is_printable and self.screen is self._cockpit and not isinstance(self.focused, Input | TerminalPane)
+
     def _is_for_another(self, key: Key) -> bool:
-        """Pass on a key that went to what had the focus before: it was meant for what the key before it has opened."""
+        """Forward a key to the input that an earlier key opened. Returns True if it was forwarded."""
+        # Two keys may arrive in one read of the terminal: the second was typed for the field that the first opens, but
+        # Textual sends it to the widget that had the focus when it arrived.
         if not key.is_forwarded:
             self._aims[key] = self.focused
             return False
@@ -246,27 +260,32 @@ class CockpitApp(App[None]):
             self._driver.write(text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a person types into the terminal of a command, no key is the cockpit's."""
+        """False while the person types into the terminal of a command: it gets every key."""
         if isinstance(self.focused, TerminalPane) and self.focused.typing:
             return False
         return super().check_action(action, parameters)
 
     async def action_quit(self) -> None:
-        """Leave as the command does."""
+        """Quit like the command `quit`, which reports dropped approvals."""
         self._cockpit.does["quit"]()
 
     def _pens(self) -> Pens:
         return Pens(self._themes[self.theme].terminal)
 
 
-def tune_interpreter() -> None:
-    """What a person would feel under a flood of output: pauses of the collector, and threads that wait for each other.
+def _usable_themes(folder: Path | None) -> Themes:
+    themes = load_themes((folder, *PLACES) if folder is not None else PLACES)
+    if not themes.good:
+        raise BadConfiguration("No theme can be used", hint=" ".join(themes.problems) or "Install whisper-tui again")
+    return themes
 
-    Most objects here live for ever and are passed over. Of the others a frame leaves about two thousand, a millisecond
-    or two of work: left for later, they would be a tenth of a second of it at once. The threads that read keys and
-    write to the terminal have little to do, and do it before drawing goes on.
-    """
+
+def tune_interpreter() -> None:
+    """Shorten pauses that a person would feel under a flood of output."""
+    # Objects of the modules live for ever, so the collector need not look at them again.
     gc.collect()
     gc.freeze()
+    # A frame leaves about two thousand objects, 1 to 2 ms of collection. Collected later, that is 100 ms at once.
     gc.set_threshold(2_000, 10, 100)
+    # The threads that read keys and write to the terminal have little to do; they must not wait for drawing.
     sys.setswitchinterval(0.0005)

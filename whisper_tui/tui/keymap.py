@@ -1,17 +1,17 @@
-"""The keys in force: those of the table of commands, changed by a set of keys and by the user."""
+"""The keys in force: those of the tables of commands, changed by a key set and by the user."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Literal, get_args
 
 from whisper_tui.model.text import visible
-from whisper_tui.tui.commands import COMMANDS, SCREENS, Command
-from whisper_tui.tui.commands.keys import read_key, written
+from whisper_tui.tui.command_definition import Command, read_key, written
 
 KeySet = Literal["default", "vi"]
-TABLES: tuple[tuple[Command, ...], ...] = (COMMANDS, *SCREENS)
-"""A table for each screen with keys of its own: a key means one thing in each."""
+Tables = tuple[tuple[Command, ...], ...]
+"""The commands of each screen that has keys of its own. Within one screen, a key has one meaning."""
 KEY_SETS: tuple[KeySet, ...] = get_args(KeySet)
 
 SETS: dict[KeySet, dict[str, str]] = {
@@ -24,7 +24,7 @@ SETS: dict[KeySet, dict[str, str]] = {
         "scroll-down": "shift+down,ctrl+e",
     },
 }
-"""What each set changes: commands by id, keys separated by commas."""
+"""The changes of each key set: keys separated by commas, by the id of the command."""
 
 RESERVED = {
     "ctrl+c": "leaves the cockpit",
@@ -33,58 +33,98 @@ RESERVED = {
     **dict.fromkeys(("left", "right", "pageup", "pagedown", "home", "end"), "moves in the pane that has the focus"),
     **dict.fromkeys(("enter", "backspace", "delete"), "edits what is typed"),
 }
-"""Keys that no command can have."""
+"""Keys that no command can have, each with its fixed effect."""
 
 Remaps = Mapping[str, str | tuple[str, ...]]
-"""What the user has set: commands by id, each with a key or several."""
+"""The changes of the user: one key or several, by the id of the command."""
+
+
+PANE_KEYS = [
+    "## In the pane that has the focus",
+    "",
+    "| key | what it does |",
+    "| --- | --- |",
+    "| `↑` `↓` | one row |",
+    "| `PgUp` `PgDn` | one page |",
+    "| `Home` `End` | the beginning, the end; the end of output is followed again |",
+    "| `←` `→` | sideways in long lines of output |",
+    "",
+    "## Mouse",
+    "",
+    "Click a call to select it, the heading of what waits to group it, a button to do what it says, a key in the footer"
+    " to press it. `⋯` at the end of the buttons, like `Ctrl+P More` in the footer, lists everything that can be done"
+    " now. The wheel scrolls what is under it; with Shift, sideways. While you type into a terminal, a program that"
+    " asks for the mouse has it, until `Ctrl+]` or a click on the title of the terminal gives it back.",
+    "",
+    "## In dialogs",
+    "",
+    "`Esc` leaves a dialog and changes nothing. `Enter` sends a reason or a signal. While editing, `Ctrl+S` approves"
+    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches, where `Ctrl+T` chooses"
+    " a sandbox; in a list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it, `Alt+X` removes it, and"
+    " `Ctrl+J` is a line end in it. `Ctrl+S` also approves what a table of several calls shows,"
+    " and trusts the rules of a project that were shown.",
+    "",
+]
+"""The end of docs/keys.md, in Markdown: keys of widgets, which cannot be changed. The help shows its tables too."""
 
 
 @dataclass(frozen=True)
 class Keymap:
-    """Which keys commands have that the table does not give them."""
+    """The keys of all commands: those of their tables, with the changes of a key set and of the user."""
 
     changed: Mapping[str, str] = field(default_factory=dict)
     """Keys separated by commas, by the id of the command. Empty: it has no key."""
     problems: tuple[str, ...] = ()
-    """What could not be done as the user set it, each in one sentence."""
+    """The mistakes in the configuration, each as one sentence."""
     name: KeySet = "default"
+    tables: Tables = ()
+
+    def by_id(self, command_id: str) -> Command:
+        """Return a command with the keys that it has now."""
+        return self._by_id[command_id]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Command]:
+        return {command.id: self.command(command) for table in self.tables for command in table}
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """The place of each command in the footer, by the id of its binding."""
+        return {f"cockpit.{id_}": place for place, id_ in enumerate(self._by_id)}
 
     def command(self, command: Command) -> Command:
-        """The command with the keys that it has now."""
+        """Return a command with the keys in force."""
         keys = self.changed.get(command.id)
         return command if keys is None else replace(command, key=keys)
 
     def commands(self, table: Iterable[Command]) -> tuple[Command, ...]:
-        """A table with the keys in force."""
+        """Return a table with the keys in force."""
         return tuple(map(self.command, table))
 
     def bindings(self) -> dict[str, str]:
-        """What the terminal's library has to change, by the ids of bindings."""
+        """Return the changes for Textual, by the ids of bindings."""
         return {f"cockpit.{id_}": keys for id_, keys in self.changed.items() if keys}
 
 
-DEFAULT = Keymap()
-
-
 def in_force(app: object) -> Keymap:
-    """The keys of an application; those of the table where it has none of its own."""
+    """Return the keymap of an application; an empty one if it has none."""
     found = getattr(app, "keymap", None)
-    return found if isinstance(found, Keymap) else DEFAULT
+    return found if isinstance(found, Keymap) else Keymap()
 
 
-def keymap(name: KeySet = "default", remaps: Remaps | None = None) -> Keymap:
-    """The keys in force. Whatever is wrong in `remaps` is left out and told; nothing is raised."""
+def build_keymap(tables: Tables, name: KeySet = "default", remaps: Remaps | None = None) -> Keymap:
+    """Return the keys of some commands. A mistake in `remaps` is left out and reported; nothing is raised."""
     problems: list[str] = []
-    wanted = _wanted(remaps or {}, problems)
+    wanted = _wanted(tables, remaps or {}, problems)
     changed: dict[str, str] = {}
-    for table in TABLES:
+    for table in tables:
         changed |= _of_table(table, SETS[name], wanted, problems)
-    return Keymap(changed, tuple(problems), name)
+    return Keymap(changed, tuple(problems), name, tables)
 
 
-def _wanted(remaps: Remaps, problems: list[str]) -> dict[str, tuple[str, ...]]:
-    """The user's keys by command, without those that cannot be."""
-    known = {command.id for table in TABLES for command in table}
+def _wanted(tables: Tables, remaps: Remaps, problems: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the user's keys by command, without the invalid ones."""
+    known = {command.id for table in tables for command in table}
     found: dict[str, tuple[str, ...]] = {}
     for name, given in remaps.items():
         id_ = name.removeprefix("cockpit.")
@@ -112,7 +152,7 @@ def _readable(id_: str, text: str, problems: list[str]) -> str | None:
 def _of_table(
     table: tuple[Command, ...], changes: Mapping[str, str], wanted: Mapping[str, tuple[str, ...]], problems: list[str]
 ) -> dict[str, str]:
-    """The changed keys of a screen's commands: what the user wants goes before everything else."""
+    """Return the changed keys of the commands of a screen. A key of the user takes precedence over a default."""
     taken: dict[str, str] = {}
     for command in table:
         for key in wanted.get(command.id, ()):

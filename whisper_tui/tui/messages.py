@@ -1,63 +1,63 @@
-"""What the parts of the cockpit tell each other."""
+"""Textual messages between the parts of the cockpit."""
 
 from dataclasses import dataclass
 
 from textual.message import Message
 
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.port import Supervision
 
 
 class BoardChanged(Message):
-    """Something happened to calls or sessions; which ones is kept by whoever follows the events."""
+    """Calls or sessions have changed; BoardFollower knows which ones."""
 
     def can_replace(self, message: Message) -> bool:
-        """One is as good as twenty thousand."""
+        """True for another message of this class: one update covers all changes so far."""
         return isinstance(message, BoardChanged)
 
 
 class Opened(Message):
-    """The cockpit is built."""
+    """The cockpit is mounted."""
 
 
 @dataclass
-class ConnectionLost(Message):
-    """The events have stopped."""
+class EventsLost(Message):
+    """The stream of events has ended."""
 
     error: WhisperError
     retry_in_s: float | None
-    """Seconds until it is tried again. None: it will not be."""
+    """Seconds until the next attempt to reconnect. None: there is none."""
 
 
 @dataclass
 class Connected(Message):
-    """The events flow again, from another connection; the board starts anew."""
+    """A new connection delivers events; the board starts empty."""
 
     supervision: Supervision
 
 
 @dataclass
 class CallSelected(Message):
-    """Another call is to be shown in full."""
+    """Another call is selected."""
 
     call_id: str | None
     by_hand: bool
-    """Whether a person moved there. False: the selection moved by itself."""
+    """True if a person selected it, False if the selection moved by itself."""
 
 
 @dataclass
-class CommandWanted(Message):
-    """A button was pressed."""
+class CommandRequested(Message):
+    """A button of a command was pressed."""
 
     command_id: str
 
 
 @dataclass
 class FilterChanged(Message):
-    """Other calls are to be listed."""
+    """The text of the filter has changed."""
 
     text: str
 
 
 class FilterLeft(Message):
-    """The person is done with typing a filter."""
+    """The person has finished typing the filter."""

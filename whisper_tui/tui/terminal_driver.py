@@ -45,7 +45,7 @@ class TerminalDriver(LinuxDriver):
         self._screen = _Screen(self._gone)
         self._file = self._screen  # type: ignore[assignment]
         for number in ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup's wish
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup sets SIGHUP to be ignored.
                 # A handler of the event loop would not run while the loop waits for a terminal that stands still.
                 self._handlers[number] = signal.signal(number, self._told_to_end)
         self._stop = os.pipe()
@@ -95,7 +95,7 @@ class TerminalDriver(LinuxDriver):
                 list(parser.feed(""))
 
     def _read(self) -> bytes:
-        """What was typed. Nothing: the terminal has hung up, or is another's by now."""
+        """Return typed bytes. Empty: the terminal has hung up, or belongs to another process group now."""
         try:
             return os.read(self.fileno, PIECE)
         except OSError:

@@ -1,173 +1,74 @@
-"""A terminal's screen in memory: what a command in a terminal would have drawn by now."""
+"""A terminal emulator, and the feed of a run's output into it within a time budget (decision 28)."""
 
-import codecs
-import re
+import time
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 
-import pyte
 from pyte import modes
 from pyte.screens import Char
 from rich.cells import cell_len
 
-from whisper_tui.model.text import without_hidden
-from whisper_tui.tui.output.mouse import MouseWish, Tracking
-from whisper_tui.tui.output.sgr import DEFAULT, DIRECT, PLAIN, Pen, Run
-
-LONGEST_SEQUENCE = 4096
-"""Characters after which an escape sequence that does not end is given up."""
+from whisper_tui.export.terminal_screen import WHEEL_IS_ARROWS, TerminalScreen
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.run import OutputChunk, TerminalSize
+from whisper_tui.tui.output.ansi import DEFAULT, DIRECT, PLAIN, Pen, Run
+from whisper_tui.tui.output.terminal_input import MouseMode, Tracking
 
 _COLOURS = ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
 _NUMBERS = {name: number for number, name in enumerate(_COLOURS)}
-_NUMBERS |= {f"bright{name}": number + 8 for number, name in enumerate(_COLOURS)} | {"bfightmagenta": 13}
-_UNREAD = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links, clipboard: nobody here wants them
-    r"|\x1b[PX^_][^\x1b]*\x1b\\"  # device control and other strings
-    r"|\x1b\[[<=>][0-?]*[ -/]*[@-~]"  # private sequences that pyte takes for public ones
-    r"|\x1b\[[0-?]*[ -/]+[@-~]"  # sequences with a second half that pyte would print
-    r"|\x1b\[[0-9;]*:[0-9;:]*m"  # colours with colons, which pyte would print
-)
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z")
-_ALTERNATE = frozenset({47, 1047, 1049})
-_C1 = dict.fromkeys(range(0x80, 0xA0))
-"""Forms of control sequences that pyte obeys, and terminals of today in UTF-8 do not."""
+_NUMBERS |= {f"bright{name}": number + 8 for number, name in enumerate(_COLOURS)} | {
+    "bfightmagenta": 13
+}  # the spelling of pyte
 _CURSOR_KEYS = 1 << 5
-"""Private mode 1: arrow keys are sent as an application wants them."""
+"""Private mode 1, application cursor keys. pyte shifts private modes left by 5."""
 _BRACKETED = 2004 << 5
 _SGR_MOUSE = 1006 << 5
-_WHEEL_IS_ARROWS = 1007 << 5
-"""Set from the beginning: only a program that draws on the whole screen notices it."""
 
 
-class _Screen(pyte.Screen):
-    """With a second screen for programs that draw on all of it and leave the first as it was."""
-
-    def __init__(self, columns: int, lines: int) -> None:
-        self.replies: list[str] = []
-        self.kept: tuple[dict[int, dict[int, Char]], int, int] | None = None
-        super().__init__(columns, lines)
-        self.reset()
-
-    def reset(self) -> None:
-        super().reset()
-        self.mode.add(_WHEEL_IS_ARROWS)
-
-    def draw(self, data: str) -> None:
-        """Put letters on the screen. What takes no room there is left out, save a few accents on a letter."""
-        super().draw(data if data.isascii() else without_hidden(data, printed=True))
-
-    def write_process_input(self, data: str) -> None:
-        self.replies.append(data)
-
-    def set_mode(self, *args: int, **kwargs: bool) -> None:
-        if kwargs.get("private") and _ALTERNATE.intersection(args) and self.kept is None:
-            lines = {row: dict(line) for row, line in self.buffer.items()}
-            self.kept = (lines, self.cursor.x, self.cursor.y)
-            self.erase_in_display(2)
-        super().set_mode(*args, **kwargs)
-
-    def reset_mode(self, *args: int, **kwargs: bool) -> None:
-        if kwargs.get("private") and _ALTERNATE.intersection(args) and self.kept is not None:
-            lines, column, row = self.kept
-            self.kept = None
-            self.erase_in_display(2)
-            for number, line in lines.items():
-                self.buffer[number].update(line)
-            self.cursor.x, self.cursor.y = min(column, self.columns - 1), min(row, self.lines - 1)
-            self.dirty.update(range(self.lines))
-        super().reset_mode(*args, **kwargs)
-
-    def fit(self, lines: int, columns: int) -> None:
-        """Have another size. Unlike pyte's own, rows go at the top only as far as the cursor needs the room."""
-        gone = max(0, self.cursor.y + 1 - lines)
-        rows = {row - gone: line for row, line in self.buffer.items() if gone <= row < gone + lines}
-        self.buffer.clear()
-        self.buffer.update(rows)
-        self.cursor.y -= gone
-        self.lines = lines
-        self.resize(lines, columns)
-        self.margins = None
-        self.cursor.x = min(self.cursor.x, columns - 1)
-        self.dirty.update(range(lines))
-
-    def select_graphic_rendition(self, *attrs: int, **kwargs: bool) -> None:
-        if not kwargs.get("private"):
-            super().select_graphic_rendition(*attrs)
-
-
-class Emulator:
-    """Takes what a command writes, and shows it as rows of runs."""
-
-    def __init__(self, lines: int, columns: int) -> None:
-        self._screen = _Screen(columns, lines)
-        self._stream = pyte.Stream(self._screen)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Lines and columns."""
-        return self._screen.lines, self._screen.columns
+class Emulator(TerminalScreen):
+    """The screen of a command as rows of runs, and the modes that it has set for keys and mouse."""
 
     @property
     def cursor(self) -> tuple[int, int] | None:
-        """Row and column of the cursor. None: it is hidden."""
+        """Row and column of the cursor; None if it is hidden."""
         cursor = self._screen.cursor
         return None if cursor.hidden else (cursor.y, min(cursor.x, self._screen.columns - 1))
 
     @property
     def application_keys(self) -> bool:
-        """Whether arrow keys are sent as an application wants them."""
+        """True in the mode of application cursor keys."""
         return _CURSOR_KEYS in self._screen.mode
 
     @property
     def brackets_paste(self) -> bool:
-        """Whether the command wants to know what is pasted and what is typed."""
+        """True in the mode of bracketed paste."""
         return _BRACKETED in self._screen.mode
 
     @property
-    def mouse(self) -> MouseWish:
-        """What the command wants to be told of the mouse."""
+    def mouse(self) -> MouseMode:
+        """The mouse reporting that the command has asked for."""
         asked = [tracking for tracking in Tracking if tracking and tracking << 5 in self._screen.mode]
-        return MouseWish(
+        return MouseMode(
             tracking=max(asked, default=Tracking.NOTHING),
             sgr=_SGR_MOUSE in self._screen.mode,
-            wheel_is_arrows=not asked and self._screen.kept is not None and _WHEEL_IS_ARROWS in self._screen.mode,
+            wheel_is_arrows=not asked and self._screen.kept is not None and WHEEL_IS_ARROWS in self._screen.mode,
         )
 
     def take_replies(self) -> bytes:
-        """What a terminal would have answered to the command since this was asked last."""
+        """Return the replies of the terminal to queries of the command since the last call."""
         replies = "".join(self._screen.replies)
         self._screen.replies.clear()
         return replies.encode()
 
     def take_dirty(self) -> set[int]:
-        """Rows that have changed since this was asked last."""
+        """Return the rows that have changed since the last call."""
         dirty = set(self._screen.dirty)
         self._screen.dirty.clear()
         return dirty
 
-    def resize(self, lines: int, columns: int) -> None:
-        """Have another size."""
-        if (lines, columns) != self.size:
-            self._screen.fit(lines, columns)
-
-    def feed(self, data: bytes) -> None:
-        """Draw what was written. Nothing that a command writes is an error."""
-        text = self._rest + self._decoder.decode(data)
-        unfinished = _UNFINISHED.search(text)
-        at = unfinished.start() if unfinished and len(text) - unfinished.start() < LONGEST_SEQUENCE else len(text)
-        text, self._rest = text[:at], text[at:]
-        text = _UNREAD.sub(_readable, text)
-        if not text.isascii():
-            text = text.translate(_C1)
-        try:
-            self._stream.feed(text)
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError):
-            # pyte calls its handlers with as many numbers as a sequence has, also where they take fewer.
-            self._stream = pyte.Stream(self._screen)
-
     def row(self, number: int) -> tuple[Run, ...]:
-        """The runs of a row, as wide as the screen."""
+        """Return the runs of a row, as wide as the screen."""
         runs: list[Run] = []
         for text, pen in self._cells(number):
             if runs and runs[-1].pen == pen:
@@ -184,31 +85,15 @@ class Emulator:
             cell: Char = line[column]
             wide = column + 1 < self._screen.columns and line[column + 1].data == ""
             width = 2 if wide else 1
+            # pyte and Rich disagree about the width of some characters; blanks keep the columns aligned.
             text = cell.data if cell.data and cell_len(cell.data) == width else " " * width
             yield text, _pen(cell, inverted=inverted)
             column += width
 
     def text(self) -> str:
-        """Everything on the screen, without colours, and without blanks at the ends."""
+        """Return the text of the screen without colours and trailing blanks."""
         rows = ("".join(run.text for run in self.row(number)).rstrip() for number in range(self._screen.lines))
         return "\n".join(rows).rstrip("\n") + "\n"
-
-
-def _readable(found: re.Match[str]) -> str:
-    """A sequence that pyte misreads as one that it reads: colours with semicolons, all else as nothing."""
-    sequence = found[0]
-    if not sequence.endswith("m") or ":" not in sequence or sequence[2:3] in "<=>":
-        return ""
-    parts = []
-    for part in sequence[2:-1].split(";"):
-        numbers = part.split(":")
-        if numbers[0] in {"38", "48"} and numbers[1:2] == ["2"]:
-            parts.append(";".join((numbers[0], "2", *numbers[-3:])))
-        elif numbers[0] in {"38", "48"}:
-            parts.append(";".join(numbers))
-        else:
-            parts.append("24" if part == "4:0" else numbers[0])
-    return f"\x1b[{';'.join(parts)}m"
 
 
 def _pen(cell: Char, *, inverted: bool) -> Pen:
@@ -235,3 +120,105 @@ def _colour(name: str) -> int:
         return DIRECT + int(name, 16)
     except ValueError:
         return DEFAULT
+
+
+LOOKED_BACK = 64 * 1024
+"""Bytes before the end that are replayed when a terminal is opened."""
+BEHIND = 256 * 1024
+"""Backlog in bytes beyond which the feed skips to near the end."""
+READ = 16 * 1024
+SLICE = 2048
+"""Bytes fed between two checks of the time budget."""
+BUDGET_S = 0.006
+"""Time budget of one step, so that keys are handled at 40 frames a second."""
+
+
+class TerminalFeed:
+    """Feeds the output of one run into an emulator."""
+
+    def __init__(self, supervision: Supervision, call_id: str, size: tuple[int, int], *, recorded: bool) -> None:
+        """`size`: lines and columns. `recorded`: use the recorded sizes of the run instead."""
+        self.emulator = Emulator(*size)
+        self.recorded = recorded
+        self.live = False
+        """True once the backlog is fed: only queries in new output still wait for a reply."""
+        self.stream_size = 0
+        self.ended = False
+        self._read = partial(supervision.read_output, call_id, "out")
+        self._read_sizes = partial(supervision.terminal_sizes, call_id)
+        self._sizes: tuple[TerminalSize, ...] = ()
+        self._offset: int | None = None
+        self._answers = b""
+
+    @property
+    def begun(self) -> bool:
+        """True once anything was read."""
+        return self._offset is not None
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Resize to lines and columns, unless recorded sizes are used."""
+        if not self.recorded:
+            self.emulator.resize(*size)
+
+    def take_answers(self) -> bytes:
+        """Return the replies to queries of the command since the last call."""
+        answers, self._answers = self._answers, b""
+        return answers
+
+    async def advance(self) -> bool:
+        """Feed new output within the time budget. Return True if anything has changed."""
+        if self._offset is None:
+            self._offset = max(0, (await self._read(0, 0)).size - LOOKED_BACK)
+        if self.recorded and not self.ended:
+            self._sizes = await self._read_sizes()
+        until = time.perf_counter() + BUDGET_S
+        changed = False
+        while True:
+            chunk = await self._read(self._offset, READ)
+            changed = changed or (chunk.size, chunk.ended) != (self.stream_size, self.ended)
+            self.stream_size, self.ended = chunk.size, chunk.ended
+            # A flood is faster than any emulator; only its end can still be seen.
+            if chunk.size - chunk.next_offset > BEHIND:
+                self._offset, self.live = chunk.size - LOOKED_BACK, False
+                continue
+            if not chunk.data:
+                self.live = True
+                return self._fit(chunk.size) or changed
+            self._offset = self._draw(chunk, until)
+            changed = True
+            if time.perf_counter() >= until:
+                return True
+
+    def _draw(self, chunk: OutputChunk, until: float) -> int:
+        """Feed from a chunk until a time. Return the offset of the next byte."""
+        at = 0
+        while at < len(chunk.data) and time.perf_counter() < until:
+            self._fit(chunk.start + at)
+            step = min(SLICE, self._same_size(chunk.start + at))
+            self.emulator.feed(chunk.data[at : at + step])
+            at += step
+        answers = self.emulator.take_replies()
+        # Answering a query of the past would type garbage into the program that runs now.
+        if self.live:
+            self._answers += answers
+        return chunk.start + min(at, len(chunk.data))
+
+    def _fit(self, offset: int) -> bool:
+        """Resize to the recorded size at a byte. Return True if that changed the size."""
+        sizes = self._sizes[: self._sizes_until(offset)]
+        before = self.emulator.size
+        if sizes:
+            self.emulator.resize(sizes[-1].rows, sizes[-1].columns)
+        return before != self.emulator.size
+
+    def _same_size(self, offset: int) -> int:
+        """The number of bytes from an offset to the next recorded resize."""
+        later = self._sizes[self._sizes_until(offset) :]
+        return later[0].start - offset if later else SLICE
+
+    def _sizes_until(self, offset: int) -> int:
+        return bisect_right(self._sizes, offset, key=_start)
+
+
+def _start(size: TerminalSize) -> int:
+    return size.start

@@ -1,0 +1,238 @@
+"""The card of a call: what a decision needs, the rest behind one key, and what became of the last decisions."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.in_memory.world import Written
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import ROOT, Play, workday
+from tests.tui.test_describe import text_of
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Session, Shell
+from whisper_tui.model.decision import Approve, Decider, RuleScope
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.event import Decided
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
+from whisper_tui.present.call_text import card
+from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.lines import LineView
+
+USUAL = ("Directory", "Program", "Environment", "Session", "Trust", "Timeout", "Workspace", "Requested", "Why asked")
+SCRIPT = "set -e\necho one\nrm -rf /srv/data\n" + "echo done\n" * 80
+
+
+def asked(
+    spec: CommandSpec, resolved: Resolved | None = None, *risks: Risk, reason: str = "no rule matches this command"
+) -> tuple[CallRecord, Session]:
+    play = Play.begin()
+    request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
+    verdict = Verdict(kind="ask", reason=reason, risks=risks)
+    call_id = play.stage.ask(request, verdict, resolved or Resolved(program="/usr/bin/bash", cwd=spec.cwd))
+    return play.stage.board.calls[call_id], play.stage.board.sessions["s1"]
+
+
+def labels(record: CallRecord, session: Session) -> set[str]:
+    lines = text_of(card(record, session)).splitlines()
+    return {label for label in USUAL if any(line.startswith(f" {label}") for line in lines)}
+
+
+def test_what_is_as_usual_has_no_row_of_its_own() -> None:
+    record, session = asked(CommandSpec(command=Shell(text="make"), cwd=ROOT))
+    assert labels(record, session) == set()
+    text = text_of(card(record, session))
+    assert "make" in text and f"site builder · claude-code 2.1.329  in {ROOT}" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "resolved", "label"),
+    [
+        (
+            CommandSpec(command=Shell(text="make"), cwd="/srv"),
+            Resolved(program="/usr/bin/bash", cwd="/srv"),
+            "Directory",
+        ),
+        (CommandSpec(command=Shell(text="make"), cwd=ROOT), Resolved(program="/usr/bin/bash", cwd="/x"), "Directory"),
+        (CommandSpec(command=Shell(text="make"), cwd=ROOT), Resolved(program="/usr/bin/bash"), "Directory"),
+        (CommandSpec(command=Argv(program="git"), cwd=ROOT), Resolved(program=f"{ROOT}/git", cwd=ROOT), "Program"),
+        (CommandSpec(command=Argv(program="git"), cwd=ROOT), Resolved(problem="not found", cwd=ROOT), "Program"),
+        (CommandSpec(command=Shell(text="make"), cwd=ROOT, environment={"CC": "x"}), None, "Environment"),
+    ],
+)
+def test_what_is_unusual_stands_on_the_card(spec: CommandSpec, resolved: Resolved | None, label: str) -> None:
+    assert labels(*asked(spec, resolved)) == {label}
+
+
+def test_a_directory_beside_the_workspace_is_not_inside_it() -> None:
+    spec = CommandSpec(command=Shell(text="make"), cwd=f"{ROOT}-old")
+    assert labels(*asked(spec, Resolved(program="/usr/bin/bash", cwd=f"{ROOT}-old"))) == {"Directory"}
+
+
+def test_the_reason_stands_on_the_card_unless_a_risk_says_it_or_there_is_none() -> None:
+    spec = CommandSpec(command=Shell(text="make"), cwd=ROOT)
+    assert labels(*asked(spec, reason="the script has changed since you approved it")) == {"Why asked"}
+    risk = Risk(id="destructive", sentence="Deletes files")
+    assert labels(*asked(spec, None, risk, reason=risk.sentence)) == set()
+
+
+def test_a_risk_in_a_long_text_says_in_which_line_it_is() -> None:
+    start = SCRIPT.index("rm -rf")
+    risk = Risk(id="destructive", sentence="Deletes files", span=(start, start + 6))
+    record, session = asked(CommandSpec(command=Shell(text=SCRIPT), cwd=ROOT), None, risk)
+    assert "Deletes files.  line 3" in text_of(card(record, session))
+
+
+async def test_m_shows_the_details_of_every_call_until_it_is_pressed_again() -> None:
+    async with cockpit(workday(), size=(120, 50)) as seat:
+        await seat.select("8")
+        assert "Requested" not in seat.text()
+        await seat.press("m")
+        await seat.sees("Requested", "Timeout", "Workspace", "Last calls")
+        await seat.select("7")
+        await seat.sees("Requested")
+        await seat.press("m")
+        await seat.until(lambda: "Requested" not in seat.text())
+
+
+async def test_an_apostrophe_scrolls_to_the_risky_part() -> None:
+    play = Play.begin()
+    text = "echo one\n" * 100 + "rm -rf /srv/data\n" + "echo two\n" * 100
+    start = text.index("rm -rf")
+    risk = Risk(id="destructive", sentence="Deletes files", span=(start, start + 6))
+    spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+    request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
+    play.stage.ask(request, Verdict(kind="ask", reason=risk.sentence, risks=(risk,)))
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.select("1")
+        assert "rm -rf /srv/data" not in seat.text().split("Deletes files")[1]
+        await seat.press("apostrophe")
+        await seat.sees("101 │ rm -rf /srv/data")
+
+
+async def test_digits_go_to_the_next_call_of_a_section() -> None:
+    async with cockpit(workday()) as seat:
+        board = seat.play.stage.board
+        for key, wanted in (("2", board.running), ("3", board.unsettled)):
+            await seat.press(key)
+            await seat.until(lambda wanted=wanted: seat.selected in wanted)
+        await seat.press("4")
+        await seat.until(lambda: seat.selected in board.settled and "✔" not in heading_of(seat))
+        await seat.press("5")
+        await seat.sees("7")
+        await seat.until(lambda: seat.selected == "7")
+
+
+def heading_of(seat: Cockpit) -> str:
+    return "".join(span.text for span in seat.screen.query_one("#call-heading", LineView).left)
+
+
+def decided(play: Play, call_id: str) -> None:
+    """This cockpit's user approves the call, and it starts."""
+    me = Decider(surface="cockpit", who="me")
+    play.clock.advance(1)
+    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=me))
+    play.stage.start(call_id)
+
+
+async def test_a_call_that_was_approved_here_stays_in_sight_with_its_last_line() -> None:
+    play = Play.begin()
+    first, second = play.ask("build"), play.ask("fix")
+    async with cockpit(play) as seat:
+        await seat.select(second)
+        decided(play, first)
+        await seat.until(lambda: "▶ running" in seat.text().splitlines()[-2])
+        play.stage.written.setdefault(first, Written()).out += b"\x1b[32mcompiling\x1b[0m 3 of 9\n"
+        await seat.until(lambda: "compiling 3 of 9" in seat.text().splitlines()[-2])
+        play.stage.written[first].out += b"all 9 compiled\n"
+        play.stage.finish(first, Exited(code=0))
+        await seat.until(lambda: "all 9 compiled" in seat.text().splitlines()[-2])
+        await seat.until(lambda: "✔ exit 0" in seat.text().splitlines()[-2])
+        assert seat.selected == second
+
+
+async def test_the_failure_of_an_approved_call_comes_to_the_person_once() -> None:
+    play = Play.begin()
+    first, second = play.ask("build"), play.ask("fix")
+    async with cockpit(play) as seat:
+        await seat.select(second)
+        decided(play, first)
+        play.stage.finish(first, Exited(code=2))
+        await seat.sees(f"Call {first} failed (exit 2): ./build.sh")
+
+
+async def test_calls_that_others_or_rules_approved_are_not_in_the_strip() -> None:
+    async with cockpit(workday()) as seat:
+        await seat.pilot.pause()
+        assert not seat.screen.query_one("#recent").display
+
+
+async def test_an_empty_cockpit_offers_the_agents_of_this_machine_the_demo_and_help() -> None:
+    async with cockpit(Play.begin(), guidance=Guidance(clients=(("claude", "Claude Code"),))) as seat:
+        await seat.sees("whisper-tui install claude", "connect Claude Code", "whisper-tui demo", "what every key does")
+        assert "codex" not in seat.text()
+        seat.play.ask("build")
+        await seat.until(lambda: "whisper-tui demo" not in seat.text())
+
+
+async def test_an_empty_cockpit_without_a_known_agent_names_those_that_it_can_connect() -> None:
+    async with cockpit(Play.begin()) as seat:
+        await seat.sees("whisper-tui install CLIENT", "claude, codex, gemini, opencode")
+
+
+async def test_the_card_states_the_effects_with_the_diff_of_what_is_written(tmp_path: Path) -> None:
+    (tmp_path / "tax.conf").write_text("rate = 19\n")
+    play = in_directory(tmp_path, "echo 'rate = 20' > tax.conf")
+    async with cockpit(play) as seat:
+        await seat.sees("Effects", "writes tax.conf (exists, 10 B", "-rate = 19", "+rate = 20")
+
+
+async def test_the_effects_follow_the_files_while_the_call_waits(tmp_path: Path) -> None:
+    play = in_directory(tmp_path, "echo new > note.txt")
+    async with cockpit(play) as seat:
+        await seat.sees("writes note.txt (new")
+        (tmp_path / "note.txt").write_text("old\n")
+        play.clock.advance(3)
+        await seat.sees("-old", "+new")
+
+
+async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -> None:
+    (tmp_path / "deploy.sh").write_text("#!/bin/sh\nrm -rf ~/important\n")
+    (tmp_path / "deploy.sh").chmod(0o755)
+    async with cockpit(in_directory(tmp_path, "./deploy.sh")) as seat:
+        await seat.sees("runs ./deploy.sh", "rm -rf ~/important")
+
+
+async def test_escapes_of_a_file_are_never_drawn(tmp_path: Path) -> None:
+    (tmp_path / "evil.sh").write_text("echo \x1b[31mred\x1b]0;title\x07\n")
+    async with cockpit(in_directory(tmp_path, "sh evil.sh")) as seat:
+        await seat.sees("runs sh evil.sh")
+        assert "\x1b" not in seat.text() and "\x07" not in seat.text()
+
+
+def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...]) -> Play:
+    """An agent wants to run a shell text in a real directory."""
+    play = Play.begin()
+    spec = CommandSpec(command=Shell(text=text), cwd=str(directory))
+    request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
+    play.stage.ask(request, Verdict(kind="ask", reason="no rule matches this command", prefixes=prefixes))
+    return play
+
+
+async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path) -> None:
+    async with cockpit(in_directory(tmp_path, "npm run build", ("npm", "run", "build"))) as seat:
+        await seat.select("1")
+        await seat.sees("l Always allow npm run build", "covers 1 of the last 1 call")
+        await seat.press("l")
+        await seat.until(lambda: not isinstance(seat.record("1").state, Waiting))
+        decision = seat.record("1").decision
+        assert isinstance(decision, Approve)
+        assert decision.remember == RuleScope(words=("npm", "run", "build"), where="project")
+
+
+async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> None:
+    async with cockpit(in_directory(tmp_path, "make", ("make",))) as seat:
+        await seat.select("1")
+        await seat.sees("Effects")
+        await seat.press("l")
+        await seat.sees("No rule is offered for this command; A chooses one.")
+        assert isinstance(seat.record("1").state, Waiting)

@@ -1,0 +1,60 @@
+"""The cockpit's style sheet styles as Textual's does, and the footer keeps its keys."""
+
+import pytest
+from textual.css.stylesheet import Stylesheet
+from textual.widgets._footer import FooterKey
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.scenes import workday
+from whisper_tui.tui.key_footer import KeyFooter
+from whisper_tui.tui.stylesheet import CockpitStylesheet
+
+
+def styles(seat: Cockpit) -> list[tuple[str, str, dict[str, str]]]:
+    """The styles of every node, and those of its component classes."""
+    return [
+        (str(node), node.styles.base.css, {name: each.base.css for name, each in node._component_styles.items()})
+        for node in seat.app.screen.walk_children(with_self=True)
+    ]
+
+
+@pytest.mark.parametrize("keys", ["", "d", "e", "H", "slash,r"])
+async def test_every_node_has_the_styles_that_the_style_sheet_of_textual_gives_it(keys: str) -> None:
+    async with cockpit(workday()) as seat:
+        await seat.press(*[key for key in keys.split(",") if key])
+        sheet = seat.app.stylesheet
+        assert isinstance(sheet, CockpitStylesheet)
+        sheet.update(seat.app.screen)
+        ours = styles(seat)
+        plain = Stylesheet(variables=seat.app.get_css_variables())
+        plain.source = sheet.source
+        plain.parse()
+        plain.update(seat.app.screen)
+        assert ours == styles(seat)
+
+
+async def test_another_theme_restyles_every_node() -> None:
+    async with cockpit(workday(), theme="whisper-dark") as seat:
+        dark = styles(seat)
+        seat.app.use_theme("whisper-light")
+        await seat.until(lambda: styles(seat) != dark)
+        await seat.settled()
+        light = styles(seat)
+    async with cockpit(workday(), theme="whisper-light") as seat:
+        assert [each[1:] for each in styles(seat)] == [each[1:] for each in light]
+
+
+async def test_the_footer_shows_the_keys_of_each_call_with_the_widgets_that_it_has() -> None:
+    async with cockpit(workday(), size=(200, 60)) as seat:
+        footer = seat.screen.query_one(KeyFooter)
+
+        def shown() -> set[str]:
+            return {key.description for key in footer.query(FooterKey) if key.display}
+
+        most = set(footer.query(FooterKey))
+        for call_id in ("7", "6", "2", "7", "6", "2", "7"):
+            await seat.select(call_id)
+            wanted = {each.binding.description for each in seat.screen.active_bindings.values() if each.binding.show}
+            await seat.until(lambda wanted=wanted: shown() == wanted | {"More"})
+            most |= set(footer.query(FooterKey))
+        assert len(most) == len(footer.query(FooterKey))

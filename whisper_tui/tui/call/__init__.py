@@ -1,0 +1,1 @@
+"""One call in full, and what its run does."""

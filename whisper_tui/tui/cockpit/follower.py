@@ -1,0 +1,177 @@
+"""Follows a supervisor: applies its events to a board, reconnects, and asks which runs get no further."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import takewhile
+
+from textual.message import Message
+
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.board import Board
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.event import (
+    Event,
+    Finished,
+    SessionClosed,
+    SessionDescribed,
+    SessionOpened,
+    SessionResumed,
+    Settled,
+)
+from whisper_tui.model.run import NO_STALL, Stall, StallNews
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.messages import BoardChanged, Connected, EventsLost
+
+Reconnect = Callable[[], Awaitable[Supervision]]
+
+SLICE_S = 0.008
+"""Seconds of applying events before keys and drawing get their turn."""
+SHOWN_EVERY_S = 0.1
+"""Seconds between two updates of the screen while one batch is applied."""
+RETRIES_S = (0.5, 1.0, 2.0, 5.0)
+"""Pauses between attempts to reconnect; the last one repeats."""
+
+
+class BoardFollower:
+    """Owns the board and the connection. Changes are collected until `take_changes` is called."""
+
+    def __init__(
+        self, supervision: Supervision, post: Callable[[Message], object], reconnect: Reconnect | None
+    ) -> None:
+        self.supervision = supervision
+        self.board = Board()
+        self._post = post
+        self._reconnect = reconnect
+        self._changed: dict[str, None] = {}
+        self._posted_at = float("-inf")
+
+    def take_changes(self) -> tuple[str, ...]:
+        """Return and forget the ids of the changed calls, in the order of their first change."""
+        changed = tuple(self._changed)
+        self._changed.clear()
+        return changed
+
+    async def run(self) -> None:
+        """Follow events until cancelled, or until the connection is lost and cannot be restored."""
+        attempt = 0
+        while True:
+            try:
+                await self._follow()
+                lost = WhisperError("The supervisor has stopped", hint="Commands keep running under their keepers")
+            except WhisperError as error:
+                lost = error
+            while True:
+                pause = RETRIES_S[min(attempt, len(RETRIES_S) - 1)] if self._reconnect else None
+                self._post(EventsLost(lost, pause))
+                if self._reconnect is None or pause is None:
+                    return
+                await asyncio.sleep(pause)
+                attempt += 1
+                try:
+                    self.supervision = await self._reconnect()
+                except WhisperError as error:
+                    lost = error
+                    continue
+                attempt = 0
+                break
+            # The new connection sends the whole state as events, so an old board would count calls twice.
+            self.board = Board()
+            self._changed.clear()
+            self._post(Connected(self.supervision))
+
+    async def _follow(self) -> None:
+        async for events in self.supervision.watch(None):
+            await self._fold(events)
+
+    async def _fold(self, events: tuple[Event, ...]) -> None:
+        """Apply a batch in slices of time, so that ten thousand events at once do not block the screen."""
+        until = time.perf_counter() + SLICE_S
+        for event in events:
+            self._apply(event)
+            if time.perf_counter() > until:
+                self._post_change()
+                # One turn of the event loop: keys and drawing.
+                await asyncio.sleep(0)
+                until = time.perf_counter() + SLICE_S
+        self._post_change(last=True)
+
+    def _post_change(self, *, last: bool = False) -> None:
+        now = time.perf_counter()
+        if last or now - self._posted_at > SHOWN_EVERY_S:
+            self._posted_at = now
+            self._post(BoardChanged())
+
+    def _apply(self, event: Event) -> None:
+        # A board forgets its oldest ended calls when another one ends, without an event of their own: compare.
+        settled = tuple(self.board.settled) if isinstance(event, Finished | Settled) else ()
+        self.board.apply(event)
+        forgotten = takewhile(lambda call_id: call_id not in self.board.calls, settled)
+        self._changed.update(dict.fromkeys(forgotten))
+        # A change of a session alone is posted, too, but no row has to move.
+        if isinstance(event, SessionOpened | SessionDescribed | SessionResumed | SessionClosed):
+            return
+        if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
+            self._changed[call_id] = None
+
+
+STALLS_EVERY_S = 1.0
+
+
+class StallWatch:
+    """Asks the supervisor every second, and keeps what it answered by the ids of the calls."""
+
+    def __init__(self, cockpit: CockpitContext, changed: Callable[[dict[str, StallNews]], object]) -> None:
+        """`changed` is told of the calls that began to need input, after every answer that is another one."""
+        self._cockpit = cockpit
+        self._changed = changed
+        self._found: dict[str, Stall] = {}
+        self._busy = False
+
+    def begin(self) -> None:
+        """Ask every second."""
+        # Polled, not subscribed: no event says that a command waits for input, so the journal stays small.
+        self._cockpit.screen.set_interval(STALLS_EVERY_S, self.look)
+
+    def of(self, call_id: str) -> Stall:
+        """Why a run gets no further, as far as is known."""
+        return self._found.get(call_id, NO_STALL)
+
+    @property
+    def need_input(self) -> list[str]:
+        """The calls that wait for somebody to type."""
+        running = self._cockpit.board.running
+        return [id_ for id_, found in self._found.items() if found.silent_since is not None and id_ in running]
+
+    def is_still(self, record: CallRecord) -> bool:
+        """True if a run is paused: by a signal, or because everything is paused."""
+        return self._cockpit.board.paused is not None or record.paused or self.of(record.id).stopped
+
+    def standing_still(self, record: CallRecord) -> tuple[bool, float | None]:
+        """Return True for a paused run, and the time since which it has needed input."""
+        return self.is_still(record), self.of(record.id).silent_since
+
+    def look(self) -> None:
+        """Ask now, unless an answer is still awaited."""
+        if not self._busy and (self._cockpit.board.running or self._found):
+            self._busy = True
+            self._cockpit.screen.run_worker(self._look(), name="stalls")
+
+    async def _look(self) -> None:
+        before, found = self._found, self._found
+        try:
+            with suppress(WhisperError):  # The banner reports a lost connection.
+                found = await self._cockpit.supervision.stalls()
+        finally:
+            self._busy = False
+        self._found = found
+        if found != before:
+            board = self._cockpit.board
+            new = {
+                id_: news
+                for id_, stall in found.items()
+                if id_ in board.running and (news := board.calls[id_].stall_news(before.get(id_, NO_STALL), stall))
+            }
+            self._changed(new)

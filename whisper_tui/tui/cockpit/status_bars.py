@@ -1,0 +1,414 @@
+"""The lines above and below the calls: connection, problems, notices, versions, and recent decisions."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.geometry import Size
+from textual.widgets import Button, Static
+
+from whisper_tui.model.api import Supervision, SupervisorStatus
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.event import untrusted_entries
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.text import one_line_beginning, visible
+from whisper_tui.present.call_text import standing
+from whisper_tui.present.command_text import listed_command, one_line
+from whisper_tui.present.ending_text import ending_word, went_well
+from whisper_tui.present.quantities import clock_time, count, duration, limit
+from whisper_tui.present.risk_text import blocked_sentence
+from whisper_tui.present.security_text import refused_sentence, rules_sentence
+from whisper_tui.present.spans import Line, Role, Span, said
+from whisper_tui.present.words import error_text, toast_text
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.keymap import in_force
+from whisper_tui.tui.lines import LineView
+from whisper_tui.tui.messages import CommandRequested
+from whisper_tui.tui.output.ansi import plain_with_colours
+from whisper_tui.tui.queue.sections import Section
+
+BLOCKED_SHOWN = 2
+"""Calls that get a toast each; of further ones only the number is shown, and the list marks them."""
+
+
+class BlockedNotices:
+    """Reports each call that was blocked while the cockpit is open, once."""
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        self._cockpit = cockpit
+        self._opened_at = cockpit.clock()
+        self._reported: set[str] = set()
+
+    def changed(self, call_ids: Iterable[str]) -> None:
+        """Report those of these calls that were blocked since the cockpit was opened."""
+        calls = self._cockpit.board.calls
+        fresh = []
+        for call_id in call_ids:
+            record = calls.get(call_id)
+            if record is None:
+                # The board has forgotten the call, so its id cannot come again.
+                self._reported.discard(call_id)
+            elif isinstance(record.state, Ended) and record.blocked is not None and call_id not in self._reported:
+                self._reported.add(call_id)
+                # A new connection sends the ended calls of the past as well.
+                if record.state.at >= self._opened_at:
+                    fresh.append(record)
+        for record in fresh[-BLOCKED_SHOWN:]:
+            self._cockpit.tell(blocked_sentence(record), severity="warning")
+        if (others := len(fresh) - BLOCKED_SHOWN) > 0:
+            self._cockpit.tell(f"The sandbox blocked {count(others, 'other call')} as well.", severity="warning")
+
+
+ATTEMPTS_SHOWN = 3
+"""Attempts that get a toast each; of further ones only the number is shown."""
+REPORTED_AGE_S = 86_400.0
+"""The oldest refused attempts that a cockpit reports when it opens."""
+
+
+class RefusedNotices:
+    """Reports each refused attempt to decide, and each change of rules, once."""
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        self._cockpit = cockpit
+        self._opened_at = cockpit.clock()
+        self._reported = 0
+        self._rules_told = 0
+
+    def look(self) -> bool:
+        """Report what is new. Returns True if an attempt was refused while this cockpit was open."""
+        self._look_at_rules()
+        fresh = [attempt for attempt in self._cockpit.board.refused if attempt.seq > self._reported]
+        if not fresh:
+            return False
+        self._reported = fresh[-1].seq
+        earlier = [at.at for at in fresh if self._opened_at - REPORTED_AGE_S < at.at < self._opened_at]
+        if earlier:
+            told = count(len(earlier), "attempt to decide was", "attempts to decide were")
+            self._warn(f"{told} refused earlier, the last at {clock_time(earlier[-1])}: whisper-tui history refused")
+        now = [attempt for attempt in fresh if attempt.at >= self._opened_at]
+        for attempt in now[-ATTEMPTS_SHOWN:]:
+            self._warn(refused_sentence(attempt))
+        if len(now) > ATTEMPTS_SHOWN:
+            self._warn(f"{count(len(now) - ATTEMPTS_SHOWN, 'other attempt')} refused: whisper-tui history refused")
+        return bool(now)
+
+    def _look_at_rules(self) -> None:
+        """Report changes of rule files while the cockpit is open, and allow rules that are not trusted."""
+        fresh = sorted(
+            (each for each in self._cockpit.board.rules.values() if each.seq > self._rules_told),
+            key=lambda each: each.seq,
+        )
+        for changed in fresh:
+            self._rules_told = changed.seq
+            sentence = rules_sentence(changed)
+            if sentence is not None and (changed.at >= self._opened_at or untrusted_entries(changed)):
+                self._cockpit.tell(sentence, severity="warning" if changed.by is None else "information")
+
+    def _warn(self, text: str) -> None:
+        self._cockpit.tell(text, severity="error")
+
+
+_WORDS: tuple[tuple[Section, str, str, Role], ...] = (
+    ("waiting", "◆", "waiting", "waiting"),
+    ("queued", "◇", "in the queue", "running"),
+    ("running", "▶", "running", "running"),
+    ("behind", "●", "in the background", "behind"),
+)
+
+
+class StatusBar(LineView):
+    """Counts of open calls on the left, the connection on the right."""
+
+    def counts(
+        self,
+        totals: dict[Section, int],
+        *,
+        connected: bool,
+        who: str,
+        hushed: str = "",
+        paused: int = 0,
+        need_input: int = 0,
+    ) -> None:
+        """Draw new numbers. `hushed`: why notifications are off, if they are; `paused`: how many runs are paused."""
+        line: list[Span] = [Span(" whisper_tui ", "strong")]
+        for section, mark, word, role in _WORDS:
+            number = totals[section]
+            if number or section == "waiting":
+                line += [Span("  "), Span(f"{mark} {number:,} {word}", role if number else "muted")]
+            if section == "waiting" and need_input:
+                needs = "needs input" if need_input == 1 else "need input"
+                line += [Span("  "), Span(f"◆ {need_input:,} {needs}", "waiting")]
+            if section == "running" and paused:
+                line.append(Span(f", {'all' if paused == number else f'{paused:,}'} paused", "waiting"))
+        state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
+        quiet: Line = (Span(f"{hushed}  ", "behind"),) if hushed else ()
+        self.show(tuple(line), (*quiet, Span(f"{who}  ", "muted"), *state, Span(" ")))
+
+
+class Banner(Static):
+    """A bar that reports a lost connection, and when the next attempt to reconnect is."""
+
+    def lost(self, error: WhisperError, retry_in_s: float | None) -> None:
+        """Show that the connection is lost."""
+        then = (
+            f"Trying again in {limit(retry_in_s)}."
+            if retry_in_s is not None
+            else "Quit with q and start whisper-tui again."
+        )
+        # A hint says what to do, and often that commands keep running.
+        comfort = "" if error.hint else "Commands keep running. "
+        self.update(Content(f"✘ {error_text(error)} {comfort}{then}"))
+        self.display = True
+
+    def back(self) -> None:
+        """Hide the bar."""
+        self.display = False
+
+
+LEAST_COLUMNS, LEAST_ROWS = 30, 10
+"""The smallest terminal in which a command can be read."""
+
+
+class TooSmall(Static):
+    """Covers the cockpit where a command could not be read."""
+
+    def on_mount(self) -> None:
+        """Name the least size."""
+        self.update(Content(f"Too small: whisper_tui needs {LEAST_COLUMNS} columns and {LEAST_ROWS} rows."))
+
+    @staticmethod
+    def covers(terminal: Size) -> bool:
+        """True if a terminal of this size is too small."""
+        return terminal.width < LEAST_COLUMNS or terminal.height < LEAST_ROWS
+
+
+POLL_S = 1.0
+
+
+class HealthBar(Static):
+    """A bar that shows why the supervisor is not healthy, for as long as that is so."""
+
+    def __init__(self, supervision: Callable[[], Supervision]) -> None:
+        """`supervision` returns the current connection."""
+        super().__init__()
+        self._supervision = supervision
+        self._looking = False
+        self._told = ""
+        """The problem of notifications that was reported last."""
+
+    def on_mount(self) -> None:
+        """Begin to poll."""
+        self.display = False
+        # Polled, not subscribed: the journal may be what fails, and an event has to be journaled first.
+        self._look()
+        self.set_interval(POLL_S, self._look)
+
+    def _look(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self.run_worker(self._ask())
+
+    async def _ask(self) -> None:
+        said = None
+        try:
+            # The banner reports a lost connection.
+            with suppress(WhisperError):
+                status = await self._supervision().status()
+                said = _health_text(status)
+                self._tell_of_notifications(status.notify_problem)
+        finally:
+            self._looking = False
+        self.display = said is not None
+        if said is not None:
+            self.update(Content(said))
+
+    def _tell_of_notifications(self, problem: str) -> None:
+        """Show a toast once: a call that nobody was notified of is in the list all the same."""
+        if problem and problem != self._told:
+            self.notify(toast_text(f"{problem}."), severity="warning", markup=False, timeout=10)
+        self._told = problem
+
+
+def _health_text(status: SupervisorStatus) -> str | None:
+    """Return the sentence about a supervisor that is not healthy. None: it is healthy."""
+    if status.problem is not None:
+        return f"✘ The supervisor cannot work as it should: {visible(status.problem)}"
+    if not status.unguarded:
+        return None
+    first, *others = status.unguarded
+    return f"✘ {visible(first)}" + (f" (and {len(others)} more: whisper-tui status)" if others else "")
+
+
+class Caption(Static):
+    """A line that tells somebody new what to try with the selected call; the demo has one."""
+
+    def __init__(self, words: Callable[[CallRecord | None], str] | None) -> None:
+        """`words` returns the line about a call, empty for none. None: there are no captions."""
+        super().__init__(markup=False)
+        self._words = words
+
+    def about(self, record: CallRecord | None) -> None:
+        """Show the line about a call."""
+        words = self._words(record) if self._words is not None else ""
+        self.display = bool(words)
+        if words:
+            self.update(Content(words))
+
+
+BUTTONS = ("undo", "review")
+
+
+class DecisionBar(Horizontal):
+    """A bar with pending approvals, the number of marked calls, and session denials; hidden if there are none."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the text, and the buttons for its commands."""
+        yield LineView(id="decision-words")
+        for command in map(in_force(self.app).by_id, BUTTONS):
+            label = Content.assemble((f"{command.key_name} ", "bold"), command.label)
+            button = Button(label, id=f"now-{command.id}", compact=True)
+            # A click must not take the focus from the list, or the next key would go to the button.
+            button.can_focus = False
+            button.tooltip = command.help
+            yield button
+
+    def on_mount(self) -> None:
+        """Begin hidden."""
+        self.display = False
+
+    def show(self, pending: str, marked: int, denials: str) -> None:
+        """Show the text about pending approvals, the number of marks, and the text about session denials."""
+        parts = [part for part in (pending, f"{count(marked, 'call')} marked" if marked else "", denials) if part]
+        self.display = bool(parts)
+        self.query_one("#now-undo").display = bool(pending)
+        self.query_one("#now-review").display = bool(marked)
+        self.query_one(LineView).show((Span(" ◆ ", "waiting"), Span(" · ".join(parts), "strong")))
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        self.post_message(CommandRequested((event.button.id or "").removeprefix("now-")))
+
+
+MOST_SHOWN = 3
+"""Calls in the strip, the last decided ones."""
+ROWS_FOR_ALL = 30
+"""Rows of a terminal in which the strip has all its lines; in a lower one it has one."""
+TAIL = 2_000
+"""Bytes of a stream in which its last line is looked for."""
+LONGEST_COMMAND, LONGEST_LINE = 40, 200
+"""Characters of a command, and of the last line of its output."""
+
+
+class RecentDecisions(Vertical):
+    """One line for each call that was approved here last: its state, its command, its last line of output."""
+
+    def __init__(self, cockpit: CockpitContext, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._cockpit = cockpit
+        self._opened_at = cockpit.clock()
+        self._shown: deque[str] = deque(maxlen=MOST_SHOWN)
+        self._last_line: dict[str, str] = {}
+        self._complete: set[str] = set()
+        """Calls whose last line is known: they had ended when it was read."""
+        self._failed: set[str] = set()
+        """Calls whose failure was reported."""
+        self._reading = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the lines, the last decision at the bottom."""
+        for _ in range(MOST_SHOWN):
+            yield LineView()
+
+    def changed(self, call_ids: Iterable[str]) -> None:
+        """Add calls that were approved here, and report the failure of one that is not on the screen."""
+        touched = False
+        for call_id in call_ids:
+            record = self._cockpit.board.calls.get(call_id)
+            if record is not None and self._is_ours(record):
+                touched = True
+                if call_id not in self._shown:
+                    self._shown.append(call_id)
+                self._report(record)
+        if touched:
+            self.look()
+
+    def _is_ours(self, record: CallRecord) -> bool:
+        decided_here = record.decided_by == self._cockpit.me and isinstance(record.decision, Approve)
+        return decided_here and (record.decided_at or 0.0) > self._opened_at
+
+    def _report(self, record: CallRecord) -> None:
+        """Say once that an approved call failed: its result would otherwise pass unseen below the queue."""
+        match record.state:
+            case Ended(ending=ending) if not went_well(ending) and record.id not in self._failed:
+                self._failed.add(record.id)
+                shown = self._cockpit.shown
+                if record.blocked is None and (shown is None or shown.id != record.id):
+                    text = f"Call {record.id} failed ({ending_word(ending)}): {_command_of(record)}"
+                    self._cockpit.tell(text, severity="warning")
+
+    def look(self) -> None:
+        """Draw the lines as they are now, and read the last lines of output again."""
+        self._draw()
+        if self._shown and not self._reading:
+            self._reading = True
+            self.run_worker(self._read(), name="recent decisions")
+
+    def _draw(self) -> None:
+        records = [record for id_ in self._shown if (record := self._cockpit.board.calls.get(id_)) is not None]
+        most = MOST_SHOWN if self.app.size.height >= ROWS_FOR_ALL else 1
+        shown = records[-most:]
+        self.display = bool(shown)
+        for place, view in enumerate(self.query(LineView)):
+            view.display = place < len(shown)
+            if view.display:
+                view.show(self._line(shown[place]), self._seconds(shown[place]))
+
+    def _line(self, record: CallRecord) -> Line:
+        state = standing(record, self._cockpit.clock())
+        last = self._last_line.get(record.id, "")
+        output: Line = (Span("  "), *said(last, "muted")) if last else ()
+        return (Span(" "), *state[:2], Span(f"  {record.id}  ", "muted"), Span(_command_of(record)), *output)
+
+    def _seconds(self, record: CallRecord) -> Line:
+        match record.state:
+            case Ended(usage=usage) if usage is not None:
+                return (Span(f"{duration(usage.wall_s)} ", "muted"),)
+            case _:
+                return ()
+
+    async def _read(self) -> None:
+        try:
+            for id_ in tuple(self._shown):
+                record = self._cockpit.board.calls.get(id_)
+                if record is not None and id_ not in self._complete:
+                    self._last_line[id_] = await self._last_line_of(record)
+                    self._complete |= {id_} if isinstance(record.state, Ended) else set()
+        except WhisperError:
+            # The banner reports a lost connection; the strip keeps what it knows.
+            return
+        finally:
+            self._reading = False
+        self._last_line = {id_: line for id_, line in self._last_line.items() if id_ in self._shown}
+        self._complete &= set(self._shown)
+        self._draw()
+
+    async def _last_line_of(self, record: CallRecord) -> str:
+        failed = isinstance(record.state, Ended) and not went_well(record.state.ending)
+        for stream in ("err", "out") if failed else ("out", "err"):
+            chunk = await self._cockpit.supervision.read_output(record.id, stream, -TAIL, TAIL)
+            lines = plain_with_colours(chunk.data).decode("utf-8", "replace").strip().splitlines()
+            if lines:
+                return one_line_beginning(Text.from_ansi(lines[-1]).plain, LONGEST_LINE)
+        return ""
+
+
+def _command_of(record: CallRecord) -> str:
+    text = "".join(span.text for span in one_line(listed_command(record)))
+    return one_line_beginning(text, LONGEST_COMMAND)

@@ -1,0 +1,399 @@
+"""Commands that approve, edit and deny the call on the screen, in the version that is on the screen."""
+
+from collections.abc import Callable
+from time import monotonic
+
+from whisper_tui.model.decision import Approve, Decision, RuleScope, Scope
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
+from whisper_tui.model.run import Sandbox
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.present.command_text import shows_only_ends, whole_text
+from whisper_tui.present.quantities import count
+from whisper_tui.present.risk_text import why_not_confined
+from whisper_tui.present.scope_text import approved_scope
+from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
+from whisper_tui.tui.dialogs.deny_dialog import DenyScreen
+from whisper_tui.tui.dialogs.dialog import Dialog
+from whisper_tui.tui.dialogs.edit_dialog import EditScreen
+from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
+from whisper_tui.tui.keymap import in_force
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+COMMANDS: tuple[Command, ...] = (
+    Command("approve", "a", "Approve", "Run the command as shown.", "Decide", "waiting"),
+    Command(
+        "approve-session",
+        "F",
+        "For session",
+        "Approve the call, and the same command in the same directory for the rest of this session.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "approve-scope",
+        "A",
+        "Approve more…",
+        "Approve the call, and choose which similar calls to approve with it; shows which past calls match.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "approve-always",
+        "l",
+        "Always allow",
+        "Run it, and save the rule that the card offers: commands with the same first words, in this workspace.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "approve-confined",
+        "C",
+        "Confined",
+        "Run it in a sandbox that writes only inside the workspace and has no network.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "approve-read-only",
+        "O",
+        "Read-only",
+        "Run it in a sandbox that writes only to a temporary directory and has no network.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "approve-confined-network",
+        "I",
+        "Confined, network",
+        "Run it in a sandbox that writes only inside the workspace, with network access.",
+        "Decide",
+        "waiting",
+    ),
+    Command("edit", "e", "Edit", "Change the command, directory or timeout, then approve.", "Decide", "waiting"),
+    Command("deny", "d", "Deny", "Deny the call; the agent receives your reason.", "Decide", "waiting"),
+    Command(
+        "deny-session",
+        "D",
+        "Deny all",
+        "Deny the call and all other waiting calls of its session.",
+        "Decide",
+        "waiting",
+    ),
+)
+
+TYPED = "Nothing was decided: the keys came as fast as typed text. Press one key for one decision."
+MOST_REASONS = 6
+
+
+class RecentReasons:
+    """The last reasons for denials, each once, offered again by the dialog that denies."""
+
+    def __init__(self) -> None:
+        self._given: tuple[str, ...] = ()
+
+    @property
+    def recent(self) -> tuple[str, ...]:
+        """The newest first."""
+        return self._given
+
+    def give(self, reason: str) -> None:
+        """Add a reason, unless it is empty."""
+        if reason:
+            self._given = (reason, *(other for other in self._given if other != reason))[:MOST_REASONS]
+
+
+GUARD_S = 0.3
+"""Seconds for which decision keys are ignored after the selection has moved by itself."""
+
+Sight = tuple[str, str | None]
+"""The id of the call on the screen, and the fingerprint of the version shown. None: the call cannot be decided."""
+
+
+class SelectionGuard:
+    """Blocks decision keys while the person may still be looking at the call that was selected before (decision 29)."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._record: CallRecord | None = None
+        self._sight: Sight | None = None
+        self._covered: Sight | None = None
+        self._choice = 0
+        self._since = float("-inf")
+
+    @property
+    def holds(self) -> bool:
+        """True if the call on the screen was just selected, or changed, without the person."""
+        return self._clock() - self._since < GUARD_S
+
+    def shows(self, record: CallRecord | None, *, choice: int | None) -> None:
+        """Register the call that is on the screen from now on.
+
+        `choice` counts the selections that a person has made; None: the selection moved by itself.
+        """
+        chosen = choice is not None and choice != self._choice
+        self._choice = self._choice if choice is None else choice
+        before = self._sight
+        if record is not self._record:
+            self._record, self._sight = record, _sight(record)
+        another = before is None or self._sight is None or self._sight[0] != before[0]
+        if chosen and (another or self._sight == before):
+            # The person went to this call, so there is nothing to protect from. If the same call changed in the
+            # moment of the choice, the person has not seen the change: then the guard holds.
+            self._since = float("-inf")
+        elif self._sight != before:
+            self._since = self._clock()
+
+    def lost_sight(self) -> None:
+        """Block decision keys, because the screen was out of date for a while."""
+        self._since = self._clock()
+
+    def covered(self) -> None:
+        """Register that another screen lies over the call."""
+        self._covered = self._sight
+
+    def uncovered(self) -> None:
+        """Register that the call is in view again; block decision keys if it changed meanwhile."""
+        if self._sight != self._covered:
+            self._since = self._clock()
+
+
+TYPING_S = 0.08
+"""Letters that follow each other faster are typed text, meant for another window or field, and decide nothing."""
+
+TYPED_TEXT_S = 0.5
+"""Seconds after typed text for which no key decides."""
+
+
+class TypingGuard:
+    """Blocks decision keys within typed text: `ls` must not allow a command for the session."""
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+        self._fast = False
+
+    @property
+    def holds(self) -> bool:
+        """True if the latest letter followed the one before too fast for a decision."""
+        # A click is no letter, so it must not be held up by what was typed long before.
+        return self._fast and monotonic() - self._last < TYPED_TEXT_S
+
+    def typed(self, at: float) -> bool:
+        """Register a letter, and return whether it continues typed text. `at`: its time on the monotonic clock."""
+        self._fast = at - self._last < TYPING_S
+        self._last = at
+        return self._fast
+
+    def forget(self) -> None:
+        """Let the next letter be the first one."""
+        self._last, self._fast = float("-inf"), False
+
+
+def _sight(record: CallRecord | None) -> Sight | None:
+    if record is None:
+        return None
+    return record.id, record.seen_digest() if isinstance(record.state, Waiting) else None
+
+
+class DecisionCommands:
+    """Carries out the commands that decide about one call, and sends the decisions."""
+
+    def __init__(
+        self,
+        cockpit: CockpitContext,
+        undo: UndoSettings,
+        refresh: Callable[[], None],
+        offered: Callable[[CallRecord], RuleScope | None],
+    ) -> None:
+        """`refresh` draws the pending approvals, the marks and the session denials as they are now; `offered` returns
+        the rule that the card of a call offers.
+        """
+        self._cockpit = cockpit
+        self.guard = SelectionGuard(cockpit.clock)
+        self.typing = TypingGuard()
+        self._approved_by_letter: str | None = None
+        """The call whose approval the latest letter began, if it can still be undone."""
+        self.reasons = RecentReasons()
+        self.undoing = UndoCommands(cockpit, undo, self._send_later, refresh)
+        self.refresh = refresh
+        self._offered = offered
+        self._read_past: tuple[str, str] | None = None
+        """The call, with its fingerprint, that the person was warned about: the next key approves it unread."""
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """Return the function of each command, by its id."""
+        return {
+            "approve": lambda: self._approve(None),
+            "approve-session": lambda: self._approve("exact_for_session"),
+            "approve-scope": self.approve_scope,
+            "approve-always": self._approve_always,
+            "approve-read-only": lambda: self._approve_into(Sandbox()),
+            "approve-confined": lambda: self._approve_into(Sandbox(kind="workspace")),
+            "approve-confined-network": lambda: self._approve_into(Sandbox(kind="workspace", network=True)),
+            "edit": self.edit,
+            "deny": lambda: self._deny(stop_session=False),
+            "deny-session": lambda: self._deny(stop_session=True),
+            **self.undoing.commands(),
+        }
+
+    def typed(self, at: float) -> None:
+        """Register a letter; one that turns out to begin typed text has approved nothing."""
+        begun, self._approved_by_letter = self._approved_by_letter, None
+        if self.typing.typed(at) and begun is not None and self.undoing.cancel(begun):
+            self._cockpit.tell(TYPED, severity="warning")
+
+    def is_guarded(self) -> bool:
+        """True if a decision key must be ignored now; then a toast says why."""
+        if self.guard.holds:
+            self._cockpit.tell("Nothing was decided: the selection had just changed. Press again for this call.")
+        elif self.typing.holds:
+            self._cockpit.tell(TYPED)
+        return self.guard.holds or self.typing.holds
+
+    def _approve(self, remember: Scope | None) -> None:
+        if (record := self._to_approve()) is not None:
+            self._decide(record, Approve(remember=remember))
+
+    def _approve_always(self) -> None:
+        """Approve, and save the rule that the card offers: no other, because the person has seen its reach."""
+        if (record := self._to_approve()) is None:
+            return
+        if (scope := self._offered(record)) is None:
+            self._cockpit.tell(f"No rule is offered for this command; {self._key('approve-scope')} chooses one.")
+        else:
+            self._decide(record, Approve(remember=scope))
+
+    def _to_approve(self) -> CallRecord | None:
+        """Return the call on the screen if a key may approve it now, else None after a toast with the reason."""
+        record = self._cockpit.shown
+        if record is None or self.is_guarded() or self.unread(record):
+            return None
+        # A second press must neither send the pending approval early nor start its undo window again.
+        if self.undoing.is_pending(record.id):
+            self._cockpit.tell(f"{self.undoing.words()}; {self._key('undo')} undoes it.")
+            return None
+        return record
+
+    async def _approve_into(self, sandbox: Sandbox) -> None:
+        """Approve the call for a sandbox, if the supervisor can confine it."""
+        record = self._to_approve()
+        if record is None:
+            return
+        # The supervisor is asked first, so the person may have approved the call by another key meanwhile.
+        problem = await why_not_confined(self._cockpit.supervision, record)
+        if problem:
+            self._cockpit.tell(problem, severity="warning")
+        elif self.undoing.is_pending(record.id):
+            self._cockpit.tell(f"{self.undoing.words()}; {self._key('undo')} undoes it.")
+        else:
+            self._decide(record, Approve(sandbox=sandbox))
+
+    def approve_shown(self, record: CallRecord) -> None:
+        """Approve a call that the caller knows to be read: it does not count unread rows again."""
+        self._decide(record, Approve())
+
+    def approve_scope(self) -> None:
+        """Ask which similar calls the approval shall cover, and approve."""
+        record = self._cockpit.shown
+        if record is not None and not self.is_guarded() and not self.unread(record):
+            self._ask(lambda record: ScopeScreen(self._cockpit, record))
+
+    def edit(self) -> None:
+        """Open the editor, and approve the edited call."""
+        record = self._cockpit.shown
+        # The editor would show only both ends of it, and the rest would be approved unseen (decision 27).
+        if record is not None and shows_only_ends(whole_text(record.call.spec.command)):
+            self._cockpit.tell(f"The command is too long to edit here; use whisper-tui approve {record.id} --command.")
+        elif not self.is_guarded():
+            self._ask(lambda record: EditScreen(self._cockpit, record))
+
+    def _deny(self, *, stop_session: bool) -> None:
+        """Ask for a reason and deny the call, or every waiting call of its session."""
+        # The guard counts here as well: the dialog would be about a call that the person did not choose.
+        if self.is_guarded():
+            return
+
+        def screen(record: CallRecord) -> DenyScreen:
+            same = len(self._cockpit.board.waiting_in(record.call.session_id))
+            others = same - 1 if stop_session else 0
+            return DenyScreen(
+                f"call {record.id}",
+                session_label_of(record, self._cockpit.board),
+                others,
+                stop_session=stop_session,
+                recent=self.reasons.recent,
+            )
+
+        self._ask(screen)
+
+    def unread(self, record: CallRecord) -> bool:
+        """True if rows of the call were never on the screen. A toast warns once; the second key approves anyway."""
+        rows = self._cockpit.screen.query_one("#call-detail", ParagraphsView).unseen
+        this = (record.id, record.seen_digest())
+        if not rows or self._read_past == this:
+            return False
+        self._read_past = this
+        were = "was" if rows == 1 else "were"
+        self._cockpit.tell(
+            f"{count(rows, 'line')} of the command {were} not on the screen yet. {self._key('page-call-down')} scrolls;"
+            " press again to approve anyway.",
+            severity="warning",
+        )
+        return True
+
+    def _key(self, command_id: str) -> str:
+        return in_force(self._cockpit.screen.app).by_id(command_id).key_name
+
+    def _ask(self, make: Callable[[CallRecord], Dialog[Approve] | DenyScreen]) -> None:
+        record = self._cockpit.shown
+        if record is None:
+            return
+        # A dialog about the call replaces an approval that is still in its undo window.
+        self.undoing.cancel(record.id)
+
+        def decided(decision: Decision | None) -> None:
+            if decision is not None:
+                self._decide(record, decision)
+
+        self._cockpit.screen.app.push_screen(make(record), decided)
+
+    def _decide(self, record: CallRecord, decision: Decision) -> None:
+        if isinstance(decision, Approve):
+            if self.undoing.delay(record, decision):
+                self._approved_by_letter = record.id
+                self._cockpit.select_after(record.id)
+                return
+        else:
+            self.reasons.give(decision.reason)
+        self._cockpit.screen.run_worker(self._send(record, decision), name="decide")
+
+    def _send_later(self, record: CallRecord, decision: Approve) -> None:
+        self._cockpit.screen.run_worker(self._send(record, decision), name="decide")
+
+    async def _send(self, record: CallRecord, decision: Decision) -> None:
+        cockpit = self._cockpit
+        try:
+            # The fingerprint makes the supervisor refuse the decision if the call changed after it was drawn.
+            await cockpit.supervision.decide(record.id, decision, cockpit.me, record.seen_digest())
+        except (AlreadyDecided, ChangedSinceSeen) as error:
+            cockpit.tell(error_text(error), severity="warning")
+            cockpit.refresh_call()
+        except WhisperError as error:
+            cockpit.tell(error_text(error), severity="error")
+        else:
+            cockpit.tell(_done(record, decision))
+            # Only now: after a failure the call still waits, and stays selected for another try.
+            cockpit.select_after(record.id)
+
+
+def _done(record: CallRecord, decision: Decision) -> str:
+    if not isinstance(decision, Approve):
+        return f"Call {record.id} is denied" + (
+            ", with every waiting call of its session." if decision.stop_session else "."
+        )
+    edited = " as you edited it" if decision.edited is not None else ""
+    remembered = f"; {approved_scope(decision.remember)}" if decision.remember else ""
+    confined = f" in a sandbox ({decision.sandbox.words()})" if decision.sandbox is not None else ""
+    return f"Call {record.id} is approved{confined}{edited}{remembered}."

@@ -1,0 +1,229 @@
+"""Undo of approvals: within the undo window before they are sent, and later until the call has started."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.timer import Timer
+
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.masked_calls import masked_command
+from whisper_tui.model.state import CallRecord, Held, Queued
+from whisper_tui.present.command_text import one_line
+from whisper_tui.present.quantities import count
+from whisper_tui.present.risk_text import is_grave
+from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.queue.call_list import CallList
+
+COMMANDS: tuple[Command, ...] = (
+    Command("undo", "u", "Undo", "Undo the last approval, while it is pending or its call has not started.", "Decide"),
+    Command("revoke-latest", "X", "Revoke latest", "Revoke the latest standing approval.", "Decide"),
+)
+
+WhichCalls = Literal["grave", "every", "none"]
+UNDO_S = 3.0
+ORDINARY_S = 1.5
+"""Undo window of an approval without a severe risk: long enough to notice a wrong key."""
+STANDING_S = 5.0
+"""Undo window of an approval that is remembered: it decides about calls that nobody has seen yet."""
+
+
+@dataclass(frozen=True)
+class UndoSettings:
+    """The approvals that have an undo window, and its length."""
+
+    which: WhichCalls = "every"
+    """All approvals, only those with a severe risk or for later calls too, or none."""
+    seconds: float = UNDO_S
+    """The window of a call with a severe risk; it bounds that of other calls, too."""
+
+
+NO_UNDO = UndoSettings("none")
+
+
+def undo_seconds(settings: UndoSettings, record: CallRecord, decision: Approve) -> float:
+    """Return the length of the undo window for the approval of a call; 0 for none."""
+    if settings.which == "none":
+        return 0.0
+    if decision.remember is not None:
+        return max(settings.seconds, STANDING_S)
+    risks = record.verdict.risks if record.verdict else ()
+    if any(map(is_grave, risks)):
+        return settings.seconds
+    return min(settings.seconds, ORDINARY_S) if settings.which == "every" else 0.0
+
+
+@dataclass(frozen=True)
+class PendingApproval:
+    """An approval that will be sent when its undo window has passed. `record` is the version that was on the screen."""
+
+    record: CallRecord
+    decision: Approve
+    due: float
+    """When it is sent, in seconds of the clock."""
+
+
+class UndoWindow:
+    """The pending approvals, oldest first."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._pending: dict[str, PendingApproval] = {}
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def keep(self, record: CallRecord, decision: Approve, seconds: float) -> None:
+        """Add an approval that is due after some seconds."""
+        # The record of this moment: its fingerprint says which version the person has seen.
+        self._pending[record.id] = PendingApproval(record, decision, self._clock() + seconds)
+
+    def left(self, call_id: str) -> float | None:
+        """Return the seconds until the approval of a call is sent. None: no approval of it is pending."""
+        pending = self._pending.get(call_id)
+        return None if pending is None else max(0.0, pending.due - self._clock())
+
+    def newest(self) -> PendingApproval | None:
+        """Return the latest approval, or None."""
+        return next(reversed(self._pending.values()), None)
+
+    def cancel(self, call_id: str) -> bool:
+        """Remove the approval of a call. Returns True if there was one."""
+        return self._pending.pop(call_id, None) is not None
+
+    def pop_due(self) -> tuple[PendingApproval, ...]:
+        """Remove and return the approvals that are due."""
+        now = self._clock()
+        due = tuple(pending for pending in self._pending.values() if pending.due <= now)
+        for pending in due:
+            del self._pending[pending.record.id]
+        return due
+
+    def drop_all(self) -> int:
+        """Remove all approvals. Returns their number."""
+        dropped = len(self._pending)
+        self._pending.clear()
+        return dropped
+
+
+TICK_S = 0.1
+"""Seconds between two looks for due approvals."""
+WITHDRAWN_REASON = "The human withdrew the approval before the command started."
+"""Sent to the agent of a call whose approval was withdrawn in the queue."""
+
+
+class UndoCommands:
+    """Delays approvals for their undo window, sends them when due, and carries out the command `undo`."""
+
+    def __init__(
+        self,
+        cockpit: CockpitContext,
+        settings: UndoSettings,
+        send: Callable[[CallRecord, Approve], object],
+        changed: Callable[[], object],
+    ) -> None:
+        """`changed` is called when the pending approvals change, and every tick while there are any."""
+        self._cockpit = cockpit
+        self._changed = changed
+        self._settings = settings
+        self._send = send
+        # Here and not in the supervisor, where a command could start after everyone had left (decision 29).
+        self._window = UndoWindow(cockpit.clock)
+        self._timer: Timer | None = None
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """Return the function of each command, by its id."""
+        return {"undo": self.undo, "revoke-latest": self.revoke_latest}
+
+    @property
+    def farewell(self) -> str:
+        """The sentence for the terminal about approvals that quitting drops; empty if there are none."""
+        number = len(self._window)
+        return f"{count(number, 'approval')} not sent; the calls still wait. " if number else ""
+
+    def words(self) -> str:
+        """Return the words of the status bar about the latest pending approval; empty if there is none."""
+        newest = self._window.newest()
+        if newest is None:
+            return ""
+        left = self._window.left(newest.record.id) or 0.0
+        more = f", and {count(len(self._window) - 1, 'other')}" if len(self._window) > 1 else ""
+        return f"Approving call {newest.record.id} in {math.ceil(left)} s{more}"
+
+    def delay(self, record: CallRecord, decision: Approve) -> bool:
+        """Delay an approval for its undo window. Returns False if it has none and must be sent now."""
+        seconds = undo_seconds(self._settings, record, decision)
+        if not seconds:
+            return False
+        self._window.keep(record, decision, seconds)
+        if self._timer is None:
+            self._timer = self._cockpit.screen.set_interval(TICK_S, self._tick)
+        self._changed()
+        return True
+
+    def is_pending(self, call_id: str) -> bool:
+        """True if the approval of a call is pending."""
+        return self._window.left(call_id) is not None
+
+    def cancel(self, call_id: str) -> bool:
+        """Cancel the pending approval of a call. Returns True if there was one."""
+        taken = self._window.cancel(call_id)
+        if taken:
+            self._changed()
+        return taken
+
+    def drop_all(self, why: str) -> None:
+        """Cancel all pending approvals. `why` completes the toast."""
+        if dropped := self._window.drop_all():
+            self._cockpit.tell(
+                f"{count(dropped, 'approval')} not sent: {why}. Nothing was decided.", severity="warning"
+            )
+            self._changed()
+
+    async def undo(self) -> None:
+        """Cancel the latest pending approval, else withdraw the selected call if it is still queued."""
+        newest = self._window.newest()
+        if newest is not None:
+            self._window.cancel(newest.record.id)
+            self._cockpit.screen.query_one(CallList).select(newest.record.id, by_hand=False)
+            self._cockpit.tell(f"Call {newest.record.id} is not approved: it still waits for you.")
+            self._changed()
+            return
+        record = self._cockpit.shown
+        if record is None or not isinstance(record.state, Held | Queued):
+            self._cockpit.tell("Nothing to undo: no approval is pending, and the selected call is not in the queue.")
+            return
+        try:
+            await self._cockpit.supervision.withdraw(record.id, WITHDRAWN_REASON)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        else:
+            self._cockpit.tell(f"Call {record.id} will not run: its approval was withdrawn, and the agent is told.")
+
+    async def revoke_latest(self) -> None:
+        """Revoke the standing approval that was given last, in whatever session."""
+        try:
+            standing = [grant for grant in await self._cockpit.supervision.grants() if grant.revoked_at is None]
+            if not standing:
+                self._cockpit.tell("No standing approval is left to revoke.")
+                return
+            latest = max(standing, key=lambda grant: grant.granted_at)
+            await self._cockpit.supervision.revoke(latest.id, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        else:
+            command = "".join(span.text for span in one_line(masked_command(latest.spec.command)))
+            self._cockpit.tell(f"Revoked the standing approval of call {latest.from_call}: {command}")
+
+    def _tick(self) -> None:
+        for pending in self._window.pop_due():
+            self._send(pending.record, pending.decision)
+        if not len(self._window) and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        # At every tick, for the seconds that the bar counts down.
+        self._changed()

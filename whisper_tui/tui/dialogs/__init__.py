@@ -1,0 +1,1 @@
+"""Questions over the cockpit; Esc leaves each of them and changes nothing."""

@@ -1,0 +1,174 @@
+"""The dialogs for the reason of a denial, and for commands that a session may not run any more."""
+
+import shlex
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.model.decision import Deny
+from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import count
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+
+NO_REASON = "Press Enter again to deny it without a reason."
+
+
+class DenyScreen(Dialog[Deny]):
+    """Asks for the reason of a denial."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/deny.tcss"]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Deny", "deny"),)
+
+    def __init__(
+        self, what: str, session: str, others: int, *, stop_session: bool, recent: tuple[str, ...] = ()
+    ) -> None:
+        """`what` is denied, with `others` of the session if that is stopped; `recent`: reasons given before."""
+        super().__init__()
+        self._what = what
+        self._session = session
+        self._others = others
+        self._stop_session = stop_session
+        self._recent = recent
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        """Build the field, its explanation and the earlier reasons."""
+        with Vertical(classes="dialog") as dialog:
+            whole = f"{count(self._others + 1, 'waiting call')} of {self._session}"
+            dialog.border_title = Content(f"Deny {whole if self._stop_session else self._what}")
+            if self._stop_session:
+                others = count(self._others, "other waiting call")
+                text = f"{others} of the session {self._session} will be denied with it."
+                yield Static(Content(text), classes="dialog-problem")
+            yield Static(Content("The agent is given your reason word for word."), classes="dialog-note")
+            # With select_on_focus, the first typed letter would replace an earlier reason that was put back here.
+            yield Input(placeholder="What should it do instead?", id="reason", select_on_focus=False)
+            yield Static("", classes="dialog-problem", id="warning")
+            if self._recent:
+                yield Static(Content("↓ Your earlier reasons"), classes="dialog-note")
+                yield OptionList(*(Option(Content(visible(reason))) for reason in self._recent), id="recent")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Focus the field for the reason."""
+        self.query_one("#warning").display = False
+        reason = self.query_one(Input)
+        reason.cursor_blink = False
+        reason.focus()
+
+    def key_down(self) -> None:
+        """Move the focus from the field to the earlier reasons."""
+        if self._recent and self.focused is self.query_one(Input):
+            self.query_one(OptionList).focus()
+
+    @on(OptionList.OptionSelected)
+    def _again(self, event: OptionList.OptionSelected) -> None:
+        """Put a reason into the field, to be sent or changed."""
+        reason = self.query_one(Input)
+        # The stored text, not the shown one, in which control characters are written out.
+        reason.value = self._recent[event.option_index]
+        reason.cursor_position = len(reason.value)
+        reason.focus()
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self._warned = False
+        self.query_one("#warning").display = False
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_deny()
+
+    def action_deny(self) -> None:
+        """Deny with the text; without a text, only at the second time."""
+        reason = self.query_one(Input).value.strip()
+        # The reason is all that an agent learns about a denial, so that a second Enter is asked for without one.
+        if not reason and not self._warned:
+            self._warned = True
+            warning = self.query_one("#warning", Static)
+            warning.update(Content(NO_REASON))
+            warning.display = True
+            return
+        self.dismiss(Deny(reason=reason, stop_session=self._stop_session))
+
+
+EXPLAINED = (
+    "Calls of this session that begin with these words, or hold a command that does, are denied, also while no cockpit"
+    " is open: this one, those that wait and those that come. It is no rule: what hides the words is asked as before."
+)
+
+
+@dataclass(frozen=True)
+class SessionDenialChoice:
+    """The words to deny and the reason for the agent; empty words lift all denials of the session."""
+
+    words: tuple[str, ...]
+    reason: str = ""
+
+
+class SessionDenialScreen(Dialog[SessionDenialChoice]):
+    """Asks for the first words of the commands to deny, and for a message to the agent."""
+
+    # An Input takes Ctrl+X for itself (cut), hence the priority.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+x", "lift", "Ask again", priority=True)]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Enter", "Deny from now on", "deny"),
+        ("Ctrl+X", "Ask again about all of them", "lift"),
+    )
+
+    def __init__(self, session: str, words: tuple[str, ...], held: tuple[tuple[str, ...], ...]) -> None:
+        """`words` are suggested; `held` are denied in the session already."""
+        super().__init__()
+        self._session = session
+        self._words = words
+        self._held = held
+
+    def compose(self) -> ComposeResult:
+        """The explanation, the fields, and the denials that are in force."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Block for session {self._session}")
+            yield Static(Content(EXPLAINED), classes="dialog-text")
+            yield Label("First words of the command")
+            yield Input(visible(shlex.join(self._words)), id="words")
+            yield Label("Message to the agent")
+            yield Input(placeholder="Not in this session.", id="reason")
+            yield Static("", id="problem", classes="dialog-problem")
+            if self._held:
+                shown = ", ".join(repr(" ".join(words)) for words in self._held)
+                yield Static(Content(visible(f"Denied already: {shown}.")), classes="dialog-note")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Focus the words."""
+        self.query_one("#choose-lift").display = bool(self._held)
+        for field in self.query(Input):
+            field.cursor_blink = False
+        self.query_one("#words", Input).focus()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_deny()
+
+    def action_deny(self) -> None:
+        """Deny these words from now on."""
+        try:
+            words = tuple(shlex.split(self.query_one("#words", Input).value))
+        except ValueError:
+            words = ()
+        if not words:
+            self.query_one("#problem", Static).update(Content("Type the words, with every quote closed."))
+            return
+        reason = self.query_one("#reason", Input).value.strip() or "Not in this session."
+        self.dismiss(SessionDenialChoice(words, reason))
+
+    def action_lift(self) -> None:
+        """Lift all denials of this session."""
+        if self._held:
+            self.dismiss(SessionDenialChoice(()))

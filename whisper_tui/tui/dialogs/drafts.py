@@ -1,0 +1,216 @@
+"""Drafts of an edited command and of the scope of an approval: typed fields, parsed and checked."""
+
+import json
+import math
+import shlex
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from whisper_tui.model.call import Argv, Command, CommandSpec, Function, Shell
+from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The fields of the edit screen as they are typed."""
+
+    program: str
+    """Empty for anything but an argv."""
+    text: str
+    """The arguments in shell quoting, one per line, or the shell text, or the arguments of a tool as JSON."""
+    cwd: str
+    timeout: str
+    """Seconds; empty for none."""
+    args: tuple[str, ...] | None = None
+    """The arguments exactly as they are. None: they stand in `text`."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of checking a draft; `spec` is None while there are problems."""
+
+    spec: CommandSpec | None
+    problems: tuple[str, ...]
+
+
+def draft_of(spec: CommandSpec) -> Draft:
+    """Return a specification as fields, without invisible characters."""
+    timeout = f"{spec.timeout_s:g}" if spec.timeout_s is not None else ""
+    command = spec.command
+    # Nobody can edit around a character that has no width; the dialog says how many were left out.
+    if isinstance(command, Argv):
+        text = "\n".join(shlex.quote(seen(word)) for word in command.args)
+        return Draft(seen(command.program), text, seen(spec.cwd), timeout)
+    if isinstance(command, Function):
+        return Draft("", seen(json.dumps(command.arguments, ensure_ascii=False, indent=2)), seen(spec.cwd), timeout)
+    return Draft("", seen(command.text), seen(spec.cwd), timeout)
+
+
+def seen(text: str) -> str:
+    """Return the text without invisible characters."""
+    return without_hidden(text, keep=PLAIN_CONTROLS)
+
+
+def hidden_count(spec: CommandSpec) -> int:
+    """Return the number of invisible characters in the command and the directory."""
+    text = "".join((*spec.command.words(), spec.cwd))
+    return len(text) - len(seen(text))
+
+
+def checked(draft: Draft, asked: CommandSpec) -> Checked:
+    """Parse a draft. Returns its specification, or its problems as sentences."""
+    problems: list[str] = []
+    command = _command(draft, asked.command, problems)
+    if not draft.cwd.startswith("/"):
+        problems.append("The directory must be an absolute path.")
+    timeout = _timeout(draft.timeout, problems)
+    texts = [("program", draft.program), ("directory", draft.cwd)]
+    # A character that was left out of the fields must not come back by paste: the dialog could not show it.
+    texts += [("command", draft.text)] if draft.args is None else [("command", text) for text in draft.args]
+    for name, text in texts:
+        problems += unseen_problems(name, text)
+    if command is None or problems:
+        return Checked(None, tuple(problems))
+    return Checked(asked.model_copy(update={"command": command, "cwd": draft.cwd, "timeout_s": timeout}), ())
+
+
+def unseen_problems(name: str, text: str) -> list[str]:
+    """Return a sentence about an invisible character in a field."""
+    found = next((character for character in text if character not in PLAIN_CONTROLS and is_hidden(character)), None)
+    return [f"The {name} contains an invisible character (U+{ord(found):04X})."] if found else []
+
+
+def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | None:
+    if isinstance(asked, Shell):
+        if not draft.text.strip():
+            problems.append("There is no command.")
+            return None
+        return asked.model_copy(update={"text": draft.text})
+    if isinstance(asked, Function):
+        return _function(draft.text, asked, problems)
+    if not draft.program.strip():
+        problems.append("There is no program.")
+    if draft.args is not None:
+        # With one field per argument, quotes and blanks are part of the argument.
+        return Argv(program=draft.program, args=draft.args)
+    try:
+        args = tuple(shlex.split(draft.text))
+    except ValueError:
+        problems.append("The arguments contain an unclosed quote or end with a backslash.")
+        return None
+    return Argv(program=draft.program, args=args)
+
+
+def _function(text: str, asked: Function, problems: list[str]) -> Function | None:
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        problems.append("The arguments must be a JSON object.")
+        return None
+    return asked.model_copy(update={"arguments": arguments})
+
+
+def _timeout(text: str, problems: list[str]) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        # NaN fails every comparison, so that "nan" as typed text ends in the same message.
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        problems.append("The timeout must be a number of seconds above 0, or empty for none.")
+        return None
+    return seconds
+
+
+Reach = Literal["exact", "here", "session", "project", "user"]
+REACHES: tuple[Reach, ...] = get_args(Reach)
+REACH_WORDS: dict[Reach, str] = {
+    "exact": "Exactly this command, in this directory",
+    "here": "Commands starting with these words, below this directory",
+    "session": "Commands starting with these words, in any directory",
+    "project": "A saved rule for these words, in this workspace",
+    "user": "A saved rule for these words, everywhere",
+}
+"""The reaches in words, the narrowest first. The first three end with the session."""
+
+
+@dataclass(frozen=True)
+class ScopeDraft:
+    """The fields of the scope dialog as they are typed."""
+
+    reach: Reach
+    words: str = ""
+    """The prefix, in shell quoting."""
+    uses: str = ""
+    """The number of later calls; empty for any number."""
+    minutes: str = ""
+    """Empty for no expiry, or for the lifetime of the session."""
+
+    @property
+    def has_words(self) -> bool:
+        """True if the reach needs a prefix."""
+        return self.reach != "exact"
+
+    @property
+    def has_uses(self) -> bool:
+        """True if the reach can limit its uses, which saved rules cannot."""
+        return self.reach in {"exact", "here", "session"}
+
+
+def scope_of(draft: ScopeDraft, spec: CommandSpec, problems: list[str]) -> Scope | None:
+    """Return the scope of a draft for a command. None if it has problems, which are appended as sentences."""
+    before = len(problems)
+    words = _words(draft.words, problems) if draft.has_words else ()
+    uses = _uses(draft.uses, problems) if draft.has_uses else None
+    minutes = _minutes(draft.minutes, problems)
+    if len(problems) > before:
+        return None
+    match draft.reach:
+        case "exact":
+            return ExactScope(uses=uses, minutes=minutes)
+        case "here":
+            return PrefixScope(words=words, directory=spec.cwd, uses=uses, minutes=minutes)
+        case "session":
+            return PrefixScope(words=words, uses=uses, minutes=minutes)
+        case "project" | "user":
+            return RuleScope(words=words, where=draft.reach, minutes=minutes)
+
+
+def _words(text: str, problems: list[str]) -> tuple[str, ...]:
+    problems += unseen_problems("prefix", text)
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError:
+        problems.append("The prefix contains an unclosed quote or ends with a backslash.")
+        return ()
+    if not words:
+        problems.append("Type the first words of the commands.")
+    return words
+
+
+def _uses(text: str, problems: list[str]) -> int | None:
+    if not text.strip():
+        return None
+    # int() alone would also take "1_000" and "+5".
+    if not text.strip().isdecimal() or not 0 < int(text) < 1_000_000:
+        problems.append("Times must be a whole number above 0, or empty for any number.")
+        return None
+    return int(text)
+
+
+def _minutes(text: str, problems: list[str]) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 < minutes < 10_000_000:
+        problems.append("Minutes must be a number above 0, or empty for no expiry.")
+        return None
+    return minutes

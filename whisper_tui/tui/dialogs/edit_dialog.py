@@ -1,0 +1,460 @@
+"""The dialog that edits a call before it runs: shell text, or one field per argument."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import ClassVar
+
+from rich.style import Style
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Input, Label, Static, TextArea
+from textual.widgets.text_area import TextAreaTheme
+
+from whisper_tui.model.call import Argv, Command, CommandSpec, Shell
+from whisper_tui.model.decision import Approve, Scope
+from whisper_tui.model.state import CallRecord
+from whisper_tui.present.command_text import command_paragraphs, command_title
+from whisper_tui.present.quantities import count, limit
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.drafts import Draft, checked, draft_of, hidden_count, seen
+from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+MOST_FIELDS = 64
+"""Most arguments with a field of their own; longer lists are edited as lines in shell quoting."""
+
+
+class ArgumentField(TextArea):
+    """The field of one argument, which may contain line feeds."""
+
+    # Terminals do not tell Shift+Enter from Enter. Enter adds an argument, as in a list of them, and Ctrl+J, which is
+    # the line feed itself, breaks the line.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "wish('add')", "Add one below", show=False, priority=True),
+        Binding("ctrl+j", "insert_line_end", "Begin another line of it", show=False),
+        Binding("alt+up", "wish('up')", "Move it up", show=False),
+        Binding("alt+down", "wish('down')", "Move it down", show=False),
+        Binding("alt+x", "wish('remove')", "Remove it", show=False),
+    ]
+
+    @dataclass
+    class Wish(Message):
+        """Do something with this argument: add one below, move it up or down, remove it."""
+
+        field: "ArgumentField"
+        what: str
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value, soft_wrap=True, tab_behavior="focus", compact=True, placeholder="(empty)")
+        self.cursor_blink = False
+
+    def action_wish(self, what: str) -> None:
+        """Ask the form to do it."""
+        self.post_message(self.Wish(self, what))
+
+    def action_insert_line_end(self) -> None:
+        """Insert a line feed into the argument."""
+        self.insert("\n")
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Move up, from the first row to the previous argument."""
+        if not select and self.cursor_at_first_line:
+            self.screen.focus_previous(ArgumentField)
+        else:
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Move down, from the last row to the next argument."""
+        if not select and self.cursor_at_last_line:
+            self.screen.focus_next(ArgumentField)
+        else:
+            super().action_cursor_down(select)
+
+
+class _Row(Horizontal):
+    """The number of an argument, its field and its buttons."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__()
+        self.field = ArgumentField(value)
+
+    def compose(self) -> ComposeResult:
+        """Build the row from left to right."""
+        yield Label("", classes="argument-number")
+        yield self.field
+        for sign, what, words in (
+            ("▲", "up", "Move it up"),
+            ("▼", "down", "Move it down"),
+            ("✕", "remove", "Remove it"),
+        ):
+            button = Button(sign, classes=f"argument-{what}", compact=True)
+            # Tab goes from argument to argument; each button has a key.
+            button.can_focus = False
+            button.tooltip = words
+            yield button
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        for what in ("up", "down", "remove"):
+            if event.button.has_class(f"argument-{what}"):
+                self.post_message(ArgumentField.Wish(self.field, what))
+
+
+class ArgumentsForm(VerticalScroll, can_focus=False):
+    """The fields of all arguments, which can be added, removed and reordered."""
+
+    class Changed(Message):
+        """The arguments have changed."""
+
+    def __init__(self, values: tuple[str, ...], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._begun_with = values
+
+    def compose(self) -> ComposeResult:
+        """Build a row per argument, and a button that adds one."""
+        yield from map(_Row, self._begun_with)
+        button = Button("+ Add an argument", id="argument-add", compact=True)
+        button.can_focus = False
+        yield button
+
+    def on_mount(self) -> None:
+        """Number the rows."""
+        self._number()
+
+    @property
+    def fields(self) -> list[ArgumentField]:
+        """The fields in the order of the arguments."""
+        # The query walks the children as they are now: `_move` reorders widgets, nothing else.
+        return [row.field for row in self.query(_Row)]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The arguments."""
+        return tuple(field.text for field in self.fields)
+
+    @on(Button.Pressed, "#argument-add")
+    async def _add_last(self, event: Button.Pressed) -> None:
+        event.stop()
+        await self._add(after=None)
+
+    @on(ArgumentField.Wish)
+    async def _wished(self, message: ArgumentField.Wish) -> None:
+        message.stop()
+        row = message.field.parent
+        # The row can be gone: keys that were typed before its removal arrive after it.
+        if not isinstance(row, _Row) or row not in self.query(_Row):
+            return
+        if message.what == "add":
+            await self._add(after=row)
+        elif message.what == "remove":
+            await self._remove(row)
+        else:
+            self._move(row, -1 if message.what == "up" else 1)
+
+    async def _add(self, after: Widget | None) -> None:
+        row = _Row("")
+        await self.mount(row, after=after) if after is not None else await self.mount(row, before="#argument-add")
+        row.field.focus()
+        self._number()
+
+    async def _remove(self, row: _Row) -> None:
+        fields = self.fields
+        at = fields.index(row.field)
+        await row.remove()
+        left = self.fields
+        if left:
+            left[min(at, len(left) - 1)].focus()
+        self._number()
+
+    def _move(self, row: _Row, by: int) -> None:
+        rows = list(self.query(_Row))
+        at = rows.index(row) + by
+        if 0 <= at < len(rows):
+            self.move_child(row, before=rows[at]) if by < 0 else self.move_child(row, after=rows[at])
+            row.scroll_visible(animate=False)
+            self._number()
+
+    def _number(self) -> None:
+        for number, row in enumerate(self.query(_Row), start=1):
+            row.query_one(".argument-number", Label).update(f"{number:>2}")
+        self.post_message(self.Changed())
+
+    @on(TextArea.Changed)
+    def _typed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed())
+
+
+NAME = "whisper"
+
+_PARTS: dict[str, tuple[str, str]] = {
+    "string": ("success", ""),
+    "function": ("primary", "bold"),
+    "property": ("edited", ""),
+    "keyword": ("waiting", "bold"),
+    "comment": ("muted", "italic"),
+    "number": ("behind", ""),
+    "operator": ("running", "bold"),
+    "constant": ("foreground", "underline"),
+    "embedded": ("risk", ""),
+}
+"""The theme colour and the text style of each part of the grammar."""
+
+
+def shell_theme(colours: Mapping[str, str]) -> TextAreaTheme:
+    """Return the theme of the text area for shell text; `colours` by the names of the style sheets."""
+    return TextAreaTheme(
+        name=NAME,
+        syntax_styles={
+            part: Style.parse(f"{written} {colours[colour]}".strip()) for part, (colour, written) in _PARTS.items()
+        },
+    )
+
+
+_PIECES = re.compile(r"\w+|\s+|.", re.DOTALL)
+MINUS = "\u2212"
+# SequenceMatcher takes quadratic time, and the comparison runs again at every typed character.
+LONGEST_COMPARED = 4000
+"""Most characters of a line that is compared word by word; longer lines are marked as a whole."""
+
+
+def change_paragraphs(asked: CommandSpec, runs: CommandSpec) -> tuple[Paragraph, ...]:
+    """Return the differences by line of shell text or by argument, then those of the directory and the timeout."""
+    found = list(_changes(_lines(asked.command), _lines(runs.command)))
+    for name, before, after in (
+        ("Directory", asked.cwd, runs.cwd),
+        ("Timeout", _timeout(asked), _timeout(runs)),
+    ):
+        if before != after:
+            found += _changes([f"{name}  {before}"], [f"{name}  {after}"])
+    return tuple(found)
+
+
+def _lines(command: Command) -> list[str]:
+    if isinstance(command, Argv):
+        return [shlex.quote(word) for word in command.words()]
+    if isinstance(command, Shell):
+        return command.text.split("\n")
+    return [command.tool, *json.dumps(command.arguments, ensure_ascii=False, indent=2).split("\n")]
+
+
+def _timeout(spec: CommandSpec) -> str:
+    return "none" if spec.timeout_s is None else limit(spec.timeout_s)
+
+
+def _changes(before: list[str], after: list[str]) -> Iterator[Paragraph]:
+    # With autojunk, words that occur often in a long text count as noise and are shown as changed.
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        old, new = before[start:end], after[new_start:new_end]
+        if kind == "equal":
+            yield from (_row(" ", said(line, "command", whole=True), "frame") for line in old)
+            continue
+        pairs = min(len(old), len(new))
+        for one, other in zip(old[:pairs], new[:pairs], strict=True):
+            removed, added = _differences(one, other)
+            yield _row(MINUS, removed, "bad")
+            yield _row("+", added, "good")
+        yield from (_row(MINUS, said(line, "marked", whole=True), "bad") for line in old[pairs:])
+        yield from (_row("+", said(line, "marked", whole=True), "good") for line in new[pairs:])
+
+
+def _differences(before: str, after: str) -> tuple[Line, Line]:
+    """Return both lines; pieces that only one of them has are marked."""
+    if max(len(before), len(after)) > LONGEST_COMPARED:
+        return said(before, "marked", whole=True), said(after, "marked", whole=True)
+    old, new = _PIECES.findall(before), _PIECES.findall(after)
+    removed: list[Span] = []
+    added: list[Span] = []
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        role: Role = "command" if kind == "equal" else "marked"
+        removed += said("".join(old[start:end]), role, whole=True)
+        added += said("".join(new[new_start:new_end]), role, whole=True)
+    return tuple(removed), tuple(added)
+
+
+def _row(sign: str, line: Line, role: Role) -> Paragraph:
+    return Paragraph(
+        line, (Span(f" {sign} ", role), Span("│ ", "frame")), (Span("   "), Span("┆ ", "frame")), at_words=False
+    )
+
+
+class EditScreen(Dialog[Approve]):
+    """Edits a call: the fields, and beside or below them the requested command and the one that will run."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/edit.tcss"]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "approve", "Approve this", priority=True),
+        Binding("ctrl+r", "approve_session", "Approve for the session", priority=True),
+        Binding("ctrl+o", "approve_scope", "Approve more", priority=True),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Ctrl+S", "Approve this", "approve"),
+        ("Ctrl+R", "For session", "approve_session"),
+        ("Ctrl+O", "More", "approve_scope"),
+    )
+
+    def __init__(self, cockpit: CockpitContext, record: CallRecord) -> None:
+        super().__init__()
+        self._cockpit = cockpit
+        self._record = record
+        self._unread: CommandSpec | None = None
+        """The specification whose approval was tried before all of it had been on the screen (decision 29)."""
+        self._asked = record.call.spec
+        # A call that is asked again after an edit starts from that edit, not from the agent's request.
+        returned = getattr(record.state, "edited_before", None)
+        self._start: CommandSpec = returned or self._asked
+
+    def compose(self) -> ComposeResult:
+        """Build the fields and the two commands."""
+        draft = draft_of(self._start)
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Edit call {self._record.id} before it runs")
+            with Horizontal(id="edit-body"):
+                with VerticalScroll(id="edit-fields", can_focus=False):
+                    yield from self._fields(draft)
+                with Vertical(id="edit-result"):
+                    yield ParagraphsView(id="edit-asked")
+                    yield ParagraphsView(id="edit-runs")
+            yield Static("", id="edit-problems", classes="dialog-problem")
+            yield from self.buttons()
+
+    def _fields(self, draft: Draft) -> ComposeResult:
+        command = self._start.command
+        if isinstance(command, Argv):
+            yield Label("Program")
+            yield Input(draft.program, id="program", compact=True)
+        if isinstance(command, Argv) and len(command.args) <= MOST_FIELDS:
+            yield Label("Arguments: Enter adds, Alt+↑↓ moves, Alt+X removes")
+            yield ArgumentsForm(tuple(map(seen, command.args)), id="arguments")
+        else:
+            words = {Argv: "Arguments, one per line, in shell quoting", Shell: "Shell text"}
+            yield Label(words.get(type(command), "Arguments, as a JSON object"))
+            numbers = isinstance(command, Argv)
+            yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=numbers, tab_behavior="focus")
+        yield Label("Directory")
+        yield Input(draft.cwd, id="cwd", compact=True)
+        yield Label("Timeout in seconds, empty for none")
+        yield Input(draft.timeout, id="timeout", compact=True)
+
+    def on_mount(self) -> None:
+        """Focus the command, with the cursor at its end."""
+        for field in self.query(Input):
+            field.cursor_blink = False
+        for area in self.query(TextArea):
+            area.cursor_blink = False
+            self._colour(area)
+            area.focus()
+            area.move_cursor(area.document.end)
+        self._check()
+
+    def _colour(self, area: TextArea) -> None:
+        """Highlight the syntax of shell text and JSON."""
+        kind = {Shell: "bash", Argv: None}.get(type(self._asked.command), "json")
+        # Textual offers only the grammars that are installed; without one the text has one colour.
+        if kind is not None and kind in area.available_languages:
+            area.register_theme(shell_theme(self.app.theme_variables))
+            area.theme = NAME
+            area.language = kind
+
+    def draft(self) -> Draft:
+        """The fields as they are typed."""
+        forms = self.query(ArgumentsForm)
+        return Draft(
+            program=self.query_one("#program", Input).value if isinstance(self._asked.command, Argv) else "",
+            text="" if forms else self.query_one("#text", TextArea).text,
+            cwd=self.query_one("#cwd", Input).value,
+            timeout=self.query_one("#timeout", Input).value,
+            args=forms.first().values if forms else None,
+        )
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(ArgumentsForm.Changed)
+    def _check(self) -> CommandSpec | None:
+        """Show the result of the fields. Returns its specification, or None while there are problems."""
+        result = checked(self.draft(), self._asked)
+        runs = self.query_one("#edit-runs", ParagraphsView)
+        self.query_one("#edit-asked", ParagraphsView).show(_asked(self._asked, result.spec), from_top=False)
+        if result.spec is None:
+            runs.show((Paragraph((Span(" Will run: nothing until the fields are valid", "bad"),)),), from_top=False)
+        else:
+            same = result.spec == self._asked
+            title = "Will run: as requested" if same else "Will run: edited"
+            runs.show(_shown(title, result.spec, "label" if same else "edited"), from_top=False)
+        notes = list(result.problems)
+        if hidden := hidden_count(self._start):
+            notes.append(f"{count(hidden, 'invisible character')} left out of the fields.")
+        self.query_one("#edit-problems", Static).update(Content(" ".join(notes)))
+        return result.spec
+
+    def action_approve(self) -> None:
+        """Approve the command as edited."""
+        self._approve(None)
+
+    def action_approve_session(self) -> None:
+        """Approve the command as edited, and the same again in this session."""
+        self._approve("exact_for_session")
+
+    def action_approve_scope(self) -> None:
+        """Choose further calls that the approval covers."""
+        spec = self._ready()
+        if spec is not None:
+            edited = None if spec == self._asked else spec
+
+            def chosen(approval: Approve | None) -> None:
+                if approval is not None:
+                    self.dismiss(approval)
+
+            self.app.push_screen(ScopeScreen(self._cockpit, self._record, edited), chosen)
+
+    def _approve(self, remember: Scope | None) -> None:
+        spec = self._ready()
+        if spec is not None:
+            self.dismiss(Approve(edited=None if spec == self._asked else spec, remember=remember))
+
+    def _ready(self) -> CommandSpec | None:
+        """The specification to approve; None while it is invalid or not all of it was on the screen."""
+        spec = self._check()
+        if spec is None:
+            self.app.bell()
+            return None
+        rows = self.query_one("#edit-runs", ParagraphsView).unseen
+        # The warning counts for this specification only: another edit has other lines (decision 29).
+        if rows and self._unread != spec:
+            self._unread = spec
+            words = f"{count(rows, 'line')} of the command not shown. Press again to approve anyway."
+            self.query_one("#edit-problems", Static).update(Content(words))
+            return None
+        return spec
+
+
+def _asked(asked: CommandSpec, runs: CommandSpec | None) -> tuple[Paragraph, ...]:
+    """The requested command, as a diff once it is edited."""
+    if runs is None or runs == asked:
+        return _shown("Requested", asked, "label")
+    title = Paragraph((Span("Your changes to the request", "label"),), margin=(Span(" "),))
+    return (title, *change_paragraphs(asked, runs))
+
+
+def _shown(title: str, spec: CommandSpec, role: Role) -> tuple[Paragraph, ...]:
+    timeout = limit(spec.timeout_s) if spec.timeout_s is not None else "none"
+    return (
+        Paragraph((Span(title, role), Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),)),
+        *(replace(paragraph, decides=True) for paragraph in command_paragraphs(spec.command, ())),
+        BLANK,
+        Paragraph(said(spec.cwd), margin=(Span(" Directory  ", "label"),), at_words=False),
+        Paragraph((Span(timeout),), margin=(Span(" Timeout    ", "label"),)),
+    )

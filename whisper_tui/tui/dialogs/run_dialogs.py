@@ -1,0 +1,444 @@
+"""Dialogs about runs: signals, input, and background processes."""
+
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.model.api import MOST_MEASURED
+from whisper_tui.model.board import Board
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.run import BackgroundProcess, BackgroundUsage, ProcessIdentity, SignalTarget
+from whisper_tui.model.secrets import masked
+from whisper_tui.model.state import CallRecord
+from whisper_tui.present.quantities import age, count, limit, size
+from whisper_tui.present.words import session_label, toast_text
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+
+NOTE = "Sent to the command only, never written to the journal."
+HIDDEN = "The command asks for a secret: what you type is hidden. Ctrl+T shows it."
+LOOK_S = 0.25
+"""Seconds between two checks for a prompt that asks for a secret."""
+
+
+@dataclass(frozen=True)
+class InputRequest:
+    """A line of input; `ends` also closes the input."""
+
+    text: str
+    ends: bool = False
+
+
+class SendInputScreen(Dialog[InputRequest]):
+    """Asks for one line of input, which may be empty and is kept nowhere."""
+
+    # An Input takes Ctrl+D for itself (delete right), hence the priority.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+d", "end", "End of input", priority=True),
+        Binding("ctrl+t", "hide", "Hide it", priority=True),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Enter", "Send", "send"),
+        ("Ctrl+D", "End of input", "end"),
+        ("Ctrl+T", "Hide", "hide"),
+    )
+
+    def __init__(
+        self, call_id: str, last_line: str, hidden: Callable[[], Awaitable[bool]], *, starts_hidden: bool = False
+    ) -> None:
+        """`hidden` returns True while the command has switched off echo; `starts_hidden`: its first answer."""
+        super().__init__()
+        self._hidden = hidden
+        self._starts_hidden = starts_hidden
+        self._looking = False
+        self._chosen = False
+        """True once the person has chosen to show or hide the input."""
+        self._call_id = call_id
+        self._last_line = last_line
+
+    def compose(self) -> ComposeResult:
+        """Build the last line of the command's output, and a field."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Type into call {self._call_id}")
+            if self._last_line:
+                yield Static(Content(self._last_line), classes="dialog-text")
+            yield Static(Content(NOTE), classes="dialog-note", id="line-note")
+            yield Input(id="line")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Focus the field, and hide its text if the command asks for a secret."""
+        field = self.query_one(Input)
+        field.cursor_blink = False
+        field.focus()
+        if self._starts_hidden:
+            self._hide()
+        self.set_interval(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        if not (self._looking or self._chosen or self.query_one(Input).password):
+            self._looking = True
+            self.run_worker(self._look_now(), name="echo")
+
+    async def _look_now(self) -> None:
+        """Hide the typed text once the command asks for a secret."""
+        try:
+            hidden = await self._hidden()
+        finally:
+            self._looking = False
+        # Only ever towards hidden: a command that switches echo on again must not reveal a half-typed secret.
+        if hidden and not self._chosen and self.is_mounted:
+            self._hide()
+
+    def _hide(self) -> None:
+        self.query_one(Input).password = True
+        self.query_one("#line-note", Static).update(Content(HIDDEN))
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_send()
+
+    def action_send(self) -> None:
+        """Send the typed text as one line."""
+        self.dismiss(InputRequest(self.query_one(Input).value))
+
+    def action_end(self) -> None:
+        """Send the typed text, followed by the end of input."""
+        self.dismiss(InputRequest(self.query_one(Input).value, ends=True))
+
+    def action_hide(self) -> None:
+        """Show dots instead of the typed text, or the text again."""
+        field = self.query_one(Input)
+        self._chosen = True
+        field.password = not field.password
+        self.query_one("#line-note", Static).update(Content(NOTE))
+
+
+EXPLAINED: dict[str, str] = {
+    "SIGINT": "Interrupt, as Ctrl+C does",
+    "SIGTERM": "Please end; programs may clean up first",
+    "SIGKILL": "End at once; nothing is cleaned up",
+    "SIGHUP": "The terminal is gone; servers often read settings anew",
+    "SIGQUIT": "Quit and leave a core dump for debugging",
+    "SIGSTOP": "Pause; it cannot be caught, and SIGCONT goes on",
+    "SIGCONT": "Go on after a pause",
+    "SIGTSTP": "Pause, as Ctrl+Z does; programs may refuse",
+    "SIGUSR1": "The program's own meaning, often a progress report",
+    "SIGUSR2": "The program's own meaning",
+    "SIGWINCH": "The window has another size",
+    "SIGPIPE": "Nobody reads what it writes",
+    "SIGALRM": "A timer of the program ran out",
+    "SIGVTALRM": "A timer that counts computing time ran out",
+    "SIGPROF": "A timer of a profiler ran out",
+    "SIGCHLD": "A child of it has ended; most programs ignore it",
+    "SIGTTIN": "It reads from a terminal that it does not have",
+    "SIGTTOU": "It writes to a terminal that it does not have",
+    "SIGABRT": "Abort and leave a core dump",
+    "SIGSEGV": "As if it had used memory that is not its own",
+    "SIGBUS": "As if memory that it uses had gone away",
+    "SIGFPE": "As if it had divided by zero",
+    "SIGILL": "As if it had met bytes that are no instruction",
+    "SIGTRAP": "As if it had met a breakpoint of a debugger",
+    "SIGSYS": "As if it had made a system call that is not allowed",
+    "SIGXCPU": "It has used more computing time than it may",
+    "SIGXFSZ": "It has written a larger file than it may",
+    "SIGURG": "Urgent data on a connection; most programs ignore it",
+    "SIGIO": "A file or connection is ready",
+    "SIGPWR": "The power is about to fail",
+    "SIGSTKFLT": "As if its coprocessor had failed",
+    "SIGEMT": "As if an emulated instruction had failed",
+    "SIGINFO": "Report how far it is, as Ctrl+T does",
+    "SIGRTMIN": "The first real-time signal, the program's own",
+    "SIGRTMAX": "The last real-time signal, the program's own",
+}
+
+
+@dataclass(frozen=True)
+class SignalChoice:
+    """A signal with its explanation."""
+
+    number: int
+    name: str
+    words: str
+
+
+def signal_choices() -> tuple[SignalChoice, ...]:
+    """Return every signal of this system, the usual ones first."""
+    known = {member.name: int(member) for member in signal.Signals}
+    usual = [name for name in EXPLAINED if name in known]
+    others = [name for name in known if name not in EXPLAINED]
+    return tuple(
+        SignalChoice(known[name], name, EXPLAINED.get(name, "The system's own meaning")) for name in (*usual, *others)
+    )
+
+
+TARGETS: dict[SignalTarget, str] = {
+    "leader": "the command itself",
+    "group": "the command and its process group",
+    "tree": "all processes that it started, background processes included",
+}
+
+
+@dataclass(frozen=True)
+class SignalRequest:
+    """A signal and its receivers."""
+
+    number: int
+    target: SignalTarget
+
+
+class SignalScreen(Dialog[SignalRequest]):
+    """Asks for a signal and its receivers."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/signals.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "target", "Receivers", priority=True)]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Send", "send"), ("Tab", "Receivers", "target"))
+
+    def __init__(self, call_id: str, *, leader_alive: bool) -> None:
+        super().__init__()
+        self._call_id = call_id
+        # Without the leader, its pid and its group may belong to other processes; the tree is known by identity.
+        self._targets: list[SignalTarget] = ["leader", "group", "tree"] if leader_alive else ["tree"]
+        self._choices = signal_choices()
+
+    def compose(self) -> ComposeResult:
+        """Build the list of signals and the receivers."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Signal to call {self._call_id}")
+            yield Static(id="target", classes="dialog-text")
+            yield OptionList(
+                *(
+                    Option(Content.assemble((f"{choice.name:<11}", "bold"), f"{choice.number:>3}  ", choice.words))
+                    for choice in self._choices
+                )
+            )
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Focus the list."""
+        self.query_one(OptionList).focus()
+        self._show_target()
+
+    def _show_target(self) -> None:
+        words = Content.assemble("Sent to ", (TARGETS[self._targets[0]], "bold"), ".")
+        self.query_one("#target", Static).update(words)
+
+    def action_target(self) -> None:
+        """Choose the next receivers."""
+        self._targets.append(self._targets.pop(0))
+        self._show_target()
+
+    def action_send(self) -> None:
+        """Send the highlighted signal."""
+        if (at := self.query_one(OptionList).highlighted) is not None:
+            self.dismiss(SignalRequest(self._choices[at].number, self._targets[0]))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self) -> None:
+        self.action_send()
+
+
+HowToKill = Literal["term", "kill"]
+
+
+class ConfirmKillScreen(Dialog[HowToKill]):
+    """Asks how to end a run: SIGTERM first (Enter), or SIGKILL at once (`k` again)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "term", "End it"),
+        Binding("k", "kill", "KILL at once"),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "End it", "term"), ("k", "KILL at once", "kill"))
+
+    def __init__(self, call_id: str, what: str, grace_s: float) -> None:
+        super().__init__()
+        self._call_id = call_id
+        self._what = what
+        self._grace_s = grace_s
+
+    def compose(self) -> ComposeResult:
+        """Build the description of the processes and of the signals."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"End call {self._call_id}")
+            yield Static(Content(self._what), classes="dialog-text")
+            words = f"Sends SIGTERM, then SIGKILL to processes still alive after {limit(self._grace_s)}."
+            yield Static(Content(words), classes="dialog-note")
+            yield from self.buttons()
+
+    def action_term(self) -> None:
+        """Send SIGTERM, and SIGKILL after the grace period."""
+        self.dismiss("term")
+
+    def action_kill(self) -> None:
+        """Send SIGKILL at once."""
+        self.dismiss("kill")
+
+
+EVERY_S = 2.0
+
+
+class LeftBehindChoice(NamedTuple):
+    """The call whose background processes were chosen; `kill` to end them."""
+
+    call_id: str
+    kill: bool = False
+
+
+class LeftBehindRow(NamedTuple):
+    """One background process."""
+
+    record: CallRecord
+    process: BackgroundProcess
+    started_at: float
+    """Seconds since the epoch."""
+    known: BackgroundUsage | None
+    """Its last sample. None: not sampled yet, or not known."""
+
+
+class BackgroundScreen(Dialog[LeftBehindChoice]):
+    """Lists the background processes of all calls; those of earlier days in a section of their own."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/background.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("k", "kill", "End it")]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Show its call", "go"), ("k", "End it", "kill"))
+    LEAVE = "Close"
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        super().__init__()
+        self._cockpit = cockpit
+        self._known: dict[ProcessIdentity, BackgroundUsage] = {}
+        self._rows: list[LeftBehindRow] = []
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        """Build the list and its notes."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content("Background processes")
+            yield Static(id="behind-head", classes="dialog-note")
+            yield OptionList(id="behind")
+            yield Static(Content("k ends all background processes of the call."), classes="dialog-note")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """List the processes, and sample them every two seconds."""
+        self._list()
+        self.query_one(OptionList).focus()
+        self.set_interval(EVERY_S, self._look)
+        # Drawn before the first answer, which can take long with very many processes.
+        self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        """Take a sample, unless one is still being taken."""
+        if not self._busy:
+            self._busy = True
+            self.run_worker(self._look_now(), name="look")
+
+    async def _look_now(self) -> None:
+        calls = list(dict.fromkeys(row.record.id for row in behind_rows(self._cockpit.board, {})))
+        known: dict[ProcessIdentity, BackgroundUsage] = {}
+        try:
+            for start in range(0, len(calls), MOST_MEASURED):
+                some = tuple(calls[start : start + MOST_MEASURED])
+                samples = await self._cockpit.supervision.usage(some)
+                known |= {one.identity: one for sample in samples.values() for one in sample.left_behind}
+        except WhisperError:
+            # The list itself comes from the board; only memory, ports and ages are missing.
+            known = self._known
+        finally:
+            self._busy = False
+        self._known = known
+        # The person may have left the dialog while the supervisor was sampling.
+        if self.is_mounted:
+            self._list()
+
+    def _list(self) -> None:
+        options = self.query_one(OptionList)
+        marked = self._marked()
+        self._rows = behind_rows(self._cockpit.board, self._known)
+        now = self._cockpit.clock()
+        today = _midnight(now)
+        options.clear_options()
+        old = [row for row in self._rows if row.started_at < today]
+        new = [row for row in self._rows if row.started_at >= today]
+        self._rows = [*old, *new]
+        for title, rows in (("Left over from earlier days", old), ("Since today", new)):
+            if rows and old:
+                options.add_option(Option(Content.assemble((title, "bold")), disabled=True))
+            for row in rows:
+                options.add_option(Option(self._words(row, now), id=_name(row)))
+        names = [option.id for option in options.options]
+        # The highlight follows the process: a row that goes away above must not put another one under `k`.
+        if self._rows:
+            options.highlighted = names.index(marked if marked and marked in names else _name(self._rows[0]))
+        calls = {row.record.id for row in self._rows}
+        words = f"{count(len(self._rows), 'process', 'processes')} of {count(len(calls), 'call')}"
+        self.query_one("#behind-head", Static).update(Content(words if self._rows else "No background processes."))
+
+    def _words(self, row: LeftBehindRow, now: float) -> Content:
+        session = self._cockpit.board.sessions.get(row.record.call.session_id)
+        name = session_label(session, row.record.call.session_id)
+        known = row.known
+        used = f"  {size(known.memory)}" if known is not None else ""
+        ports = f"  listens on {', '.join(known.ports)}" if known is not None and known.ports else ""
+        return Content.assemble(
+            (f"{age(now - row.started_at):>4}  ", ""),
+            (masked(toast_text(row.process.command)), "bold"),
+            f"\n      pid {row.process.identity.pid}{used}{ports}  call {row.record.id} of {name}",
+        )
+
+    def _marked(self) -> str | None:
+        options = self.query_one(OptionList)
+        return options.highlighted_option.id if options.highlighted_option is not None else None
+
+    def _chosen(self) -> LeftBehindRow | None:
+        marked = self._marked()
+        return next((row for row in self._rows if _name(row) == marked), None)
+
+    def action_go(self) -> None:
+        """Show the call of the highlighted process."""
+        if (row := self._chosen()) is not None:
+            self.dismiss(LeftBehindChoice(row.record.id))
+
+    def action_kill(self) -> None:
+        """Ask whether to end the background processes of that call."""
+        if (row := self._chosen()) is not None:
+            self.dismiss(LeftBehindChoice(row.record.id, kill=True))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self) -> None:
+        self.action_go()
+
+
+def behind_rows(board: Board, known: dict[ProcessIdentity, BackgroundUsage]) -> list[LeftBehindRow]:
+    """Return every background process that is alive, as far as reported, the oldest first."""
+    rows = []
+    # A command can put a process into the background while it still runs itself.
+    for call_id in (*board.unsettled, *board.running):
+        record = board.calls[call_id]
+        for process in record.living_background:
+            now = known.get(process.identity)
+            run = record.process
+            began = now.started_at if now is not None else run.started_at if run is not None else 0.0
+            rows.append(LeftBehindRow(record, process, began, now))
+    return sorted(rows, key=lambda row: row.started_at)
+
+
+def _name(row: LeftBehindRow) -> str:
+    return f"{row.record.id}-{row.process.identity.pid}"
+
+
+def _midnight(now: float) -> float:
+    """Return the start of the day in local time."""
+    day = time.localtime(now)
+    # -1: daylight saving time at midnight can differ from that of `now`; the C library finds out.
+    return time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1))

@@ -1,0 +1,270 @@
+"""The dialog for the scope of an approval, with a preview of the past calls that it would have covered."""
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.decision import Approve, Coverage, Scope
+from whisper_tui.model.errors import Refused, WhisperError
+from whisper_tui.model.masked_calls import masked_spec
+from whisper_tui.model.run import Sandbox
+from whisper_tui.model.state import CallRecord
+from whisper_tui.present.command_text import command_paragraphs, command_title
+from whisper_tui.present.quantities import count
+from whisper_tui.present.risk_text import why_not_confined
+from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
+from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.drafts import REACH_WORDS, REACHES, ScopeDraft, scope_of
+from whisper_tui.tui.lines import LineView
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+SHOWN = 2000
+"""Most characters of a command that are shown."""
+
+
+def covered_paragraphs(
+    coverage: Coverage, records: Mapping[str, CallRecord], asked: CallRecord, *, edited: bool
+) -> tuple[Paragraph, ...]:
+    """Return the number of covered calls and each of their commands once, the most frequent first."""
+    looked, covered = count(coverage.looked_at, "call"), len(coverage.calls)
+    role: Role = "good" if covered else "label"
+    lines = [_line(f"Of the last {looked}, {covered:,} would have run without approval:", role)]
+    # A prefix may cover one command of several, or not a flagged one: unsaid, the approval would seem to fail later.
+    if asked.id not in coverage.calls and not edited:
+        lines.append(_line("Not this one: the same call again would still be asked.", "risk"))
+    # Nobody asked to see the secrets of past calls (decision 4).
+    times = Counter(_what(masked_spec(records[id_].call.spec)) for id_ in coverage.calls if id_ in records)
+    for (command, cwd), often in times.most_common():
+        margin = (Span(f" {often:>4} \N{MULTIPLICATION SIGN} ", "muted"), Span("│ ", "frame"))
+        hanging = (Span("        "), Span("┆ ", "frame"))
+        lines.append(
+            Paragraph((*said(command, "command"), *said(f"  {cwd}", "muted")), margin, hanging, at_words=False)
+        )
+    missing = covered - sum(times.values())
+    if missing:
+        lines.append(_line(f"{count(missing, 'older call')} not listed.", "muted"))
+    return (*lines, BLANK)
+
+
+def refused_paragraphs(reason: str) -> tuple[Paragraph, ...]:
+    """Return the reason why the scope is not possible."""
+    return (Paragraph(said(reason, "bad"), margin=(Span(" ✘ ", "bad"),)),)
+
+
+def _line(text: str, role: Role) -> Paragraph:
+    return Paragraph((Span(text, role),), margin=(Span(" "),))
+
+
+def _what(spec: CommandSpec) -> tuple[str, str]:
+    command = spec.command
+    text = command.text
+    return (text if len(text) <= SHOWN else text[:SHOWN] + " …"), spec.cwd
+
+
+PAUSE_S = 0.15
+"""The debounce of the preview: seconds after the last typed character."""
+SANDBOXES: tuple[Sandbox | None, ...] = (
+    None,
+    Sandbox(),
+    Sandbox(kind="workspace"),
+    Sandbox(kind="workspace", network=True),
+)
+"""The sandboxes in the order in which they are offered."""
+LOOKED_AT = 500
+"""Past calls that are fetched for the preview: as many as the supervisor compares."""
+
+
+class ScopeScreen(Dialog[Approve]):
+    """Asks for a scope, and shows the approved command above the past calls that the scope would have covered."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/scope.tcss"]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    # Enter only goes on to the fields: a standing approval must not come from one key too many.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "approve", "Approve", priority=True),
+        Binding("ctrl+n", "suggest", "Next suggestion", priority=True),
+        Binding("ctrl+t", "sandbox", "Sandbox", priority=True),
+    ]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Ctrl+S", "Approve", "approve"),
+        ("Ctrl+N", "Next suggestion", "suggest"),
+        ("Ctrl+T", "Sandbox", "sandbox"),
+    )
+
+    def __init__(self, cockpit: CockpitContext, record: CallRecord, edited: CommandSpec | None = None) -> None:
+        """`edited` runs instead of the requested command."""
+        super().__init__()
+        self._cockpit = cockpit
+        self._record = record
+        self._edited = edited
+        self._spec = edited or record.call.spec
+        # The policy suggested prefixes for the request; they need not fit the edited command.
+        prefixes = record.verdict.prefixes if record.verdict and edited is None else ()
+        self._suggested = tuple(shlex.join(prefix) for prefix in prefixes)
+        self._next = 0
+        self._sandbox: Sandbox | None = None
+        self._records: dict[str, CallRecord] | None = None
+        self._resting: Timer | None = None
+        """The debounce timer of the preview."""
+
+    def compose(self) -> ComposeResult:
+        """Build the reaches, their fields and the preview."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Approve call {self._record.id}, and more")
+            with Horizontal(id="scope-body"):
+                with Vertical(id="scope-fields"):
+                    yield OptionList(*(Option(REACH_WORDS[reach], id=reach) for reach in REACHES), id="reach")
+                    yield Label("First words of the command", id="words-label")
+                    yield Input(next(iter(self._suggested), ""), id="words", compact=True)
+                    with Horizontal(id="scope-limits"):
+                        yield Label("Times ", id="uses-label")
+                        yield Input(placeholder="any", id="uses", compact=True)
+                        yield Label("Minutes ")
+                        yield Input(placeholder="no end", id="minutes", compact=True)
+                    yield LineView(id="sandbox")
+                yield ParagraphsView(id="covered")
+            yield Static("", id="scope-problems", classes="dialog-problem")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Highlight the narrowest reach."""
+        for field in self.query(Input):
+            field.cursor_blink = False
+        self._show_sandbox()
+        reaches = self.query_one(OptionList)
+        reaches.highlighted = 0
+        reaches.focus()
+        self._changed()
+
+    def draft(self) -> ScopeDraft:
+        """Return the fields as they are now."""
+        at = self.query_one(OptionList).highlighted or 0
+        words, uses, minutes = (self.query_one(f"#{name}", Input).value for name in ("words", "uses", "minutes"))
+        return ScopeDraft(REACHES[at], words, uses, minutes)
+
+    @on(Input.Changed)
+    @on(OptionList.OptionHighlighted)
+    def _changed(self) -> None:
+        """Show problems at once, and the preview after the debounce."""
+        draft = self.draft()
+        for name in ("#words", "#words-label"):
+            self.query_one(name).disabled = not draft.has_words
+        for name in ("#uses", "#uses-label"):
+            self.query_one(name).disabled = not draft.has_uses
+        self._stop_looking()
+        if (scope := self._scope()) is not None:
+            self._resting = self.set_timer(PAUSE_S, lambda: self._begin_to_look(scope))
+
+    def _begin_to_look(self, scope: Scope) -> None:
+        self.run_worker(self._look(scope), name="cover", group="cover", exclusive=True)
+
+    def _stop_looking(self) -> None:
+        """Cancel the preview of an earlier draft."""
+        # An answer about an earlier draft that arrives late would be drawn over that of the present one.
+        if self._resting is not None:
+            self._resting.stop()
+        self.workers.cancel_group(self, "cover")
+
+    def _scope(self) -> Scope | None:
+        """Return the scope of the fields. None if they are invalid; the problems are shown."""
+        problems: list[str] = []
+        draft = self.draft()
+        scope = scope_of(draft, self._spec, problems)
+        notes = problems or ([self._about_suggestions()] if draft.has_words else [])
+        self.query_one("#scope-problems", Static).update(Content(" ".join(notes)))
+        if scope is None:
+            self._show(())
+        return scope
+
+    def _about_suggestions(self) -> str:
+        if not self._suggested:
+            return "No suggestion: no short prefix of this command tells what it does."
+        if len(self._suggested) == 1:
+            return ""
+        return f"Contains {count(len(self._suggested), 'command')}; this prefix covers one of them, Ctrl+N the next."
+
+    async def _look(self, scope: Scope) -> bool:
+        """Show the preview of a scope. Returns False if the supervisor refuses the scope."""
+        supervision = self._cockpit.supervision
+        try:
+            coverage = await supervision.would_cover(self._record.id, scope, self._edited)
+            records = await self._known(coverage)
+        except Refused as error:
+            self._show(refused_paragraphs(error_text(error)))
+            return False
+        except WhisperError as error:
+            self._show(refused_paragraphs(error_text(error)))
+            # Only the preview failed. The supervisor checks the scope again with the approval.
+            return True
+        self._show(covered_paragraphs(coverage, records, self._record, edited=self._edited is not None))
+        return True
+
+    async def _known(self, coverage: Coverage) -> dict[str, CallRecord]:
+        """Return the records of the covered calls, which are fetched once."""
+        if self._records is None and coverage.calls:
+            found = await self._cockpit.supervision.history(HistoryQuery(limit=LOOKED_AT))
+            self._records = {record.id: record for record in found}
+        return self._records or {}
+
+    def _show(self, paragraphs: tuple[Paragraph, ...]) -> None:
+        """Draw the approved command with these paragraphs below it."""
+        command = self._spec.command
+        title = Paragraph(
+            (Span("Approves", "label"), Span(f"  {command_title(command)}", "muted")), margin=(Span(" "),)
+        )
+        shown = (title, *command_paragraphs(command, ()), BLANK, *paragraphs)
+        # A loop, because an answer can arrive when the dialog has been left and has no widgets any more.
+        for view in self.query(ParagraphsView):
+            view.show(shown, from_top=False)
+
+    @on(OptionList.OptionSelected)
+    def _reach_chosen(self) -> None:
+        """Focus the fields of the chosen reach."""
+        self.query_one("#words" if self.draft().has_words else "#uses", Input).focus()
+
+    def action_suggest(self) -> None:
+        """Put the next suggested prefix into the field."""
+        if self._suggested:
+            self._next = (self._next + 1) % len(self._suggested)
+            self.query_one("#words", Input).value = self._suggested[self._next]
+        else:
+            self.notify("No suggestion: no rule can be made of this command.", markup=False)
+
+    async def action_sandbox(self) -> None:
+        """Choose the next sandbox for the approved call and for all that the scope covers; after the last, none."""
+        problem = await why_not_confined(self._cockpit.supervision, self._record)
+        if problem:
+            self.query_one("#scope-problems", Static).update(Content(problem))
+            self.app.bell()
+            return
+        self._sandbox = SANDBOXES[(SANDBOXES.index(self._sandbox) + 1) % len(SANDBOXES)]
+        self._show_sandbox()
+
+    def _show_sandbox(self) -> None:
+        words = self._sandbox.words() if self._sandbox is not None else "none: runs with your permissions"
+        line = (Span("Sandbox ", "muted"), Span(words, "strong" if self._sandbox is not None else "text"))
+        self.query_one("#sandbox", LineView).show(line)
+
+    async def action_approve(self) -> None:
+        """Approve with this scope, unless the supervisor refuses it."""
+        scope = self._scope()
+        self._stop_looking()
+        # Checked here again, because Ctrl+S can come before the debounce has run out.
+        if scope is None or not await self._look(scope):
+            self.app.bell()
+            return
+        self.dismiss(Approve(edited=self._edited, remember=scope, sandbox=self._sandbox))

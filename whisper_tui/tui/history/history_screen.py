@@ -1,0 +1,395 @@
+"""The history screen: all calls on the left, the selected one on the right; and the statistics of a session."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input
+
+from whisper_tui.export.call_pages import PAGE, newest_first
+from whisper_tui.export.session_statistics import Statistics
+from whisper_tui.model.api import HistoryQuery, Supervision
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.text import visible
+from whisper_tui.present.call_text import describe, heading
+from whisper_tui.present.quantities import count, date_and_time, duration
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
+from whisper_tui.present.words import error_text, session_label
+from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.command_screen import CommandScreen
+from whisper_tui.tui.commands.rerun import request_of, why_not_again
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
+from whisper_tui.tui.dialogs.help_dialog import HelpScreen
+from whisper_tui.tui.history.history_filters import NEXT, FilterButtons, Filters
+from whisper_tui.tui.history.past_calls import AHEAD, PastCalls, PastList, know_session
+from whisper_tui.tui.history.replay import BUTTONS, ReplayArea
+from whisper_tui.tui.key_footer import KeyFooter
+from whisper_tui.tui.keymap import in_force
+from whisper_tui.tui.lines import LineView
+from whisper_tui.tui.output.output_area import OutputArea
+from whisper_tui.tui.output.painter import Pens
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+HISTORY: tuple[Command, ...] = (
+    Command("history-search", "slash", "Search", "Look for words in all calls ever.", "History", in_footer=True),
+    Command("history-verdict", "v", "Verdict", "Only calls that were allowed, asked or refused.", "History"),
+    Command("history-ending", "x", "Ending", "Only calls that ended with 0, failed, were denied …", "History"),
+    Command("history-decider", "w", "Decided by", "Only calls that a human, a rule or memory decided.", "History"),
+    Command("history-period", "t", "Time", "Only calls of the last hour, day, week, month, or earlier.", "History"),
+    Command("history-session", "s", "Session", "Only calls of the selected call's session.", "History"),
+    Command("history-clear", "c", "All", "Look for all calls again.", "History", in_footer=True),
+    Command("history-reload", "n", "Newest", "Look again from the newest call on.", "History"),
+    Command("history-play", "space", "Play", "Play the recorded output in time, or pause.", "History"),
+    Command("history-faster", "plus,equals_sign", "Faster", "Play faster.", "History"),
+    Command("history-slower", "minus", "Slower", "Play slower.", "History"),
+    Command("history-back", "left_square_bracket", "Back", "Go five seconds back in the output.", "History"),
+    Command("history-ahead", "right_square_bracket", "Ahead", "Go five seconds on in the output.", "History"),
+    Command("history-begin", "0", "Beginning", "Show the output as it began.", "History"),
+    Command("history-finish", "9", "All output", "Show all of the output.", "History"),
+    Command("history-layout", "o", "Output", "Show both streams, only stdout, or only stderr.", "History"),
+    Command("history-again", "r", "Run again", "Ask for it once more, through the policy.", "History", in_footer=True),
+    Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
+    Command("history-figures", "i", "Figures", "What its session comes to, in figures.", "History", in_footer=True),
+    Command(
+        "history-export", "E", "Export", "Write it, its session or everything to a file.", "History", in_footer=True
+    ),
+    Command("history-help", "question_mark", "Help", "Show what every key does.", "History"),
+    Command("history-leave", "escape,q,H", "Back", "Go back to the cockpit.", "History", in_footer=True),
+)
+
+LABEL = 24
+
+
+class StatisticsScreen(Dialog[None]):
+    """The statistics of one session."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/statistics.tcss"]
+    LEAVE = "Close"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("i,q", "leave", "Close")]
+
+    def __init__(self, supervision: Supervision, session_id: str, name: str) -> None:
+        super().__init__()
+        self._supervision = supervision
+        self._session_id = session_id
+        self._called = name
+        self.statistics = Statistics()
+
+    def compose(self) -> ComposeResult:
+        """The figures and a note about them."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Statistics of session {visible(self._called)}")
+            yield ParagraphsView(id="figures")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Start reading the history."""
+        self._show("Reading …")
+        self.run_worker(self._read(), name="figures")
+
+    async def _read(self) -> None:
+        query = HistoryQuery(limit=PAGE, session_id=self._session_id)
+        try:
+            async for page in newest_first(self._supervision, query):
+                for record in page:
+                    self.statistics.add(record)
+                self._show("Reading …")
+        except WhisperError as error:
+            self._show(error_text(error))
+        else:
+            self._show("")
+
+    def _show(self, state: str) -> None:
+        view = self.query_one(ParagraphsView)
+        view.show(figures_paragraphs(self.statistics, state), from_top=False)
+
+
+def figures_paragraphs(found: Statistics, state: str) -> tuple[Paragraph, ...]:
+    """Return the figures, and a note about how they are computed."""
+    wait, saved = found.median_wait_s, found.saved_s
+    rows = (
+        ("Calls", f"{found.calls:,}"),
+        ("A human was asked", f"{found.asked:,}"),
+        ("  approved", f"{found.approved:,}" + (f", {found.edited:,} of them edited" if found.edited else "")),
+        ("  denied", f"{found.denied:,}"),
+        ("  still waiting", f"{found.waiting:,}"),
+        ("Allowed by rules", f"{found.allowed_by_rule:,}"),
+        ("Refused by rules", f"{found.refused_by_rule:,}"),
+        ("Allowed by approvals", f"{found.allowed_by_memory:,}"),
+        ("Median time to decide", duration(wait) if wait is not None else "no decision yet"),
+        ("Saved by approvals", duration(saved) if saved is not None else "unknown yet"),
+    )
+    note = (
+        "The time to decide runs from a call's arrival to the human's decision. The time saved is that median for"
+        f" each of the {count(found.allowed_by_memory, 'call')} that standing approvals let through."
+    )
+    found_rows = [
+        Paragraph((Span(value, "strong"),), margin=(Span(f" {label:<{LABEL}}", "label"),)) for label, value in rows
+    ]
+    return (*found_rows, BLANK, Paragraph((Span(note, "muted"),), margin=(Span(" "),)), *_state(state))
+
+
+def _state(state: str) -> tuple[Paragraph, ...]:
+    return (BLANK, Paragraph((Span(state, "waiting"),), margin=(Span(" "),))) if state else ()
+
+
+SKIP_S = 5.0
+"""Seconds of one skip."""
+TYPING_S = 0.25
+"""Debounce: seconds after the last typed letter until the search starts."""
+ON_A_CALL = frozenset({"history-session", "history-again", "history-reveal", "history-figures", "history-export"})
+
+
+class SearchBox(Input):
+    """The search field; Esc and Enter return the focus to the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,down", "done", "To the list", show=False)]
+
+    def action_done(self) -> None:
+        """Focus the list."""
+        self.screen.query_one(PastList).focus()
+
+
+class HistoryScreen(CommandScreen):
+    """Connects the search, the list, the call and the player."""
+
+    TABLE = HISTORY
+    BINDINGS = [command.binding() for command in HISTORY]  # noqa: RUF012
+    CSS_PATH = "../styles/history.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    AUTO_FOCUS = "#past"
+
+    def __init__(self, cockpit: CockpitContext, pens: Pens) -> None:
+        super().__init__()
+        self._cockpit = cockpit
+        self._pens = pens
+        self.filters = Filters()
+        self.record: CallRecord | None = None
+        """The call as shown on the screen."""
+        self._past = self._new_past()
+        self._looking = False
+        self._problem = ""
+        self._unmasking = RevealedSecrets(self, lambda: self._show_record(self.record, from_top=False))
+        self.does = self._what_is_done()
+
+    def _what_is_done(self) -> dict[str, Callable[[], object]]:
+        """The handlers of commands, by command id."""
+        found: dict[str, Callable[[], object]] = {
+            "history-search": lambda: self.set_focus(self.query_one(SearchBox)),
+            "history-session": self._only_session,
+            "history-clear": self._clear,
+            "history-reload": lambda: self.look(self.filters),
+            "history-play": self._play,
+            "history-faster": lambda: self._replay.faster(1),
+            "history-slower": lambda: self._replay.faster(-1),
+            "history-back": lambda: self._replay.skip(-SKIP_S),
+            "history-ahead": lambda: self._replay.skip(SKIP_S),
+            "history-begin": lambda: self._replay.to(0),
+            "history-finish": lambda: self._replay.to(float("inf")),
+            "history-layout": lambda: self.query_one(OutputArea).choose_next(),
+            "history-again": self._run_again,
+            "history-reveal": self._reveal,
+            "history-figures": self._figures,
+            "history-export": self._export,
+            "history-help": lambda: self.app.push_screen(HelpScreen(HISTORY)),
+            "history-leave": lambda: self.dismiss(None),
+        }
+        return found | {f"history-{name}": partial(self._choose, name) for name in NEXT}
+
+    def _choose(self, name: str) -> None:
+        """Set the next choice of a filter."""
+        self.look(NEXT[name](self.filters))
+
+    def compose(self) -> ComposeResult:
+        """Search and filters, the list, the call, its output, keys."""
+        yield LineView(id="past-status")
+        yield SearchBox(placeholder="/ searches all calls", compact=True, id="past-search")
+        yield FilterButtons(id="past-filters")
+        with Horizontal(id="past-body"):
+            yield PastList(self._cockpit.clock, id="past")
+            with Vertical(id="past-call"):
+                yield LineView(id="past-heading")
+                yield ParagraphsView(id="past-detail")
+                yield ReplayArea(self._pens, self._cockpit.clock, id="past-replay")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Load the newest calls."""
+        self.query_one(SearchBox).cursor_blink = False
+        self.run_worker(self._show(None), name="show", group="show", exclusive=True)
+        self.set_interval(1.0, self._tick)
+        self.look(self.filters)
+
+    def means_something(self, command_id: str) -> bool:
+        """False for commands that need a call, or one that ran, where there is none."""
+        if command_id in ON_A_CALL:
+            return self.record is not None
+        ran = self.record is not None and self.record.process is not None
+        return ran or command_id not in BUTTONS
+
+    def _play(self) -> None:
+        self._replay.toggle()
+
+    @property
+    def _replay(self) -> ReplayArea:
+        return self.query_one(ReplayArea)
+
+    def look(self, filters: Filters) -> None:
+        """Search with other filters, from the newest call."""
+        self.filters = filters
+        self._past = self._new_past()
+        self._problem = ""
+        self.query_one(FilterButtons).show(filters, self._session_name(filters.session_id or ""))
+        self._draw_list(anew=True)
+        self._look_on()
+
+    def _new_past(self) -> PastCalls:
+        cockpit = self._cockpit
+        return PastCalls(cockpit.supervision, self.filters, me=cockpit.me.who, clock=cockpit.clock)
+
+    def _look_on(self) -> None:
+        self._looking = True
+        self.run_worker(self._look(self._past), name="look", group="look", exclusive=True)
+
+    async def _look(self, past: PastCalls) -> None:
+        try:
+            async for _ in past.more(len(past.found) + AHEAD):
+                self._draw_list()
+        except WhisperError as error:
+            self._problem = error_text(error)
+        self._looking = False
+        self._draw_list()
+
+    @on(PastList.MoreNeeded)
+    def _more_needed(self) -> None:
+        if not self._looking and not self._past.ended and not self._problem:
+            self._look_on()
+
+    def _draw_list(self, *, anew: bool = False) -> None:
+        past = self._past
+        looked = (
+            f"{count(past.looked_at, 'call')} searched, back to {date_and_time(past.back_to)}"
+            if past.back_to is not None
+            else ""
+        )
+        self.query_one(PastList).show(past.found, self._last_line(past, looked), anew=anew)
+        number = count(len(past.found), "call") + ("" if past.ended else " so far")
+        left: Line = (Span(" whisper_tui ", "strong"), Span("  history  ", "running"), Span(number, "text"))
+        self.query_one("#past-status", LineView).show(left, (Span(looked + " ", "muted"),))
+
+    def _last_line(self, past: PastCalls, looked: str) -> Line:
+        if self._problem:
+            return said(self._problem, "bad")
+        if self._looking:
+            return (Span("… " + (looked or "searching"), "muted"),)
+        if not past.found:
+            return (Span("No matching calls.", "muted"),)
+        return (Span("End of the history.", "muted"),) if past.ended else (Span("… scroll for older calls", "muted"),)
+
+    @on(Input.Changed, "#past-search")
+    def _typed(self, event: Input.Changed) -> None:
+        text = event.value
+        # Every timer runs out, but only the one whose text is still in the field searches.
+        self.set_timer(TYPING_S, lambda: self._look_for(text))
+
+    def _look_for(self, text: str) -> None:
+        if self.query_one(SearchBox).value == text != self.filters.text:
+            self.look(replace(self.filters, text=text))
+
+    def _clear(self) -> None:
+        self.query_one(SearchBox).value = ""
+        self.look(Filters())
+
+    def _only_session(self) -> None:
+        if self.filters.session_id is not None:
+            self.look(replace(self.filters, session_id=None))
+        elif self.record is not None:
+            self.look(replace(self.filters, session_id=self.record.call.session_id))
+
+    def _session_name(self, session_id: str) -> str:
+        session = self._cockpit.board.sessions.get(session_id)
+        return session_label(session, session_id)
+
+    @on(PastList.Selected)
+    def _selected(self, message: PastList.Selected) -> None:
+        self.run_worker(self._show(message.call_id), name="show", group="show", exclusive=True)
+
+    async def _show(self, call_id: str | None) -> None:
+        supervision = self._cockpit.supervision
+        try:
+            record = await supervision.record(call_id) if call_id is not None else None
+            if record is not None:
+                await know_session(record.call.session_id, self._cockpit.board, supervision)
+            self._show_record(record, from_top=True)
+            self.refresh_bindings()
+            await self.query_one(ReplayArea).show(supervision, record)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+
+    def _show_record(self, record: CallRecord | None, *, from_top: bool) -> None:
+        self.record = record
+        if record is None:
+            self.query_one("#past-heading", LineView).show((Span(" No call", "strong"),))
+            self.query_one("#past-detail", ParagraphsView).show((), from_top=True)
+            return
+        session, now = self._cockpit.board.sessions.get(record.call.session_id), self._cockpit.clock()
+        self.query_one("#past-heading", LineView).show((Span(" "), *heading(record, now)))
+        key = in_force(self.app).by_id("history-reveal").key_name
+        note, shown = self._unmasking.note(record, key), self._unmasking.shown(record)
+        paragraphs = (*note, *describe(shown, session, now))
+        self.query_one("#past-detail", ParagraphsView).show(paragraphs, from_top=from_top)
+
+    async def _tick(self) -> None:
+        """Refresh a call that is still open."""
+        record = self.record
+        if record is None or not record.is_open or self.app.screen is not self:
+            return
+        with suppress(WhisperError):
+            newer = await self._cockpit.supervision.record(record.id)
+            # Another call was selected while the supervisor answered.
+            if self.record is not record:
+                return
+            if record.process is None and newer.process is not None:
+                await self._show(record.id)
+                return
+            self._show_record(newer, from_top=False)
+            await self.query_one(ReplayArea).grown(newer)
+
+    async def _run_again(self) -> None:
+        record = self.record
+        if record is None:
+            return
+        session = self._cockpit.board.sessions.get(record.call.session_id)
+        if (problem := why_not_again(record, session)) is not None:
+            self._cockpit.tell(problem, severity="warning")
+            return
+        try:
+            call_id = await self._cockpit.supervision.submit(request_of(record))
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        else:
+            self._cockpit.tell(f"Call {call_id} requests the same command; the policy judges it like any other.")
+
+    def _reveal(self) -> None:
+        if self.record is not None:
+            self._cockpit.tell(self._unmasking.reveal(self.record))
+
+    def _figures(self) -> None:
+        if self.record is not None:
+            session_id = self.record.call.session_id
+            name = self._session_name(session_id)
+            self.app.push_screen(StatisticsScreen(self._cockpit.supervision, session_id, name))
+
+    def _export(self) -> None:
+        if self.record is not None:
+            ask_for_export(self._cockpit, self.record)

@@ -1,0 +1,138 @@
+"""Lines of spans on the screen: measured, wrapped, drawn, and a widget of one line."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from whisper_tui.present.spans import ROLES, Line, Paragraph, Span
+
+ROLE_CLASSES = {f"role--{role}" for role in ROLES}
+
+
+def width_of(line: Line) -> int:
+    """Columns that a line takes."""
+    return sum(cell_len(span.text) for span in line)
+
+
+@lru_cache(maxsize=512)
+def wrap(paragraph: Paragraph, width: int) -> tuple[Line, ...]:
+    """The rows of a paragraph, none wider than `width` as long as the margin leaves room."""
+    margin_width = width_of(paragraph.margin)
+    hanging = paragraph.hanging if paragraph.hanging is not None else (Span(" " * margin_width),)
+    text = "".join(span.text for span in paragraph.spans)
+    ends = _row_ends(text, max(1, width - margin_width), max(1, width - width_of(hanging)), paragraph.at_words)
+    rows = [
+        (hanging if number else paragraph.margin) + row for number, row in enumerate(_broken(paragraph.spans, ends))
+    ]
+    return tuple(rows) or (paragraph.margin,)
+
+
+def _broken(spans: Line, ends: list[int]) -> Iterator[Line]:
+    """The rows of spans that end at these characters."""
+    start = number = at = 0
+    for end in ends:
+        row: list[Span] = []
+        while start < end:
+            text, role = spans[number]
+            row.append(Span(text[at : at + end - start], role))
+            start += len(row[-1].text)
+            at += len(row[-1].text)
+            if at == len(text):
+                number, at = number + 1, 0
+        yield tuple(row)
+
+
+def _row_ends(text: str, first: int, rest: int, at_words: bool) -> list[int]:
+    ends: list[int] = []
+    start, width = 0, first
+    # ASCII characters have one column each, so nothing has to be measured.
+    plain = text.isascii()
+    while start < len(text):
+        end = min(len(text), start + width) if plain else _fitting(text, start, width)
+        if at_words and end < len(text):
+            blank = text.rfind(" ", start, end)
+            end = blank + 1 if blank > start else end
+        ends.append(end)
+        start, width = end, rest
+    return ends
+
+
+def _fitting(text: str, start: int, width: int) -> int:
+    """The end of as many characters as fit, at least one."""
+    used, end = 0, start
+    while end < len(text):
+        used += cell_len(text[end])
+        if used > width and end > start:
+            break
+        end += 1
+    return end
+
+
+def fitted(line: Line, width: int) -> Line:
+    """The line in exactly `width` columns: filled with blanks, or cut with an ellipsis that says so."""
+    spare = width - width_of(line)
+    if spare >= 0:
+        return (*line, Span(" " * spare)) if spare else line
+    if width <= 0:
+        return ()
+    kept: list[Span] = []
+    left = width - 1
+    for text, role in line:
+        cut = text[: _fitting(text, 0, left)] if left > 0 else ""
+        cut = cut if cell_len(cut) <= left else ""
+        kept.append(Span(cut, role))
+        left -= cell_len(cut)
+        if len(cut) < len(text):
+            break
+    return (*kept, Span("…" + " " * left, kept[-1].role))
+
+
+def base_style(widget: Widget) -> Style:
+    """Return the style of plain text on the ground of a widget."""
+    # Unlike `Widget.rich_style`, Textual caches a component style until the styles change.
+    return widget.get_component_rich_style("role--text")
+
+
+def drawn(widget: Widget, line: Line, width: int, over: Style | None = None, ground: Style | None = None) -> Strip:
+    """A line in exactly `width` columns; `over` replaces the colours of its roles, `ground` lies under them."""
+    if width_of(line) > width:
+        line = fitted(line, width)
+    base = base_style(widget)
+    if ground is not None:
+        base += ground
+    segments = [
+        Segment(span.text, over or base + widget.get_component_rich_style(f"role--{span.role}", partial=True))
+        for span in line
+    ]
+    return Strip(segments).adjust_cell_length(width, over or base)
+
+
+class LineView(Widget):
+    """Shows a line on the left, and another one on the right as far as there is room."""
+
+    COMPONENT_CLASSES = ROLE_CLASSES
+    ALLOW_SELECT = False
+    left: Line = ()
+    right: Line = ()
+
+    def show(self, left: Line, right: Line = ()) -> None:
+        """Draw other text."""
+        if (left, right) != (self.left, self.right):
+            self.left, self.right = left, right
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line, filled to the width of the widget."""
+        width = self.size.width
+        if y > 0:
+            return Strip.blank(width, base_style(self))
+        spare = width - width_of(self.left) - width_of(self.right)
+        if self.right and spare < 1:
+            room = max(0, width - width_of(self.right) - 1)
+            return Strip.join([drawn(self, self.left, room), drawn(self, (Span(" "), *self.right), width - room)])
+        return drawn(self, (*self.left, Span(" " * spare), *self.right), width)

@@ -1,0 +1,401 @@
+"""The output of a run: its streams side by side, stacked, alone or merged, or its terminal."""
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal, NamedTuple
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.geometry import Size
+from textual.timer import Timer
+from textual.widget import Widget
+
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.run import Stream
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.present.quantities import size
+from whisper_tui.tui.call.usage_line import UsageLine
+from whisper_tui.tui.output.output_bars import OutputBar, RemovedLine, SearchBar
+from whisper_tui.tui.output.output_pane import OutputPane
+from whisper_tui.tui.output.output_search import Needle
+from whisper_tui.tui.output.painter import Pens
+from whisper_tui.tui.output.stream_reader import STREAMS, ReadOutput, RunOutput, TimeIndex
+from whisper_tui.tui.output.terminal_pane import TerminalPane
+
+WIDE = 100
+"""Least width for streams side by side."""
+HIGH = 12
+"""Least height for one stream above the other."""
+
+Choice = Literal["both", "out", "err"]
+NEXT: dict[Choice, Choice] = {"both": "out", "out": "err", "err": "both"}
+
+
+class Arrangement(NamedTuple):
+    """The panes that are displayed, and how."""
+
+    out: bool
+    err: bool
+    both: bool
+    screen: bool
+    """True if a terminal is shown as a screen."""
+    side: bool
+    """True if the streams are side by side."""
+
+
+def arrangement(
+    choice: Choice, size: Size, side: bool | None, terminal: bool, as_screen: bool, *, merged: bool
+) -> Arrangement:
+    """Return the arrangement that fits the size and the person's choices. `side`: None lets the size decide."""
+    merged, screen = merged and not terminal, terminal and as_screen
+    beside = size.width >= WIDE if side is None else side
+    single = choice == "both" and side is None and not beside and size.height < HIGH
+    out = not screen and ((choice != "err" and not merged) or terminal)
+    err = not (terminal or merged or choice == "out" or single)
+    return Arrangement(out, err, merged, screen, beside)
+
+
+LOOKED_AT = 64 * 1024
+"""Bytes at the start of a terminal's output that are checked for full-screen drawing."""
+_DRAWS = re.compile(rb"\x1b\[\?(?:47|1047|1049)h|\x1b\[\d+;\d*H|\x1b\[2J")
+"""The alternate screen, absolute cursor positions, or an erased screen."""
+FRAMES_PER_S = 40
+CALM_FRAMES = 5
+"""Without new output, only one frame in this many polls."""
+ROOM_FOR_BUTTONS = 10
+"""Least height for buttons below the panes."""
+
+
+class GrowthTimer:
+    """Polls output: fast while it grows, slowly otherwise."""
+
+    def __init__(self, poll: Callable[[], Awaitable[None]], active: Callable[[], bool]) -> None:
+        """`active` returns False while there is nothing to poll."""
+        self._poll = poll
+        self._active = active
+        self._frame = 0
+        self._grown_at = 0
+        self._fast: Timer | None = None
+        self._calm = False
+        """True while the fast timer is paused."""
+
+    def begin(self, widget: Widget) -> None:
+        """Start the timers of a mounted widget."""
+        # The fast timer is paused while nothing grows: it would be most of the CPU time of an idle cockpit.
+        self._fast = widget.set_interval(1 / FRAMES_PER_S, self.tick)
+        widget.set_interval(CALM_FRAMES / FRAMES_PER_S, self._tick_calmly)
+
+    def hurry(self) -> None:
+        """Poll fast from now on, because something has grown."""
+        self._grown_at = self._frame
+        self._calm = False
+        if self._fast is not None:
+            self._fast.resume()
+
+    async def tick(self) -> None:
+        """Poll, or pause after some frames without growth."""
+        self._frame += 1
+        if self._active() and self._frame - self._grown_at <= CALM_FRAMES:
+            await self._poll()
+        elif self._fast is not None:
+            self._calm = True
+            self._fast.pause()
+
+    async def _tick_calmly(self) -> None:
+        if self._calm and self._active():
+            await self._poll()
+
+
+class OutputArea(Container):
+    """The panes of a run's output, which one timer polls for growth."""
+
+    def __init__(self, pens: Pens, *, whole: bool = True, id: str | None = None) -> None:
+        """`whole`: False in a replay, which shows a part of the output and has buttons of its own."""
+        super().__init__(id=id)
+        self._pens = pens
+        self._whole = whole
+        self.choice: Choice = "both"
+        self.merged = False
+        """True while both streams are merged in order of arrival."""
+        self.side: bool | None = None
+        """The choice of side by side (True) or stacked (False); None lets the size decide."""
+        self.wraps = False
+        self.stamps = False
+        self._shown: tuple[str, int | None] | None = None
+        self.run: RunOutput | None = None
+        """The readers of the shown run, also for saving and paging; None if nothing has run."""
+        self._reads: dict[Stream, ReadOutput] = {}
+        self._index: TimeIndex | None = None
+        self._terminal = False
+        self.as_screen = False
+        """True while a terminal is shown as a screen, not as lines."""
+        self._growth = GrowthTimer(self._look, lambda: self._shown is not None and self.display)
+        self._written_at: float | None = None
+        self._began_at = 0.0
+
+    def compose(self) -> ComposeResult:
+        """The usage line, the panes, the terminal, the search field and the buttons."""
+        yield UsageLine(lambda: self.quiet_s, id="usage")
+        yield OutputPane("stdout", self._pens, id="out")
+        yield OutputPane("stderr", self._pens, id="err")
+        yield OutputPane("stdout and ▌stderr", self._pens, id="both")
+        yield TerminalPane(self._pens, id="terminal")
+        yield SearchBar(id="search")
+        yield RemovedLine(id="removed")
+        if self._whole:
+            yield OutputBar(id="output-buttons")
+
+    def on_mount(self) -> None:
+        """Start polling."""
+        # Polled and not pushed: a command can write faster than events could be drawn (decision 8).
+        self._growth.begin(self)
+        self.set_interval(1.0, self._ask_when_written)
+
+    @property
+    def streams(self) -> tuple[OutputPane, OutputPane]:
+        """The panes of stdout and stderr."""
+        return self.query_one("#out", OutputPane), self.query_one("#err", OutputPane)
+
+    @property
+    def panes(self) -> tuple[OutputPane, OutputPane, OutputPane]:
+        """The panes of stdout, stderr and both."""
+        return (*self.streams, self.query_one("#both", OutputPane))
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since the last output; 0 while that is unknown."""
+        return max(0.0, time.time() - self._written_at) if self._written_at is not None else 0.0
+
+    @property
+    def terminal(self) -> TerminalPane:
+        """The terminal of a command that has one."""
+        return self.query_one(TerminalPane)
+
+    @property
+    def visible_panes(self) -> list[OutputPane]:
+        """The panes on the screen."""
+        return [pane for pane in self.panes if pane.display]
+
+    @property
+    def current(self) -> OutputPane:
+        """The pane that commands act on: the focused one, else the first with output."""
+        panes = self.visible_panes
+        focused = [pane for pane in panes if pane.has_focus]
+        return (focused or [pane for pane in panes if not pane.silent] or panes or self.panes)[0]
+
+    def show(self, supervision: Supervision, record: CallRecord | None) -> None:
+        """Show the output of a call that has run."""
+        key = (record.id, record.attempt) if record is not None and record.attempt is not None else None
+        self.display = key is not None
+        self.query_one(UsageLine).of(supervision, record if key is not None else None)
+        if key == self._shown:
+            return
+        self._shown = key
+        self._written_at = None
+        self._began_at = record.process.started_at if record is not None and record.process is not None else 0.0
+        self._terminal = record is not None and record.spec.tty
+        again = self.run is not None and key is not None and self.run.call_id == key[0]
+        self.run = RunOutput(supervision, key[0]) if key is not None else None
+        self._reads, self._index = (self.run.reads, self.run.times()) if self.run is not None else ({}, None)
+        over = record is not None and isinstance(record.state, Ended)
+        self.as_screen = self._terminal and (self.as_screen if again else not over)
+        if self._terminal and over and not again and self.run is not None:
+            self.run_worker(self._draw_screen_of_the_past(self.run), group="past-screen", exclusive=True)
+        self.query_one(RemovedLine).of(supervision, record if self._whole else None)
+        self._fill()
+        self.terminal.show(supervision, record if self._terminal else None, recorded=over or not self._whole)
+        self._arrange()
+        self._wake()
+
+    async def _draw_screen_of_the_past(self, run: RunOutput) -> None:
+        """Show the terminal of an ended run as a screen if the program drew on all of it."""
+        try:
+            chunk = await run.reads["out"](0, LOOKED_AT)
+        except WhisperError:
+            return
+        # Full-screen programs cannot be read as lines.
+        if run is self.run and _DRAWS.search(chunk.data) is not None:
+            self.as_screen = True
+            self._arrange()
+            self._wake()
+
+    def _fill(self) -> None:
+        """Connect every pane to its streams."""
+        for pane, stream in zip(self.streams, STREAMS, strict=True):
+            pane.show({stream: self._reads[stream]} if self._reads else {}, self._index)
+        self._fill_both()
+        self.streams[0].title = "terminal" if self._terminal else "stdout"
+
+    def _fill_both(self) -> None:
+        self.panes[2].show(self._reads if self.merged and not self._terminal else {}, self._index)
+
+    def forget(self) -> None:
+        """Forget the shown run after a reconnection, so that the next `show` reads it anew."""
+        self._shown = None
+
+    def recolour(self, pens: Pens) -> None:
+        """Redraw with other colours."""
+        for pane in (*self.panes, self.terminal):
+            pane.recolour(pens)
+
+    def choose_next(self) -> None:
+        """Cycle through both streams, stdout and stderr; for a terminal, switch between screen and lines."""
+        self.merged = False
+        if self._terminal:
+            self.as_screen = not self.as_screen
+        else:
+            self.choice = NEXT[self.choice]
+        self._fill_both()
+        self._arrange()
+
+    def toggle_merged(self) -> None:
+        """Merge the streams, or separate them."""
+        self.merged = not self.merged
+        self._fill_both()
+        self._arrange()
+        self._wake()
+
+    def toggle_side(self) -> None:
+        """Switch the streams between side by side and stacked."""
+        self.merged = False
+        self.choice = "both"
+        self.side = not self.has_class("-side")
+        self._fill_both()
+        self._arrange()
+
+    async def toggle_wrap(self) -> None:
+        """Switch the wrapping of long lines."""
+        self.wraps = not self.wraps
+        await self._restyle()
+
+    async def toggle_stamps(self) -> None:
+        """Switch the timestamps."""
+        self.stamps = not self.stamps
+        await self._restyle()
+        self._wake()
+
+    async def _restyle(self) -> None:
+        for pane in self.panes:
+            await pane.set_style(wraps=self.wraps, stamps=self.stamps)
+
+    async def toggle_follow(self) -> None:
+        """Switch following."""
+        visible = self.visible_panes
+        focused = [pane for pane in visible if pane.has_focus] or visible
+        following = any(pane.view is not None and pane.view.following for pane in focused)
+        for pane in focused:
+            await pane.move("hold" if following else "end")
+
+    def toggle_bytes(self) -> None:
+        """Switch the current pane between bytes and text."""
+        self.current.toggle_bytes()
+        self._wake()
+
+    def visible_text(self) -> str:
+        """Return the rows of the current pane on the screen, in full."""
+        return self.terminal.text() if self.terminal.display else self.current.visible_text()
+
+    def size_of(self, source: Stream | Literal["both"]) -> int:
+        """Return the known size of a stream, or of both."""
+        views = {stream: pane.view for stream, pane in zip(STREAMS, self.streams, strict=True)}
+        return sum(view.size for stream, view in views.items() if view is not None and source in {stream, "both"})
+
+    def find(self, needle: Needle | None) -> None:
+        """Search the visible panes, or the lines of a terminal; None ends the search."""
+        if needle is not None and self.as_screen:
+            self.choose_next()
+        for pane in self.panes:
+            pane.find(needle if pane.display else None)
+        self._wake()
+
+    @property
+    def searching(self) -> bool:
+        """True while a search is typed or active."""
+        return self.query_one(SearchBar).display or any(pane.finder is not None for pane in self.visible_panes)
+
+    async def go_to_match(self, direction: int) -> bool:
+        """Show the next match in the focused pane, else in the first pane with one. Return False if there is none."""
+        focused = [pane for pane in self.visible_panes if pane.has_focus]
+        standing = [pane for pane in self.visible_panes if pane.finder is not None and pane.finder.standing]
+        for pane in focused or standing or self.visible_panes:
+            if await pane.go_to_match(direction):
+                return True
+        return False
+
+    async def go_to_first_match(self) -> bool:
+        """Show the first match, in stderr if it has one. Return False if there is none."""
+        # The key for errors starts here, and errors are usually in stderr.
+        for pane in reversed(self.visible_panes):
+            if await pane.go_to_first_match():
+                return True
+        return False
+
+    def on_resize(self) -> None:
+        """Arrange the panes for the new size."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        chosen = arrangement(self.choice, self.size, self.side, self._terminal, self.as_screen, merged=self.merged)
+        out, err, both = self.panes
+        out.display, err.display, both.display = chosen.out, chosen.err, chosen.both
+        self.terminal.display = chosen.screen
+        self.query(OutputBar).set(display=self.size.height >= ROOM_FOR_BUTTONS)
+        self.set_class(chosen.side, "-side")
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Mention a hidden stream with its size, and collapse a silent one."""
+        out, err = self.streams
+        for pane, other in ((out, err), (err, out)):
+            hidden = pane.display and not other.display and not self._terminal and other.view is not None
+            pane.beside = f" · {other.title} {size(other.view.size)} (o)" if hidden and other.view else ""
+            pane.set_class(pane.silent and not other.silent and other.display, "-silent")
+
+    def _wake(self) -> None:
+        """Poll at once, and fast from now on."""
+        self._growth.hurry()
+        self.call_after_refresh(self._growth.tick)
+
+    async def _look(self) -> None:
+        before = self._sizes()
+        for pane in self.panes:
+            # A hidden single stream is polled as well: its size stands in the title of the other one.
+            if pane.display or not (self.merged or self.as_screen):
+                await pane.tick()
+        if self.as_screen:
+            await self.terminal.tick()
+        await self._read_times()
+        if before != self._sizes():
+            self._growth.hurry()
+            self._weigh()
+
+    async def _ask_when_written(self) -> None:
+        """Ask the supervisor for the time of the last output, which may be before this cockpit opened."""
+        if (run := self.run) is None or self.query_one(UsageLine).sample is None:
+            return
+        try:
+            chunks = [await run.reads[stream](0, 0) for stream in STREAMS]
+        except WhisperError:
+            return
+        if run is self.run:
+            self._written_at = max(chunk.written_at or self._began_at for chunk in chunks)
+
+    async def _read_times(self) -> None:
+        """Read the time index while timestamps are on; a merged view reads it by itself."""
+        index = self._index
+        if index is None or not self.stamps or self.merged:
+            return
+        before = index.count
+        try:
+            await index.advance()
+        except WhisperError:
+            return
+        if index.count != before:
+            for pane in self.visible_panes:
+                pane.redraw()
+
+    def _sizes(self) -> list[int]:
+        sizes = [pane.view.size if pane.view is not None else 0 for pane in self.panes]
+        return [*sizes, self.terminal.stream_size, self._index.count if self._index is not None else 0]

@@ -1,0 +1,1 @@
+"""The list of calls: its sections, rows, groups and filter."""

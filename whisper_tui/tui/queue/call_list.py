@@ -1,0 +1,431 @@
+"""The list of calls as a widget: the layout of its lines, the selection, the filter bar."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widgets import Input
+
+from whisper_tui.model.board import Board
+from whisper_tui.model.state import CallRecord
+from whisper_tui.present.spans import Line, Span
+from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn
+from whisper_tui.tui.messages import CallSelected, CommandRequested, FilterChanged, FilterLeft
+from whisper_tui.tui.queue.call_roster import CallRoster
+from whisper_tui.tui.queue.call_row import empty_line, group_line, heading_line, row_line
+from whisper_tui.tui.queue.grouped_rows import TicketGroup
+from whisper_tui.tui.queue.sections import SECTIONS, RowPlace, Section
+
+
+@dataclass(frozen=True)
+class Block:
+    """A section in lines: its heading, its rows and an empty line."""
+
+    section: Section
+    start: int
+    """The line of the heading."""
+    count: int
+    row_lines: int
+    """Lines per row."""
+    groups: int
+    """Headings of groups among the rows."""
+
+    @property
+    def end(self) -> int:
+        """The line after its last one."""
+        # An empty waiting section has one line of text.
+        return self.start + 2 + max(1, self.count * self.row_lines + self.groups)
+
+
+@dataclass(frozen=True)
+class ListLine:
+    """The content of one line."""
+
+    section: Section
+    place: RowPlace | None = None
+    """The row of a call. None: a heading, or the text of an empty section."""
+    part: int = 0
+    """The number of the line within its row."""
+    heading: bool = False
+    group: TicketGroup | None = None
+    """The group of which this is the heading."""
+
+
+class ListLayout:
+    """The lines of a roster: all sections with rows, and always the waiting one."""
+
+    def __init__(self, roster: CallRoster, waiting_lines: int = 2) -> None:
+        """`waiting_lines`: lines per row of a waiting call."""
+        self.blocks: list[Block] = []
+        self._groups = roster.groups
+        self._waiting_lines = waiting_lines
+        line = 0
+        for section in SECTIONS:
+            count = roster.count(section)
+            if count or section == "waiting":
+                groups = self._groups.groups if self._groups is not None and section == "waiting" else 0
+                block = Block(section, line, count, self.row_lines(section), groups)
+                self.blocks.append(block)
+                line = block.end
+        self.height = max(0, line - 1)
+        """The number of lines in all."""
+
+    def row_lines(self, section: Section) -> int:
+        """Return the number of lines per row of a section."""
+        return self._waiting_lines if section == "waiting" else 1
+
+    def line_of(self, place: RowPlace) -> int:
+        """Return the first line of a row."""
+        for block in self.blocks:
+            if block.section == place.section:
+                headings = self._groups.headings_through(place.row) if block.groups and self._groups else 0
+                return block.start + 1 + place.row * block.row_lines + headings
+        return 0
+
+    def headings_above(self, place: RowPlace) -> int:
+        """Return the number of headings directly above a row."""
+        section = 1 if place.row == 0 else 0
+        if self._groups is None or place.section != "waiting":
+            return section
+        first = place.row == 0 or self._groups.group_at(place.row) is not self._groups.group_at(place.row - 1)
+        return section + (1 if first else 0)
+
+    def at(self, line: int) -> ListLine | None:
+        """Return the content of a line. None: it is empty."""
+        for block in self.blocks:
+            if not block.start <= line < block.end:
+                continue
+            if line == block.start:
+                return ListLine(block.section, heading=True)
+            if block.groups and line < block.end - 1:
+                return self._grouped(block, line - block.start - 1)
+            row, part = divmod(line - block.start - 1, block.row_lines)
+            if row < block.count:
+                return ListLine(block.section, RowPlace(block.section, row), part)
+            return ListLine(block.section) if block.count == 0 and line == block.start + 1 else None
+        return None
+
+    def _grouped(self, block: Block, line: int) -> ListLine | None:
+        if self._groups is None or not len(self._groups):
+            return None
+        group, row, part = self._groups.at_line(line, block.row_lines)
+        if row is None:
+            return ListLine(block.section, group=group)
+        return ListLine(block.section, RowPlace(block.section, row), part) if row < block.count else None
+
+
+class FilterBar(Input):
+    """The field of the filter, shown while one is typed or set: Enter keeps it, Esc clears it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "All calls", show=False)]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(placeholder="command, words, session, number", compact=True, id=id)
+        self.cursor_blink = False
+
+    def open(self) -> None:
+        """Show the field and focus it."""
+        self.display = True
+        self.screen.set_focus(self)
+
+    def clear_filter(self) -> None:
+        """Clear and hide the field."""
+        self.value = ""
+        self.display = False
+
+    def action_give_up(self) -> None:
+        """Clear the filter and leave the field."""
+        self.clear_filter()
+        self.post_message(FilterLeft())
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(FilterChanged(event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if not event.value.strip():
+            self.clear_filter()
+        self.post_message(FilterLeft())
+
+
+# Between two slices the screen is drawn and keys are handled, however many calls are searched (decision 32).
+FRAME_S = 1 / 60
+"""Seconds between two slices of a search."""
+WIDE_ROW = 64
+"""Least width of the list for waiting calls with one line each."""
+
+
+class CallList(ScrollView, can_focus=True, inherit_bindings=False):
+    """The list of all calls. Exactly one call is selected if there is any."""
+
+    COMPONENT_CLASSES = ROLE_CLASSES | {"role--row", "role--row-idle"}
+    # A drag over the rows would start Textual's text selection instead of selecting a call.
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "end_of(-1)", "First call", show=False),
+        Binding("end", "end_of(1)", "Last call", show=False),
+    ]
+
+    def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.clock = clock
+        self.roster = CallRoster(Board())
+        self.standing_still: Callable[[CallRecord], tuple[bool, float | None]] = lambda record: (record.paused, None)
+        """Returns True for a paused run, and the time since which it has needed input."""
+        self.selected: str | None = None
+        self.choice: int | None = None
+        """The number of the person's choice that selected the call. None: it was selected by itself."""
+        self._choices = 0
+        self._marked: Collection[str] = ()
+        self._layout_now = ListLayout(self.roster)
+        self._line: int | None = None
+        self._search: Timer | None = None
+        """The timer of the next slice of a search."""
+        self._untouched = True
+        """True until a call was selected by hand; until then, the topmost call is selected."""
+        self._awaited: str | None = None
+        """The call to select as soon as it is listed, unless another one is selected by hand before."""
+
+    def show(self, roster: CallRoster, selected: str | None = None) -> None:
+        """List the calls of another roster, with `selected` selected as soon as it is among them."""
+        self.roster = roster
+        self.selected = selected
+        # After a reconnection the calls come one after the other, and this one may be among the last.
+        self._awaited = None if self._untouched else selected
+        self.choice = None
+        self._line = None
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.changed()
+
+    def changed(self) -> None:
+        """Draw the changed roster with the selected call in place, and select a call if none is."""
+        self._layout_now = self._layout_of()
+        height = self._layout_now.height
+        if height != self.virtual_size.height:
+            self.virtual_size = Size(0, height)
+        if self._awaited is not None and self._awaited in self.roster.board.calls:
+            awaited, self._awaited = self._awaited, None
+            self.select(awaited, by_hand=False)
+        if self._untouched or self.selected is None or self.selected not in self.roster.board.calls:
+            self.select(self.roster.first(), by_hand=False)
+            # `select` clears it, but nobody has chosen anything.
+            self._untouched = True
+        self._keep_in_place()
+        self.refresh()
+        if self.roster.searching and self._search is None:
+            self._search = self.set_timer(FRAME_S, self._search_on)
+
+    def _search_on(self) -> None:
+        self._search = None
+        self.roster.search_on()
+        self.changed()
+
+    def regroup(self) -> None:
+        """Draw the rows in their new order, and scroll to the selected one."""
+        # Without a former line, `changed` does not try to keep the row where it was.
+        self._line = None
+        self.changed()
+        self._bring_into_view()
+
+    @property
+    def _waiting_lines(self) -> int:
+        return 1 if self.size.width >= WIDE_ROW else 2
+
+    def _layout_of(self) -> ListLayout:
+        return ListLayout(self.roster, self._waiting_lines)
+
+    def select(self, call_id: str | None, *, by_hand: bool) -> None:
+        """Select a call and bring it into view."""
+        self._untouched = False
+        if by_hand:
+            self._awaited = None
+        if call_id == self.selected and not by_hand:
+            return
+        before = self._rows_of_selected()
+        self.selected = call_id
+        self._choices += by_hand
+        self.choice = self._choices if by_hand else None
+        self._line = self._line_of_selected()
+        self._bring_into_view()
+        self.refresh(*before, *self._rows_of_selected())
+        self.post_message(CallSelected(call_id, by_hand))
+
+    def show_marks(self, marked: Collection[str]) -> None:
+        """Draw a mark before these calls."""
+        self._marked = frozenset(marked)
+        self.refresh()
+
+    def step(self, by: int) -> None:
+        """Select the call this many rows below, or above if negative."""
+        if (call_id := self.roster.step(self.selected, by)) is not None:
+            self.select(call_id, by_hand=True)
+            self._bring_into_view()
+
+    def action_page(self, direction: int) -> None:
+        """Move the selection by about one screen."""
+        place = self.roster.place_of(self.selected) if self.selected else None
+        lines = self._layout_now.row_lines(place.section) if place else 1
+        self.step(direction * max(1, self.size.height // lines - 1))
+
+    def action_end_of(self, direction: int) -> None:
+        """Select the first or the last call."""
+        self.step(direction * 1_000_000_000)
+
+    def _line_of_selected(self) -> int | None:
+        place = self.roster.place_of(self.selected) if self.selected is not None else None
+        return self._layout_now.line_of(place) if place is not None else None
+
+    def _rows_of_selected(self) -> tuple[Region, ...]:
+        """Return the region of the selected call, if it is on the screen."""
+        place = self.roster.place_of(self.selected) if self.selected is not None else None
+        if place is None or not self.size:
+            return ()
+        line = self._layout_now.line_of(place) - self.scroll_offset.y
+        region = Region(0, line, self.size.width, self._layout_now.row_lines(place.section))
+        return (region,) if region.overlaps(self.size.region) else ()
+
+    def _keep_in_place(self) -> None:
+        """Scroll so that rows added or removed above the selected one do not move it on the screen."""
+        before, self._line = self._line, self._line_of_selected()
+        if before is None or self._line is None or before == self._line:
+            return
+        # A person who has scrolled away from the selection reads something else, which must not move.
+        if not 0 <= before - self.scroll_offset.y < self.size.height:
+            return
+        # After a longer way the neighbours are other calls anyway.
+        if abs(self._line - before) <= self.size.height:
+            self.scroll_to(y=self.scroll_offset.y + self._line - before, animate=False, immediate=True)
+        self._bring_into_view()
+
+    def _bring_into_view(self) -> None:
+        if self._line is None or self.selected is None or not self.size.height:
+            return
+        place = self.roster.place_of(self.selected)
+        # With its headings, so that the first row of a section or group is not shown without its title.
+        first = self._line - (self._layout_now.headings_above(place) if place else 0)
+        height = self._line - first + (self._layout_now.row_lines(place.section) if place else 1)
+        self.scroll_to_region(Region(0, first, 1, height), animate=False, force=True, immediate=True)
+
+    def on_resize(self) -> None:
+        """Lay out rows whose height depends on the width, and keep the selected call in view."""
+        if self._layout_now.row_lines("waiting") != self._waiting_lines:
+            self.regroup()
+        self._bring_into_view()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the clicked call; a click on the heading of the waiting calls changes their grouping."""
+        found = self._layout_now.at(event.y + self.scroll_offset.y)
+        if found is not None and found.heading and found.section == "waiting":
+            self.post_message(CommandRequested("group"))
+        if found is not None and found.place is not None:
+            self.select(self.roster.id_at(found.place), by_hand=True)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the list."""
+        width = self.size.width
+        found = self._layout_now.at(y + self.scroll_offset.y)
+        if found is None:
+            return Strip.blank(width, base_style(self))
+        if found.heading:
+            return drawn(self, self._heading(found.section, width), width)
+        if found.group is not None:
+            title, number = self.roster.group_title(found.group.key), len(found.group.tickets)
+            return drawn(self, group_line(title, number, width), width)
+        if found.place is None:
+            filtered, searching = bool(self.roster.filter), self.roster.searching
+            return drawn(self, empty_line(filtered=filtered, searching=searching), width)
+        return self._row(found.place, found.part, width)
+
+    def _heading(self, section: Section, width: int) -> Line:
+        roster = self.roster
+        shown, total = roster.count(section), roster.totals[section]
+        return heading_line(section, shown, total, width, roster.grouping, searching=roster.searching)
+
+    def _row(self, place: RowPlace, part: int, width: int) -> Strip:
+        call_id = self.roster.id_at(place)
+        record = self.roster.board.calls.get(call_id) if call_id is not None else None
+        if record is None:
+            return Strip.blank(width, base_style(self))
+        session = self.roster.board.sessions.get(record.call.session_id)
+        whole = self._layout_now.row_lines(place.section) == 1
+        still, silent_since = self.standing_still(record)
+        line = row_line(
+            record, session, part, width - 1, self.clock(), whole=whole, still=still, silent_since=silent_since
+        )
+        mark = Span("✓", "strong") if part == 0 and call_id in self._marked else None
+        if call_id == self.selected:
+            return drawn(self, (mark or Span("▌" if self.has_focus else "▏"), *line), width, self._selected_style())
+        return drawn(self, self._plain(line, mark), width)
+
+    def _plain(self, line: Line, mark: Span | None) -> Line:
+        return (mark or Span(" "), *line)
+
+    def _selected_style(self) -> Style:
+        name = "role--row" if self.has_focus else "role--row-idle"
+        return self.get_component_rich_style(name) + Style(bold=True)
+
+
+class CallColumn(Vertical):
+    """The list of calls with its filter."""
+
+    def __init__(self, clock: Callable[[], float], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._clock = clock
+
+    def compose(self) -> ComposeResult:
+        """Build the filter and the list."""
+        yield FilterBar(id="filter")
+        yield CallList(self._clock, id="calls")
+
+    @on(FilterChanged)
+    def _filter_changed(self, message: FilterChanged) -> None:
+        calls = self.query_one(CallList)
+        calls.roster.narrow(message.text)
+        # Decision keys act on the selected call, so it must be one that is listed.
+        if calls.selected is None or not calls.roster.passes(calls.selected):
+            calls.select(calls.roster.first(), by_hand=False)
+        calls.regroup()
+
+    @on(FilterLeft)
+    def _filter_left(self) -> None:
+        self.query_one(CallList).focus()
+
+
+def select_next(calls: CallList, roster: CallRoster, call_id: str) -> None:
+    """Select the next waiting call after this one was decided; without any, keep it selected."""
+    # The person may have selected another call while the supervisor answered.
+    if calls.selected != call_id:
+        return
+    calls.select(call_id, by_hand=True)
+    place = roster.place_of(call_id)
+    # The answer to the decision can be here before the event that moves the call to another section.
+    if place is not None and place.section == "waiting":
+        below = roster.step(call_id, 1) if place.row + 1 < roster.count("waiting") else None
+        following = below or (roster.step(call_id, -1) if place.row else None)
+    else:
+        following = roster.next_waiting(place)
+    if following is not None and following != call_id:
+        calls.select(following, by_hand=False)
+
+
+def select_next_waiting(calls: CallList, roster: CallRoster, before: RowPlace | None) -> None:
+    """Select the next waiting call if the selected one, which was at `before`, was decided elsewhere."""
+    if calls.selected is None or before is None or before.section != "waiting" or not roster.count("waiting"):
+        return
+    place = roster.place_of(calls.selected)
+    if place is not None and place.section != "waiting":
+        calls.select(roster.next_waiting(before), by_hand=False)

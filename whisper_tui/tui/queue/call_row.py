@@ -1,0 +1,171 @@
+"""The lines of the list of calls."""
+
+from whisper_tui.model.call import Session
+from whisper_tui.model.run import Blocked
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.present.command_text import listed_command, one_line
+from whisper_tui.present.ending_text import ending_word, went_well
+from whisper_tui.present.quantities import age
+from whisper_tui.present.risk_text import risk_line
+from whisper_tui.present.spans import Line, Role, Span, said
+from whisper_tui.present.words import LONGEST_NAME
+from whisper_tui.tui.lines import fitted, width_of
+from whisper_tui.tui.queue.sections import Grouping, Section
+
+TITLES: dict[Section, str] = {
+    "waiting": "Waiting for you",
+    "queued": "Approved, in the queue",
+    "running": "Running",
+    "behind": "Left in the background",
+    "ended": "Ended",
+}
+WIDEST_FACTS = 44
+"""Columns for the session and the risk in a row of one line."""
+GROUPED: dict[Grouping, str] = {
+    "arrival": "",
+    "session": ", by session",
+    "likeness": ", alike",
+    "risk": ", by risk",
+}
+_ROLES: dict[Section, Role] = {
+    "waiting": "waiting",
+    "queued": "running",
+    "running": "running",
+    "behind": "behind",
+    "ended": "muted",
+}
+
+
+def heading_line(
+    section: Section, shown: int, total: int, width: int, grouping: Grouping = "arrival", *, searching: bool = False
+) -> Line:
+    """Return the title of a section with the number of its calls, and of those that match while a filter is set."""
+    number = f"{total:,}" if shown == total else f"{shown:,}{'…' if searching else ''} of {total:,}"
+    grouped = GROUPED[grouping] if section == "waiting" else ""
+    title = Span(f" {TITLES[section]}{grouped}", _ROLES[section] if total else "muted")
+    spare = max(1, width - width_of((title,)) - len(number) - 1)
+    return fitted((title, Span(" " * spare), Span(number, "muted")), width)
+
+
+def empty_line(*, filtered: bool, searching: bool = False) -> Line:
+    """Return the line of an empty waiting section."""
+    if searching:
+        return (Span("  Searching…", "muted"),)
+    return (Span("  No waiting call matches." if filtered else "  No call is waiting.", "muted"),)
+
+
+def group_line(title: str, number: int, width: int) -> Line:
+    """Return the heading of a group of waiting calls."""
+    right = (Span(f" {number:,} ", "muted"),)
+    # Names of sessions and beginnings of commands are text of agents (decision 27).
+    left = (Span(" ┌ ", "frame"), *said(title[:LONGEST_NAME], "strong"))
+    return (*fitted(left, max(0, width - width_of(right))), *right)
+
+
+def row_line(
+    record: CallRecord,
+    session: Session | None,
+    part: int,
+    width: int,
+    now: float,
+    *,
+    whole: bool,
+    still: bool = False,
+    silent_since: float | None = None,
+) -> Line:
+    """Return one line of a row in exactly `width` columns; `whole` for a row without a second line.
+
+    `still`: True if the run is paused; `silent_since`: the time since which it has needed input.
+    """
+    if part > 0:
+        return _second_line(record, session, width)
+    right = _standstill(record, now, still=still, silent_since=silent_since) or _right(record, now)
+    if whole and record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued):
+        right = (Span("agent gone ", "muted"), *right)
+    if whole and isinstance(record.state, Waiting):
+        right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
+    left = (
+        Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
+        Span(" "),
+        *one_line(listed_command(record)),
+    )
+    return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
+
+
+def _facts(record: CallRecord, session: Session | None, width: int) -> Line:
+    """Return session and risk in exactly `width` columns, the risk at the right."""
+    risk = (*_again(record), *risk_line(record.verdict.risks if record.verdict else ()))
+    name = fitted(_name(record, session), max(0, width - width_of(risk) - 2))
+    return fitted((*name, Span("  "), *risk), width)
+
+
+def _second_line(record: CallRecord, session: Session | None, width: int) -> Line:
+    risk = (Span("  "), *risk_line(record.verdict.risks if record.verdict else ()))
+    again = (Span("  "), *_again(record)) if _returned(record) else ()
+    gone = (Span("  agent gone", "muted"),) if record.agent_gave_up is not None else ()
+    name = _name(record, session)
+    room = max(6, width - 4 - width_of((*risk, *again, *gone)))
+    name = fitted(name, room) if width_of(name) > room else name
+    return fitted((Span("  "), *name, *again, *risk, *gone), width)
+
+
+def _name(record: CallRecord, session: Session | None) -> Line:
+    return said((session.name if session else record.call.session_id)[:LONGEST_NAME], "muted")
+
+
+def _again(record: CallRecord) -> Line:
+    return (Span("↺ asked again ", "risk"),) if _returned(record) else ()
+
+
+def _returned(record: CallRecord) -> bool:
+    return isinstance(record.state, Waiting) and record.state.returned_because is not None
+
+
+def _mark(record: CallRecord) -> Span:
+    match record.state:
+        case Waiting():
+            return Span("◆", "waiting")
+        case Held() | Queued():
+            return Span("◇", "running")
+        case Starting() if record.function is None:
+            return Span("▷", "running")
+        case Starting():
+            return Span("▶", "running")
+        case Running():
+            return Span("▶", "running")
+        case Ended(settled=False):
+            return Span("●", "behind")
+        case Ended(blocked=Blocked()):
+            return Span("⊘", "risk")
+        case Ended(ending=ending):
+            return Span("✔", "good") if went_well(ending) else Span("✘", "bad")
+        case _:
+            return Span("…", "muted")
+
+
+def _is_held(record: CallRecord, *, still: bool) -> bool:
+    return still and isinstance(record.state, Running)
+
+
+def _standstill(record: CallRecord, now: float, *, still: bool, silent_since: float | None) -> Line:
+    if _is_held(record, still=still):
+        return (Span("paused", "waiting"),)
+    if silent_since is None or not isinstance(record.state, Running):
+        return ()
+    return (Span(f"needs input {age(now - silent_since)}", "waiting"),)
+
+
+def _right(record: CallRecord, now: float) -> Line:
+    match record.state:
+        case Waiting(since=since) | Held(since=since) | Queued(since=since) | Starting(since=since):
+            return (Span(f"{age(now - since):>3}", "muted"),)
+        case Running(process=process):
+            return (Span(f"{age(now - process.started_at):>3}", "muted"),)
+        case Ended(settled=False):
+            return (Span(f"{len(record.living_background)} alive", "behind"),)
+        case Ended(ending=ending, blocked=Blocked()):
+            return (Span(f"blocked, {ending_word(ending)}", "risk"),)
+        case Ended(ending=ending):
+            return (Span(ending_word(ending), "muted" if went_well(ending) else "bad"),)
+        case _:
+            return ()

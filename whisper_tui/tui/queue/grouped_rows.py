@@ -1,0 +1,223 @@
+"""Rows of a list of any length, in order and in groups, found by position with a Fenwick tree."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+class OrderedTickets:
+    """Ascending numbers in an array: eight bytes per row, binary search, one memory move to insert or delete."""
+
+    def __init__(self, tickets: Iterable[int] = ()) -> None:
+        """`tickets`: in ascending order."""
+        self._tickets = array("q", tickets)
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._tickets)
+
+    def __contains__(self, ticket: int) -> bool:
+        position = bisect_left(self._tickets, ticket)
+        return position < len(self._tickets) and self._tickets[position] == ticket
+
+    def __getitem__(self, position: int) -> int:
+        return self._tickets[position]
+
+    def position(self, ticket: int) -> int:
+        """Return the row of a ticket, from 0. Raises `KeyError` if it is not here."""
+        position = bisect_left(self._tickets, ticket)
+        if position == len(self._tickets) or self._tickets[position] != ticket:
+            raise KeyError(ticket)
+        return position
+
+    def add(self, ticket: int) -> None:
+        """Add a ticket in order, unless it is here already."""
+        # New tickets are the highest ones, so that nearly every call of this is an append.
+        if not self._tickets or ticket > self._tickets[-1]:
+            self._tickets.append(ticket)
+        elif ticket not in self:
+            self._tickets.insert(bisect_left(self._tickets, ticket), ticket)
+
+    def discard(self, ticket: int) -> None:
+        """Remove a ticket, if it is here."""
+        if ticket in self:
+            del self._tickets[bisect_left(self._tickets, ticket)]
+
+    def copy(self) -> "OrderedTickets":
+        """Return an independent copy."""
+        return OrderedTickets(self._tickets)
+
+
+class FenwickTree:
+    """A Fenwick tree over pairs of numbers: the rows and the headings of groups."""
+
+    def __init__(self, pairs: Iterable[tuple[int, int]] = ()) -> None:
+        # Index 0 stays unused: the lowest set bit of an index is the length of the range that it sums.
+        self._rows = [0]
+        self._heads = [0]
+        for rows, heads in pairs:
+            self.append(rows, heads)
+
+    def __len__(self) -> int:
+        return len(self._rows) - 1
+
+    def append(self, rows: int, heads: int) -> None:
+        """Append a pair."""
+        at = len(self._rows)
+        step = 1
+        while step < at & -at:
+            rows += self._rows[at - step]
+            heads += self._heads[at - step]
+            step <<= 1
+        self._rows.append(rows)
+        self._heads.append(heads)
+
+    def add(self, position: int, rows: int, heads: int) -> None:
+        """Change the pair at a position, from 0."""
+        at = position + 1
+        while at < len(self._rows):
+            self._rows[at] += rows
+            self._heads[at] += heads
+            at += at & -at
+
+    def before(self, position: int) -> tuple[int, int]:
+        """Return the sums of all pairs before a position."""
+        rows = heads = 0
+        while position:
+            rows += self._rows[position]
+            heads += self._heads[position]
+            position -= position & -position
+        return rows, heads
+
+    def find(self, target: int, *, per_row: int = 1, per_head: int = 0) -> int:
+        """Return the last position with at most `target` before it; rows and headings have these weights."""
+        position = 0
+        step = 1 << len(self).bit_length()
+        while step:
+            further = position + step
+            if further < len(self._rows):
+                weight = self._rows[further] * per_row + self._heads[further] * per_head
+                if weight <= target:
+                    position = further
+                    target -= weight
+            step >>= 1
+        return min(position, max(0, len(self) - 1))
+
+
+SPARE = 64
+"""Empty groups that are kept before the list of groups is compacted."""
+
+
+@dataclass(eq=False, slots=True)
+class TicketGroup:
+    """Tickets that belong together, in ascending order."""
+
+    key: str
+    slot: int
+    """Its place among all groups, empty ones included."""
+    tickets: OrderedTickets = field(default_factory=OrderedTickets)
+
+
+class GroupedTickets:
+    """Tickets in groups, which are in the order in which their first ticket came."""
+
+    def __init__(self, key_of: Callable[[int], str], ranked: Iterable[str] = ()) -> None:
+        """`key_of` returns the group of a ticket, which never changes; `ranked` groups come first, in this order."""
+        self._key_of = key_of
+        self._count = 0
+        self._slots = [TicketGroup(key, slot) for slot, key in enumerate(ranked)]
+        self._ranked = {group.key: group for group in self._slots}
+        self._by_key: dict[str, TicketGroup] = {}
+        self._sums = FenwickTree((0, 0) for _ in self._slots)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        return (ticket for group in self._slots for ticket in group.tickets)
+
+    def __contains__(self, ticket: int) -> bool:
+        group = self._by_key.get(self._key_of(ticket))
+        return group is not None and ticket in group.tickets
+
+    def __getitem__(self, row: int) -> int:
+        if not 0 <= row < self._count:
+            raise IndexError(row)
+        slot = self._sums.find(row)
+        return self._slots[slot].tickets[row - self._sums.before(slot)[0]]
+
+    @property
+    def groups(self) -> int:
+        """The number of groups that are not empty."""
+        return len(self._by_key)
+
+    def position(self, ticket: int) -> int:
+        """Return the row of a ticket, from 0, without headings. Raises `KeyError` if it is not here."""
+        group = self._by_key[self._key_of(ticket)]
+        return self._sums.before(group.slot)[0] + group.tickets.position(ticket)
+
+    def add(self, ticket: int) -> None:
+        """Add a ticket to its group, or to a new group at the end, unless it is here already."""
+        key = self._key_of(ticket)
+        group = self._by_key.get(key)
+        if group is None:
+            group = self._by_key[key] = self._begin(key)
+        before = len(group.tickets)
+        group.tickets.add(ticket)
+        added = len(group.tickets) - before
+        self._count += added
+        self._sums.add(group.slot, added, 0)
+
+    def _begin(self, key: str) -> TicketGroup:
+        """Return a group for its first ticket: in its rank, or at the end."""
+        if (ranked := self._ranked.get(key)) is not None:
+            self._sums.add(ranked.slot, 0, 1)
+            return ranked
+        # At the end, so that no group moves while somebody looks at it.
+        group = TicketGroup(key, len(self._slots))
+        self._slots.append(group)
+        self._sums.append(0, 1)
+        return group
+
+    def discard(self, ticket: int) -> None:
+        """Remove a ticket, if it is here, and its group with the last ticket."""
+        group = self._by_key.get(self._key_of(ticket))
+        if group is None or ticket not in group.tickets:
+            return
+        group.tickets.discard(ticket)
+        self._count -= 1
+        empty = not len(group.tickets)
+        self._sums.add(group.slot, -1, -1 if empty else 0)
+        if empty:
+            del self._by_key[group.key]
+            # The empty slot stays, because removing one renumbers all others; many at once cost the same.
+            if len(self._slots) > SPARE + 2 * len(self._by_key):
+                self._compact()
+
+    def _compact(self) -> None:
+        """Remove the empty slots, except those with a rank."""
+        self._slots = [group for group in self._slots if len(group.tickets) or group.key in self._ranked]
+        for slot, group in enumerate(self._slots):
+            group.slot = slot
+        self._sums = FenwickTree((len(group.tickets), 1 if len(group.tickets) else 0) for group in self._slots)
+
+    def group_at(self, row: int) -> TicketGroup:
+        """Return the group of a row."""
+        return self._slots[self._sums.find(row)]
+
+    def headings_through(self, row: int) -> int:
+        """Return the number of headings above a row, that of its own group included."""
+        return self._sums.before(self._sums.find(row))[1] + 1
+
+    def at_line(self, line: int, lines_of_row: int) -> tuple[TicketGroup, int | None, int]:
+        """Return the group, row and part of a line, counted from 0. The row is None for the heading of the group."""
+        slot = self._sums.find(line, per_row=lines_of_row, per_head=1)
+        rows, heads = self._sums.before(slot)
+        within = line - rows * lines_of_row - heads
+        if within <= 0:
+            return self._slots[slot], None, 0
+        row, part = divmod(within - 1, lines_of_row)
+        return self._slots[slot], rows + row, part

@@ -1,1 +1,0 @@
-"""What decides without a human, in words: remembered approvals and rules."""

@@ -1,0 +1,1 @@
+"""Rules and standing approvals, which decide without a human."""

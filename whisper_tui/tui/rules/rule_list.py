@@ -1,0 +1,330 @@
+"""Rules and standing approvals as rows of a list."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from whisper_tui.model.call import Session, Shell
+from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked_denial
+from whisper_tui.model.masked_calls import masked_grant, masked_record
+from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
+from whisper_tui.present.command_text import command_paragraphs, meaning_paragraphs, one_line
+from whisper_tui.present.quantities import age, count, date_and_time
+from whisper_tui.present.risk_text import risk_role, risk_sign, sandbox_line
+from whisper_tui.present.scope_text import of_uses, scope_reach, until_text
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.words import LONGEST_NAME, decided_by_text
+
+Words = tuple[str, ...]
+
+_VERDICTS: dict[str, tuple[str, Role]] = {
+    "allow": ("✔ Allowed", "good"),
+    "ask": ("◆ Asked", "waiting"),
+    "refuse": ("✘ Refused", "bad"),
+}
+
+
+def why_paragraphs(
+    record: CallRecord, rules: RuleList, grants: Sequence[Grant], denials: Sequence[SessionDenial]
+) -> tuple[Paragraph, ...]:
+    """Return why the policy said what it said about a call, and who decided, with secrets masked."""
+    masked, verdict = masked_record(record), record.verdict
+    if verdict is None or masked.verdict is None:
+        return (Paragraph(said(f"Call {record.id} has not been judged yet."), (Span(" "),)),)
+    words, role = _VERDICTS[verdict.kind]
+    decided = decided_by_text(record.decided_by) if record.decided_by is not None else "not yet"
+    return (
+        Paragraph((Span(f"{words}: call {record.id}", role),), margin=(Span(" "),)),
+        BLANK,
+        *command_paragraphs(masked.spec.command, ()),
+        BLANK,
+        labelled("Because", said(masked.verdict.reason)),
+        labelled("Decided", said(decided)),
+        *((labelled("Sandbox", sandbox_line(record.sandbox)),) if record.sandbox is not None else ()),
+        *_rules(record, masked, rules),
+        *_memory(verdict, grants, denials),
+    )
+
+
+def _rules(record: CallRecord, masked: CallRecord, rules: RuleList) -> Iterator[Paragraph]:
+    """Each rule that decided, with its source and the commands that it matched."""
+    if record.verdict is None or not record.verdict.rule:
+        return
+    known = {rule.name: rule for rule in rules.in_force()}
+    name = record.verdict.rule
+    # Several rules that allow a call together are told with commas between.
+    for each in (name,) if name in known else name.split(", "):
+        yield BLANK
+        yield labelled("Rule", said(each, "strong"))
+        rule = known.get(each)
+        if each == READ_ONLY_RULE:
+            yield labelled("Defined in", said("whisper_tui itself: the built-in list of commands that only read"))
+        elif rule is None:
+            # Its words are not known any more, so nothing can be said about what it matched.
+            yield labelled("Defined in", said(f"no file now: {whose_rule(each)} was removed or renamed"))
+            continue
+        else:
+            yield labelled("Commands", said(rule.subject))
+            yield labelled("Defined in", said(rule.file or "the rules file"))
+        for line in _matched(masked, rule):
+            yield labelled("Matched", line)
+
+
+def _matched(masked: CallRecord, rule: ShownRule | None) -> Iterator[Line]:
+    """The commands of a call that a rule is about, the words that it names in bold; without a rule, all of them."""
+    prefix = tuple(rule.definition.get("prefix") or ()) if rule is not None else ()
+    program = rule.definition.get("program") if rule is not None else None
+    for meaning in masked.resolved.commands if masked.resolved is not None else ():
+        words = tuple("…" if word is None else word for word in meaning.words)
+        if not words or (program is not None and words[0].rpartition("/")[2] != program):
+            continue
+        begins = (words[0].rpartition("/")[2], *words[1:])[: len(prefix)] == prefix
+        if begins or words[: len(prefix)] == prefix:
+            length = len(prefix) or int(program is not None)
+            yield (*said(" ".join(words[:length]), "strong"), *said(_rest(words[length:], after=bool(length))))
+
+
+def _rest(words: Words, *, after: bool) -> str:
+    return f" {' '.join(words)}" if words and after else " ".join(words)
+
+
+def _memory(verdict: Verdict, grants: Sequence[Grant], denials: Sequence[SessionDenial]) -> Iterator[Paragraph]:
+    """The remembered approval or the session denial that decided."""
+    for grant in map(masked_grant, (grant for grant in grants if grant.id == verdict.grant_id)):
+        given = f"{date_and_time(grant.granted_at)}, with call {grant.from_call}, {decided_by_text(grant.by)}"
+        yield BLANK
+        yield labelled("Approval", said(grant.id, "strong"))
+        yield labelled("Covers", said(scope_reach(grant.scope)))
+        yield labelled("Given", said(given))
+    for denial in map(masked_denial, (denial for denial in denials if denial.id == verdict.denial_id)):
+        yield BLANK
+        yield labelled("Denial", said(denial.id, "strong"))
+        yield labelled("Words", said(" ".join(denial.words)))
+        yield labelled("Given", said(f"{date_and_time(denial.denied_at)}, {decided_by_text(denial.by)}"))
+
+
+SIGNS: dict[RuleEffect, Span] = {"deny": Span("✘", "bad"), "ask": Span("◆", "waiting"), "allow": Span("✔", "good")}
+TITLES: dict[RuleEffect, str] = {
+    "deny": "Rules that deny",
+    "ask": "Rules that always ask",
+    "allow": "Rules that allow",
+}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of a section."""
+
+    title: str
+    number: int
+    note: str = ""
+    role: Role = "muted"
+    """The role of the note."""
+
+
+@dataclass(frozen=True)
+class ReadOnlyList:
+    """The built-in list of commands that only read, as one row."""
+
+    commands: tuple[str, ...]
+    runs: bool
+    """True if these commands run without approval."""
+
+
+Entry = Heading | Grant | SessionDenial | ShownRule | ReadOnlyList
+
+
+@dataclass
+class Hits:
+    """The number of decisions by each rule in the part of the history that was read."""
+
+    looked_at: int
+    by_rule: Counter[str]
+
+
+def entries(grants: tuple[Grant, ...], denials: tuple[SessionDenial, ...], rules: RuleList) -> list[Entry]:
+    """Return all standing approvals, denials and rules in sections; only that of the denials is left out if empty."""
+    found: list[Entry] = [Heading("Standing approvals", len(grants)), *grants]
+    if denials:
+        found += [Heading("Denials for a session", len(denials)), *denials]
+    for effect, title in TITLES.items():
+        of_effect = [rule for rule in rules.rules if rule.effect == effect]
+        found += [Heading(title, len(of_effect)), *of_effect]
+    # Projects come last: a workspace that an agent writes to must not push the user's rules out of sight.
+    if rules.read_only:
+        found += [Heading("Built in", 1), ReadOnlyList(rules.read_only, rules.read_only_runs)]
+    for project in rules.projects:
+        found += [_project_heading(project), *project.rules]
+    return found
+
+
+def _project_heading(project: ProjectRules) -> Heading:
+    title = f"Rules of the project {PurePath(project.root).name}"
+    if project.broken is not None:
+        return Heading(title, 0, "cannot be read: every command is asked", "bad")
+    if project.trusted:
+        return Heading(title, len(project.rules), "trusted", "good")
+    return Heading(title, len(project.rules), "not trusted", "risk")
+
+
+def row(entry: Entry, hits: Hits) -> Line:
+    """Return an entry as one line of any width."""
+    match entry:
+        case Heading(title=title, number=number):
+            note = (Span(f"  {entry.note}", entry.role),) if entry.note else ()
+            return (*said(title, "running" if number else "muted"), Span(f"  {number}", "muted"), *note)
+        case ShownRule():
+            often = f"  {_times(hits.by_rule[entry.name])}" if hits.by_rule[entry.name] else ""
+            sign = SIGNS[entry.effect] if entry.holds else Span("○", "muted")
+            idle = "" if entry.holds else "  inactive"
+            return (sign, Span(" "), *said(entry.subject[:LONGEST_NAME]), Span(f"{often}{idle}", "muted"))
+        case ReadOnlyList(commands=commands, runs=runs):
+            often = f"  {_times(hits.by_rule[READ_ONLY_RULE])}" if hits.by_rule[READ_ONLY_RULE] else ""
+            sign = SIGNS["allow"] if runs else Span("○", "muted")
+            idle = "" if runs else "  inactive"
+            return (sign, Span(f" commands that only read: {len(commands)}"), Span(f"{often}{idle}", "muted"))
+        case SessionDenial():
+            words = " ".join(masked_denial(entry).words)
+            return (Span("✘", "bad"), Span(" "), *said(f"{words} …"[:LONGEST_NAME]))
+        case Grant():
+            return (
+                Span("↻", "good"),
+                Span(" "),
+                *said(_subject(entry)[:LONGEST_NAME]),
+                Span(f"  {_times(entry.uses)}", "muted"),
+            )
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once"}.get(number) or f"{number:,} times"
+
+
+def _subject(grant: Grant) -> str:
+    grant = masked_grant(grant)
+    if isinstance(grant.scope, PrefixScope):
+        return f"{' '.join(grant.scope.words)} …"
+    return "".join(span.text for span in one_line(grant.spec.command))
+
+
+def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple[Paragraph, ...]:
+    """Return a standing approval in full, with secrets masked (decision 4)."""
+    grant = masked_grant(grant)
+    name = session.name if session is not None else grant.session_id
+    given = f"{date_and_time(grant.granted_at)}, {age(now - grant.granted_at)} ago, with call {grant.from_call}"
+    return (
+        Paragraph((Span(f"Standing approval {grant.id}", "strong"),), margin=(Span(" "),)),
+        BLANK,
+        labelled("Covers", said(scope_reach(grant.scope))),
+        *(
+            (labelled("While", said(f"{', '.join(grant.files)} {'is' if len(grant.files) == 1 else 'are'} the same")),)
+            if grant.files
+            else ()
+        ),
+        *((labelled("Words", said(" ".join(grant.scope.words))),) if isinstance(grant.scope, PrefixScope) else ()),
+        Paragraph((Span("Approved command", "label"),), margin=(Span(" "),)),
+        *command_paragraphs(grant.spec.command, ()),
+        BLANK,
+        labelled("Directory", said(grant.spec.cwd)),
+        labelled("Session", said(name, "strong")),
+        labelled("Given", said(f"{given}, {decided_by_text(grant.by)}")),
+        labelled("Holds", (Span(until_text(grant.until, now, "as long as the session")),)),
+        *((labelled("Sandbox", sandbox_line(grant.sandbox)),) if grant.sandbox is not None else ()),
+        labelled("Used", (Span(f"{count(grant.uses, 'time')}{of_uses(grant.scope)}", "strong"),)),
+    )
+
+
+def denial_paragraphs(denial: SessionDenial, session: Session | None, now: float) -> tuple[Paragraph, ...]:
+    """Return a session denial in full, with secrets masked."""
+    name = session.name if session is not None else denial.session_id
+    given = f"{date_and_time(denial.denied_at)}, {age(now - denial.denied_at)} ago"
+    return (
+        Paragraph((Span(f"Session denial {denial.id}", "strong"),), margin=(Span(" "),)),
+        BLANK,
+        labelled("Denies", said("every call that begins with these words, or holds a command that does")),
+        labelled("Words", said(" ".join(masked_denial(denial).words), "strong")),
+        labelled("Session", said(name, "strong")),
+        *((labelled("Because", said(denial.reason)),) if denial.reason else ()),
+        labelled("Given", said(f"{given}, {decided_by_text(denial.by)}")),
+        labelled("Holds", (Span("as long as the session"),)),
+    )
+
+
+def read_only_paragraphs(entry: ReadOnlyList, hits: Hits) -> tuple[Paragraph, ...]:
+    """Return the built-in list in full."""
+    often = hits.by_rule[READ_ONLY_RULE]
+    does = "This list allows" if entry.runs else "This list would allow, but your rules switch it off"
+    whole = "  ".join(each for each in entry.commands if " " not in each)
+    parts = ", ".join(each for each in entry.commands if " " in each)
+    return (
+        Paragraph((SIGNS["allow"] if entry.runs else Span("○", "muted"), Span(f" {does}", "strong")), (Span(" "),)),
+        BLANK,
+        labelled("Commands", said("those that only read, inside the workspace, with harmless options")),
+        labelled("Sandbox", said("read-only, without the network, where the program could do more")),
+        labelled("Decided", (Span(f"{often:,} of the last {count(hits.looked_at, 'call')}", "strong"),)),
+        labelled("Programs", said(whole, whole=True)),
+        labelled("Subcommands", said(parts, whole=True)),
+        BLANK,
+        Paragraph(
+            said("Built into whisper_tui; read_only = false in a rules file switches it off.", "muted"), (Span(" "),)
+        ),
+    )
+
+
+def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple[Paragraph, ...]:
+    """Return a rule in full."""
+    often = hits.by_rule[rule.name]
+    whose = "project" if rule.name.startswith(PROJECT_PREFIX) else "file"
+    does = f"This rule {_does(rule.effect)}" if rule.holds else f"This rule would allow, but its {whose} is not trusted"
+    sign = SIGNS[rule.effect] if rule.holds else Span("○", "muted")
+    return (
+        Paragraph((sign, Span(f" {does}", "strong")), margin=(Span(" "),)),
+        BLANK,
+        labelled("Commands", said(rule.subject, "strong")),
+        labelled("Name", said(rule.name)),
+        labelled("Where", said(rule.where)),
+        *((labelled("Because", said(rule.because)),) if rule.because else ()),
+        *((labelled("Sandbox", said(rule.sandbox)),) if rule.sandbox else ()),
+        labelled(
+            "Holds", (Span(until_text(rule.until, now, "until it is removed") if rule.holds else "once it is trusted"),)
+        ),
+        labelled("Decided", (Span(f"{often:,} of the last {count(hits.looked_at, 'call')}", "strong"),)),
+        BLANK,
+        Paragraph(said(f"Defined in {file}.", "muted"), margin=(Span(" "),)),
+    )
+
+
+def _does(effect: RuleEffect) -> str:
+    return {"deny": "denies", "ask": "asks, whatever else would allow it", "allow": "allows"}[effect]
+
+
+def judgement_paragraphs(text: str, directory: str, found: Judgement) -> tuple[Paragraph, ...]:
+    """Return the policy's answer to a tested command, and why."""
+    verdict, command = found.verdict, Shell(text=text)
+    words: dict[str, tuple[str, Role]] = {
+        "allow": ("✔ Allowed: would run without approval.", "good"),
+        "ask": ("◆ Asked: you would decide.", "waiting"),
+        "refuse": ("✘ Denied.", "bad"),
+    }
+    risks = [
+        Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (Span(f" {risk_sign(risk):<2} ", risk_role(risk)),))
+        for risk in verdict.risks
+    ]
+    return (
+        Paragraph((Span(*words[verdict.kind]),), margin=(Span(" "),)),
+        BLANK,
+        labelled("Because", said(verdict.reason)),
+        *((labelled("Rule", said(verdict.rule)),) if verdict.rule else ()),
+        *((labelled("Sandbox", sandbox_line(verdict.sandbox)),) if verdict.sandbox is not None else ()),
+        *risks,
+        BLANK,
+        *command_paragraphs(command, verdict.risks),
+        *meaning_paragraphs(command, found.resolved),
+        BLANK,
+        Paragraph(
+            said(f"Tested as a session in {directory}; its standing approvals count as well.", "muted"),
+            (Span(" "),),
+        ),
+    )

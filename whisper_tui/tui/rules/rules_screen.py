@@ -1,0 +1,435 @@
+"""The rules screen: rules and standing approvals, with tests, trust and removal."""
+
+import os
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.export.call_pages import PAGE, newest_first
+from whisper_tui.model.api import MOST_ROOTS, HistoryQuery
+from whisper_tui.model.decision import Grant, SessionDenial
+from whisper_tui.model.errors import Refused, WhisperError
+from whisper_tui.model.event import RulesChanged, entries_digest, untrusted_entries
+from whisper_tui.model.secrets import masked
+from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
+from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import count
+from whisper_tui.present.spans import Line, Span, said
+from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.command_screen import CommandScreen
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.help_dialog import HelpScreen
+from whisper_tui.tui.key_footer import KeyFooter
+from whisper_tui.tui.lines import LineView
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.rules.rule_list import (
+    Entry,
+    Heading,
+    Hits,
+    ReadOnlyList,
+    denial_paragraphs,
+    entries,
+    grant_paragraphs,
+    judgement_paragraphs,
+    read_only_paragraphs,
+    row,
+    rule_paragraphs,
+    why_paragraphs,
+)
+
+RULES: tuple[Command, ...] = (
+    Command("rules-test", "slash", "Test", "Test how a command would be decided.", "Rules", in_footer=True),
+    Command("rules-revoke", "x,delete", "Revoke", "Revoke an approval, or remove a rule.", "Rules", in_footer=True),
+    Command("rules-trust", "t", "Trust", "Trust the rules of a project, or withdraw trust.", "Rules", in_footer=True),
+    Command("rules-why", "w", "Why", "Show which rule decided about the selected call.", "Rules", in_footer=True),
+    Command("rules-edit", "e", "Edit", "Open the rules file in your editor.", "Rules", in_footer=True),
+    Command("rules-reload", "n", "Reload", "Read rules and approvals again.", "Rules", in_footer=True),
+    Command("rules-help", "question_mark", "Help", "Show all keys.", "Rules"),
+    Command("rules-leave", "escape,q,L", "Back", "Go back to the cockpit.", "Rules", in_footer=True),
+)
+
+VARIABLES = ("VISUAL", "EDITOR")
+DEFAULT_EDITOR = "vi"
+
+
+def edit(app: App[None], path: Path) -> None:
+    """Open a private file in the user's editor. Raises `Refused` without a terminal or an editor."""
+    named = next((os.environ[name] for name in VARIABLES if os.environ.get(name)), DEFAULT_EDITOR)
+    by_hand = f"Edit {path} by hand"
+    try:
+        words = shlex.split(named)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Created here, because an editor would create it with the umask and others could read it.
+        path.touch(mode=0o600, exist_ok=True)
+        with app.suspend():
+            subprocess.run([*words, str(path)], check=False)
+    except SuspendNotSupported:
+        raise Refused("there is no terminal for an editor here", hint=by_hand) from None
+    except (OSError, ValueError) as error:
+        raise Refused(f"the editor {named!r} cannot be started: {error}", hint=by_hand) from error
+
+
+class RemoveRuleScreen(Dialog[bool]):
+    """Confirms the removal of a rule, with all rules of its name."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "remove", "Remove it")]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Remove it", "remove"),)
+
+    def __init__(self, rule: ShownRule, path: Path) -> None:
+        super().__init__()
+        self._rule = rule
+        self._path = path
+
+    def compose(self) -> ComposeResult:
+        """The rule and its file."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content("Remove a rule")
+            words = f"{self._rule.effect}: {visible(self._rule.subject)}"
+            yield Static(Content(words), classes="dialog-text")
+            note = f"All rules called {visible(self._rule.name)!r} are removed from {self._path} at once."
+            yield Static(Content(note), classes="dialog-note")
+            yield from self.buttons()
+
+    def action_remove(self) -> None:
+        """Remove the rule."""
+        self.dismiss(True)
+
+
+class TrustScreen(Dialog[bool]):
+    """Shows a whole rules file: trust is in its exact content (decision 16)."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/failures.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "trust", "Trust this", priority=True)]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Ctrl+S", "Trust this", "trust"),)
+
+    def __init__(self, project: ProjectRules) -> None:
+        super().__init__()
+        self._project = project
+
+    def compose(self) -> ComposeResult:
+        """The content, and the effect of trust."""
+        with Vertical(classes="dialog") as dialog:
+            whose = "Trust the rules of a project" if self._project.root else "Trust what your rules allow"
+            dialog.border_title = Content(whose)
+            with VerticalScroll():
+                yield Static(Content(visible(self._project.text, keep_lines=True)), classes="dialog-text")
+            where = " there" if self._project.root else ""
+            note = (
+                f"This is {visible(self._project.path)}. Commands that it allows will run{where} without approval,"
+                " until the file changes."
+            )
+            yield Static(Content(note), classes="dialog-note")
+            yield from self.buttons()
+
+    def action_trust(self) -> None:
+        """Trust the file."""
+        self.dismiss(True)
+
+
+LOOKED_AT = 5000
+"""Calls of the history over which decisions of rules are counted."""
+
+
+class TestBox(Input):
+    """The field for a command to test; Esc returns the focus to the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "done", "To the list", show=False)]
+
+    def action_done(self) -> None:
+        """Focus the list."""
+        self.screen.query_one(OptionList).focus()
+
+
+class RulesScreen(CommandScreen):
+    """Connects the list, the test field and the details."""
+
+    TABLE = RULES
+    BINDINGS = [command.binding() for command in RULES]  # noqa: RUF012
+    CSS_PATH = "../styles/rules.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012
+    AUTO_FOCUS = "#remembered"
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        super().__init__()
+        self._cockpit = cockpit
+        self._rules = RuleList()
+        self._files: tuple[RulesChanged, ...] = ()
+        self._grants: tuple[Grant, ...] = ()
+        self._denials: tuple[SessionDenial, ...] = ()
+        self._entries: list[Entry] = []
+        self._hits = Hits(0, Counter())
+        self.does: dict[str, Callable[[], object]] = {
+            "rules-test": lambda: self.set_focus(self.query_one(TestBox)),
+            "rules-revoke": self._revoke,
+            "rules-trust": self._trust,
+            "rules-why": self._why,
+            "rules-edit": self._edit,
+            "rules-reload": self._reload,
+            "rules-help": lambda: self.app.push_screen(HelpScreen(RULES)),
+            "rules-leave": lambda: self.dismiss(None),
+        }
+
+    def compose(self) -> ComposeResult:
+        """The test field, the list, the details and the keys."""
+        yield LineView(id="rules-status")
+        yield TestBox(placeholder="/ tests a command against the rules", compact=True, id="rules-test")
+        with Horizontal(id="rules-body"):
+            yield OptionList(id="remembered")
+            yield ParagraphsView(id="rules-words")
+        yield KeyFooter()
+
+    async def on_mount(self) -> None:
+        """Read the rules, then count their decisions in the history."""
+        self.query_one(TestBox).cursor_blink = False
+        await self._reload()
+        # Reading 5,000 calls takes a while; the list is there before their counts.
+        self.run_worker(self._count_hits(), name="hits")
+
+    async def _reload(self) -> None:
+        supervision = self._cockpit.supervision
+        try:
+            self._grants, self._denials = await supervision.grants(), await supervision.denials()
+            self._rules = await supervision.rule_list(self._roots())
+            self._files = await supervision.rule_files()
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="error")
+        self._draw()
+
+    def _roots(self) -> tuple[str, ...]:
+        """The workspaces of the sessions that are open."""
+        sessions = self._cockpit.board.sessions.values()
+        return tuple(sorted({session.root for session in sessions if session.closed_at is None}))[:MOST_ROOTS]
+
+    async def _count_hits(self) -> None:
+        try:
+            async for page in newest_first(self._cockpit.supervision, HistoryQuery(limit=PAGE)):
+                self._hits.looked_at += len(page)
+                self._hits.by_rule.update(r.verdict.rule for r in page if r.verdict is not None and r.verdict.rule)
+                if self._hits.looked_at >= LOOKED_AT:
+                    break
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw the list, and keep the highlighted entry."""
+        listed = self.query_one(OptionList)
+        at = listed.highlighted
+        self._entries = entries(self._grants, self._denials, self._rules)
+        options = [
+            Option(_content(row(entry, self._hits)), disabled=isinstance(entry, Heading)) for entry in self._entries
+        ]
+        listed.clear_options().add_options(options)
+        # Headings cannot be highlighted; after a removal, the entry that took the row of the removed one is.
+        possible = [number for number, entry in enumerate(self._entries) if not isinstance(entry, Heading)]
+        if possible:
+            listed.highlighted = next((number for number in possible if at is not None and number >= at), possible[-1])
+            if at is None:
+                listed.highlighted = possible[0]
+        self._draw_status()
+        self._show_highlighted()
+
+    def _draw_status(self) -> None:
+        rules = self._rules
+        left: Line = (
+            Span(" whisper_tui ", "strong"),
+            Span("  rules ", "running"),
+            Span(f" {count(len(self._grants), 'approval')}, {count(len(rules.rules), 'rule')}"),
+        )
+        looking = "run without approval" if rules.read_only_runs else "need approval"
+        right: Line = (Span(f"read-only commands {looking} ", "muted"),)
+        if rules.broken is not None:
+            right = (*said(f"every command is asked: {rules.broken} ", "bad"),)
+        elif not rules.path:
+            right = (Span("rules cannot be read here ", "muted"),)
+        self.query_one("#rules-status", LineView).show(left, right)
+
+    @property
+    def _highlighted(self) -> Entry | None:
+        at = self.query_one(OptionList).highlighted
+        return self._entries[at] if at is not None and at < len(self._entries) else None
+
+    @on(OptionList.OptionHighlighted)
+    def _show_highlighted(self) -> None:
+        now, entry = self._cockpit.clock(), self._highlighted
+        match entry:
+            case Grant():
+                words = grant_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
+            case ReadOnlyList():
+                words = read_only_paragraphs(entry, self._hits)
+            case SessionDenial():
+                words = denial_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
+            case ShownRule():
+                words = rule_paragraphs(entry, self._hits, self._where(entry), now)
+            case _:
+                words = ()
+        self.query_one(ParagraphsView).show(words, from_top=True)
+
+    @on(Input.Submitted, "#rules-test")
+    async def _test(self, event: Input.Submitted) -> None:
+        text = event.value
+        if not text.strip():
+            return
+        shown = self._cockpit.shown
+        session = self._cockpit.board.sessions.get(shown.call.session_id) if shown is not None else None
+        directory = session.root if session is not None else str(Path.cwd())
+        try:
+            found = await self._cockpit.supervision.judge_command(text, directory)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="error")
+            return
+        self.query_one(ParagraphsView).show(judgement_paragraphs(text, directory, found), from_top=True)
+
+    def _why(self) -> None:
+        """Show which rule, approval or denial decided about the call that is selected in the cockpit."""
+        if (record := self._cockpit.shown) is None:
+            self._cockpit.tell("No call is selected in the cockpit.")
+            return
+        # A grant or denial that holds no more is still what decided then.
+        board = self._cockpit.board
+        words = why_paragraphs(record, self._rules, tuple(board.grants.values()), self._denials)
+        self.query_one(ParagraphsView).show(words, from_top=True)
+
+    async def _revoke(self) -> None:
+        entry = self._highlighted
+        if isinstance(entry, Grant):
+            try:
+                await self._cockpit.supervision.revoke(entry.id, self._cockpit.me)
+            except WhisperError as error:
+                self._cockpit.tell(error_text(error), severity="warning")
+            else:
+                self._cockpit.tell(f"Standing approval {entry.id} revoked; its commands are asked again.")
+            await self._reload()
+        elif isinstance(entry, SessionDenial):
+            try:
+                await self._cockpit.supervision.lift_denial(entry.id, self._cockpit.me)
+            except WhisperError as error:
+                self._cockpit.tell(error_text(error), severity="warning")
+            else:
+                self._cockpit.tell(f"Session denial {entry.id} lifted; its commands are asked again.")
+            await self._reload()
+        elif isinstance(entry, ShownRule):
+            self._ask_to_remove(entry)
+
+    def _ask_to_remove(self, rule: ShownRule) -> None:
+        if not rule.removable:
+            self._cockpit.tell(f"The rule {rule.name} is defined in {self._where(rule)}: change it there.")
+            return
+
+        def answered(remove: bool | None) -> None:
+            if remove:
+                self.run_worker(self._remove(rule), name="remove rule")
+
+        self.app.push_screen(RemoveRuleScreen(rule, Path(self._rules.path)), answered)
+
+    async def _remove(self, rule: ShownRule) -> None:
+        try:
+            await self._cockpit.supervision.remove_rule(rule.name, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="error")
+        else:
+            self._cockpit.tell(f"Rule {rule.name} removed.")
+        await self._reload()
+
+    def _where(self, rule: ShownRule) -> str:
+        """The file of a rule, in words."""
+        project = self._rules.project_of(rule)
+        if project is not None:
+            return visible(project.path)
+        return visible(self._rules.path if rule.removable else rule.file or "the configuration file")
+
+    async def _trust(self) -> None:
+        """Trust the project of the selected rule after showing its file, or withdraw that trust."""
+        rule = self._highlighted
+        project = self._rules.project_of(rule) if isinstance(rule, ShownRule) else None
+        if project is None and any(map(untrusted_entries, self._files)):
+            self._ask_to_trust_own()
+        elif project is None:
+            self._cockpit.tell("Select a rule of a project; your own rules need no trust.")
+        elif project.trusted:
+            await self._set_trust(project, trusted=False)
+        else:
+
+            def answered(trust: bool | None) -> None:
+                if trust:
+                    self.run_worker(self._set_trust(project, trusted=True), name="trust")
+
+            self.app.push_screen(TrustScreen(project), answered)
+
+    def _ask_to_trust_own(self) -> None:
+        """Show the untrusted entries of the user's own files, and trust them."""
+        files = [file for file in self._files if untrusted_entries(file)]
+        said = [
+            f"{file.path}\n" + "\n".join(f"  {entry.rpartition(' #')[0]}" for entry in untrusted_entries(file))
+            for file in files
+        ]
+        shown = ProjectRules(
+            root="", path=", ".join(file.path for file in files), text=masked("\n".join(said)), trusted=False
+        )
+
+        async def trust() -> None:
+            try:
+                for file in files:
+                    # The digest of what was shown: a file that has changed meanwhile is not trusted (decision 16).
+                    digest = entries_digest(file.entries)
+                    await self._cockpit.supervision.trust_rules(file.path, self._cockpit.me, digest=digest)
+            except WhisperError as error:
+                self._cockpit.tell(error_text(error), severity="error")
+            await self._reload()
+
+        def answered(agreed: bool | None) -> None:
+            if agreed:
+                self.run_worker(trust(), name="trust")
+
+        self.app.push_screen(TrustScreen(shown), answered)
+
+    async def _set_trust(self, project: ProjectRules, *, trusted: bool) -> None:
+        supervision, by = self._cockpit.supervision, self._cockpit.me
+        try:
+            await supervision.trust_project(project.root, by, project.digest, trusted=trusted)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="error")
+        else:
+            until = (
+                "is trusted until it changes" if trusted else "is no longer trusted: commands that it allows are asked"
+            )
+            self._cockpit.tell(f"{project.path} {until}.")
+        await self._reload()
+
+    async def _edit(self) -> None:
+        if not self._rules.path:
+            return
+        try:
+            edit(self.app, Path(self._rules.path))
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        await self._reload()
+
+
+def _content(line: Line) -> Content:
+    return Content.assemble(*((span.text, _STYLES.get(span.role, "")) for span in line))
+
+
+_STYLES = {
+    "running": "bold $running",
+    "muted": "$muted",
+    "good": "bold $success",
+    "bad": "bold $error",
+    "waiting": "bold $waiting",
+    "risk": "bold $risk",
+    "hidden": "bold $hidden-text on $hidden-back",
+}
+"""The theme colours of the roles in the list."""

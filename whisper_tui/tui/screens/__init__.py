@@ -1,1 +1,0 @@
-"""What fills the terminal: the cockpit and the dialogs over it."""

@@ -1,0 +1,268 @@
+"""Themes: one TOML file each, checked for contrast, and the dialog that chooses one."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.theme import Theme
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from whisper_tui.model.text import visible
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+
+LEAST = 4.5
+"""The contrast that text of ordinary size needs (WCAG 2, level AA)."""
+
+GROUNDS = ("background", "surface", "panel")
+"""Where text of every role may stand."""
+TEXTS = ("foreground", "muted", "primary", "success", "error", "waiting", "running", "behind", "risk", "edited")
+"""The colours of roles."""
+OTHERS = (
+    ("foreground", "word-back"), ("foreground", "row-idle-back"), ("muted", "row-idle-back"),
+    ("row-text", "row-back"), ("hidden-text", "hidden-back"), ("button-text", "button-back"), ("background", "error"),
+    ("background", "foreground"), ("warning", "surface"), ("warning", "panel"), ("warning", "background"),
+)  # fmt: skip
+"""Text that stands on a ground of its own."""
+
+
+class Pair(NamedTuple):
+    """A text and the ground under it, as #rrggbb."""
+
+    what: str
+    """Their names."""
+    text: str
+    ground: str
+
+
+def pairs(colors: Mapping[str, str], terminal: tuple[str, ...]) -> Iterator[Pair]:
+    """Everything that a theme puts on something. Output of commands has the ground of the cockpit."""
+    for text, ground in (*((text, ground) for text in TEXTS for ground in GROUNDS), *OTHERS):
+        yield Pair(f"{text} on {ground}", colors[text], colors[ground])
+    for number, color in enumerate(terminal):
+        yield Pair(f"terminal colour {number} on background", color, colors["background"])
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours like #1a2b3c, from 1 to 21."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: str) -> float:
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+PLACES = (Path(__file__).parent.parent / "themes", Path(__file__).parent.parent.parent / "themes")
+"""Inside the installed package; beside it in a checkout."""
+
+COLORS = (
+    "primary",
+    "secondary",
+    "accent",
+    "foreground",
+    "background",
+    "surface",
+    "panel",
+    "success",
+    "warning",
+    "error",
+)
+VARIABLES = (
+    "muted", "frame", "waiting", "running", "behind", "risk", "edited", "hidden-text", "hidden-back",
+    "word-back", "row-text", "row-back", "row-idle-back", "thumb", "track", "button-text", "button-back",
+)  # fmt: skip
+TERMINAL = (
+    "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
+    "bright-black", "bright-red", "bright-green", "bright-yellow",
+    "bright-blue", "bright-magenta", "bright-cyan", "bright-white",
+)  # fmt: skip
+
+LARGEST = 65_536
+"""Bytes of a file of colours."""
+_HEX = re.compile(r"#[0-9a-fA-F]{6}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,31}")
+
+
+@dataclass(frozen=True)
+class CockpitTheme:
+    """A theme of the cockpit."""
+
+    theme: Theme
+    terminal: tuple[str, ...]
+    """The colours 0 to 15 of terminal output, as #rrggbb."""
+    colors: Mapping[str, str]
+    """All other colours by the names that they have in the file."""
+
+
+@dataclass(frozen=True)
+class Themes:
+    """The good themes by name, and one line about each file that is not."""
+
+    good: dict[str, CockpitTheme]
+    problems: tuple[str, ...] = ()
+
+
+class _BadTheme(Exception):
+    """A theme file cannot be used; the text is the reason."""
+
+
+def load_themes(places: tuple[Path, ...] = PLACES) -> Themes:
+    """All themes in some directories, those called whisper first. The first directory with a name has it.
+
+    A theme that is hard to read is a good one with a problem.
+    """
+    good: dict[str, CockpitTheme] = {}
+    problems: list[str] = []
+    for place in (place for place in places if place.is_dir()):
+        here: dict[str, Path] = {}
+        for file in sorted(place.glob("*.toml")):
+            try:
+                found = _read(file)
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _BadTheme) as problem:
+                problems.append(f"The theme {file} cannot be used: {problem}".replace("\n", " "))
+                continue
+            if (other := here.setdefault(found.theme.name, file)) is not file:
+                problems.append(f"The theme {file} cannot be used: {other.name} has the same name")
+            elif good.setdefault(found.theme.name, found) is found:
+                problems += _hard_to_read(file, found)
+    names = sorted(good, key=lambda name: (not name.startswith("whisper-"), name))
+    return Themes({name: good[name] for name in names}, tuple(problems))
+
+
+def _hard_to_read(file: Path, found: CockpitTheme) -> list[str]:
+    weak = [pair for pair in pairs(found.colors, found.terminal) if contrast(pair.text, pair.ground) < LEAST]
+    if not weak:
+        return []
+    worst = min(weak, key=lambda pair: contrast(pair.text, pair.ground))
+    words = f"{worst.what} has a contrast of {contrast(worst.text, worst.ground):.1f}, and {LEAST} is the least"
+    more = f" ({len(weak) - 1} more)" if len(weak) > 1 else ""
+    return [f"The theme {file} is hard to read: {words}{more}"]
+
+
+def counterpart(name: str, themes: Mapping[str, CockpitTheme]) -> str:
+    """The light theme of a dark one with the same beginning, and the other way round; else the next of that kind."""
+    dark = themes[name].theme.dark
+    others = [other for other, theme in themes.items() if theme.theme.dark is not dark]
+    stem = name.rpartition("-")[0]
+    same = [other for other in others if stem and other.rpartition("-")[0] == stem]
+    return (same or others or [name])[0]
+
+
+def _read(file: Path) -> CockpitTheme:
+    if file.stat().st_size > LARGEST:
+        raise _BadTheme(f"it is larger than {LARGEST} bytes")
+    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    unknown = set(data) - {"name", "dark", "colors", "variables", "terminal"}
+    if unknown:
+        raise _BadTheme(f"unknown key {sorted(unknown)[0]!r}")
+    name, dark = data.get("name"), data.get("dark")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise _BadTheme("`name` must be a text of letters, digits and dashes")
+    if not isinstance(dark, bool):
+        raise _BadTheme("`dark` must be true or false")
+    colors = _table(data, "colors", COLORS)
+    variables = _table(data, "variables", VARIABLES)
+    terminal = _table(data, "terminal", TERMINAL)
+    theme = Theme(name=name, dark=dark, variables=variables | _textual(colors, variables), text_alpha=1.0, **colors)  # type: ignore[arg-type]
+    return CockpitTheme(theme, tuple(terminal[color] for color in TERMINAL), colors | variables)
+
+
+def _table(data: dict[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, str]:
+    table = data.get(name)
+    if not isinstance(table, dict):
+        raise _BadTheme(f"the table [{name}] is missing")
+    for key in table:
+        if key not in keys:
+            raise _BadTheme(f"unknown key {key!r} in [{name}]")
+    for key in keys:
+        if not isinstance(table.get(key), str) or not _HEX.fullmatch(table[key]):
+            raise _BadTheme(f"{key!r} in [{name}] must be a colour like #1a2b3c")
+    return dict(table)
+
+
+def _textual(colors: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
+    """Textual's own variables, so that its widgets look like ours."""
+    return {
+        "footer-background": colors["panel"],
+        "footer-foreground": colors["foreground"],
+        "footer-description-foreground": colors["foreground"],
+        "footer-description-background": colors["panel"],
+        "footer-key-foreground": colors["primary"],
+        "footer-key-background": colors["panel"],
+        "footer-item-background": colors["panel"],
+        "border": colors["primary"],
+        "border-blurred": variables["frame"],
+        "block-cursor-foreground": variables["row-text"],
+        "block-cursor-background": variables["row-back"],
+        "block-cursor-text-style": "bold",
+        "block-cursor-blurred-foreground": colors["foreground"],
+        "block-cursor-blurred-background": variables["row-idle-back"],
+        "block-cursor-blurred-text-style": "none",
+        "block-hover-background": variables["row-idle-back"],
+        "input-cursor-background": colors["foreground"],
+        "input-cursor-foreground": colors["background"],
+        "input-selection-background": variables["row-idle-back"],
+        "scrollbar": variables["thumb"],
+        "scrollbar-hover": colors["primary"],
+        "scrollbar-active": colors["primary"],
+        "scrollbar-background": variables["track"],
+        "scrollbar-background-hover": variables["track"],
+        "scrollbar-background-active": variables["track"],
+        "scrollbar-corner-color": variables["track"],
+    }
+
+
+class ThemeScreen(Dialog[str]):
+    """Up and down show themes, Enter keeps one, Esc the one that there was."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["styles/dialog.tcss", "styles/themes.tcss"]
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Keep it", "keep"),)
+
+    def __init__(self, themes: Mapping[str, CockpitTheme], now: str, look: Callable[[str], object]) -> None:
+        """`look` draws the cockpit in the colours of a theme."""
+        super().__init__()
+        self._themes = themes
+        self._names = list(themes)
+        self._now = now
+        self._look = look
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content("Themes")
+            yield OptionList(*(Option(_row(name, self._themes[name])) for name in self._names))
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Begin at the one that there is."""
+        names = self.query_one(OptionList)
+        names.highlighted = self._names.index(self._now)
+        names.focus()
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._look(self._names[event.option_index])
+
+    @on(OptionList.OptionSelected)
+    def _selected(self) -> None:
+        self.action_keep()
+
+    def action_keep(self) -> None:
+        """Keep the one that is shown."""
+        if (at := self.query_one(OptionList).highlighted) is not None:
+            self.dismiss(self._names[at])
+
+
+def _row(name: str, theme: CockpitTheme) -> Content:
+    kind = "dark" if theme.theme.dark else "light"
+    return Content.assemble((f"{visible(name):<24}", "bold"), kind)
