@@ -11,12 +11,14 @@ import pytest
 
 import whisper_tui
 from tests.wire.conftest import waiting_call
+from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.event import AttemptRefused
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.server import Server, serve
 
 PYTHON = sys.executable
@@ -27,7 +29,7 @@ HUMAN = Decider(surface="library", who="tester")
 class Field:
     """Where an attack takes place."""
 
-    def __init__(self, supervisor: Supervisor, server: Server, home: Home, root: Path) -> None:
+    def __init__(self, supervisor: Supervisor, server: Server, home: Directories, root: Path) -> None:
         self.supervisor = supervisor
         self.server = server
         self.home = home
@@ -37,7 +39,7 @@ class Field:
     @property
     def board_refused(self) -> list[AttemptRefused]:
         """What the journal has taken down about refused attempts."""
-        return list(self.supervisor._ledger.board.refused)
+        return list(self.supervisor._store.board.refused)
 
     async def ask(self, *words: str, cwd: Path | None = None) -> str:
         """A call that waits for a human."""
@@ -72,8 +74,10 @@ async def a_field(
     root: Path, settings: SupervisorSettings | None = None, *, ends_runs: bool = True
 ) -> AsyncIterator[Field]:
     """One field, with everything ended afterwards; or with what runs left to the next one in the same place."""
-    home = Home(config=root / "config", state=root / "state", runtime=root / "run")
-    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), settings=settings)
+    home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
+    rules = RuleFiles(home, Rules(read_only=False))
+    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), rule_book=rules, settings=settings)
+    rules.follow(supervisor.rule_trust)
     await supervisor.open()
     server = await serve(supervisor, home, {}, refused=supervisor.attempt_refused)
     try:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.defences.conftest import PYTHON, Field, a_field
-from tests.defences.intruder import UNSHARE, WAYS
-from tests.defences.verbs import LOOKING, deciding
+from tests.mutations.conftest import PYTHON, Field, a_field
+from tests.mutations.intruder import UNSHARE, WAYS
+from tests.mutations.verbs import LOOKING, deciding
 from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
-from whisper_tui.tui.refused_words import TRIED
+from whisper_tui.present.security_text import TRIED
 from whisper_tui.wire.operations import OPERATIONS
 from whisper_tui.wire.peers import has_ended, look
 from whisper_tui.wire.protocol import SOCKET
@@ -128,19 +128,22 @@ FILE_VERBS = (
 
 
 @linux_only
-async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command(field):
+@pytest.mark.parametrize("instance", [".", "fresh"])
+async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command(field, instance):
+    """In the instance of its supervisor, and in one that has never had any."""
     (field.root / "settings.json").write_text('{"permissions": {"allow": ["Bash(rm:*)"]}}')
     (field.root / ".whisper-tui").mkdir()
-    (field.root / ".whisper-tui" / "rules.toml").write_text('[[allow]]\nprefix = ["rm"]\n')
+    (field.root / ".whisper-tui" / "rules.toml").write_text('[[allow]]\nname = "x"\nprefix = ["rm"]\n')
     tries = [f"{PYTHON} -m whisper_tui {shlex.join(words)} >>told 2>&1; echo $? >>codes" for words in FILE_VERBS]
     script = "\n".join(["unset WHISPER_TUI_CALL_ID", *tries, "echo end >>codes"])
-    surroundings = (f"PYTHONPATH={field.environment['PYTHONPATH']}", f"WHISPER_TUI_HOME={field.root}")
+    surroundings = (f"PYTHONPATH={field.environment['PYTHONPATH']}", f"WHISPER_TUI_HOME={field.root / instance}")
     await field.approve(await field.ask("env", *surroundings, "sh", "-c", script))
     codes = field.root / "codes"
     await field.until(lambda: codes.exists() and codes.read_text().endswith("end\n"))
     assert "0" not in codes.read_text().split()
     assert (field.root / "told").read_text().count("was refused because it was asked from inside") == len(FILE_VERBS)
-    assert not [path for path in field.home.config.rglob("*") if path.is_file()]
+    places = (field.home.config, field.root / instance / "config")
+    assert not [path for place in places for path in place.rglob("*") if path.is_file()]
 
 
 @linux_only

@@ -1,4 +1,4 @@
-"""`python -m tests.defences`: takes away one defence after the other in a copy, and sees that its tests then fail."""
+"""`python -m tests.mutations`: takes away one defence after the other in a copy, and sees that its tests then fail."""
 
 import argparse
 import os
@@ -15,8 +15,9 @@ from queue import SimpleQueue
 
 import psutil
 
-from tests.defences.defence import Defence
-from tests.defences.table import DEFENCES
+from tests.mutations.mutation import Mutation
+from tests.mutations.source import Place
+from tests.mutations.table import MUTATIONS
 
 ROOT = Path(__file__).parent.parent.parent
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "node_modules", "screenshots", "benchmarks")
@@ -32,19 +33,19 @@ class Copy:
         self.root = above / f"copy{number}"
         shutil.copytree(ROOT, self.root, symlinks=True, ignore=LEFT_OUT)
 
-    def without(self, defence: Defence) -> str:
+    def without(self, mutation: Mutation) -> str:
         """What the tests of a defence say while it is not there. Empty: all of them failed, as they must."""
-        path = self.root / defence.file
-        whole = path.read_text(encoding="utf-8")
-        path.write_text(whole.replace(defence.text, defence.instead), encoding="utf-8")
+        place = Place(self.root, mutation.place)
+        whole = place.path.read_bytes()
+        place.path.write_text(place.replaced(mutation.text, mutation.instead), encoding="utf-8")
         try:
-            failed = self.failures(defence.tests)
+            failed = self.failures(mutation.tests)
         except subprocess.TimeoutExpired:
             return f"has not ended after {LONGEST_S:g} s, which shows nothing"
         finally:
-            path.write_text(whole, encoding="utf-8")
+            place.path.write_bytes(whole)
             self._end_what_is_left()
-        still = [test for test in defence.tests if not any(f"{found}[".startswith(f"{test}[") for found in failed)]
+        still = [test for test in mutation.tests if not any(f"{found}[".startswith(f"{test}[") for found in failed)]
         return f"still passes: {', '.join(still)}" if still else ""
 
     def failures(self, tests: Sequence[str], longest_s: float = LONGEST_S) -> set[str]:
@@ -68,12 +69,12 @@ class Copy:
 
 def main() -> int:
     """Show every defence, or those whose names hold a word."""
-    parser = argparse.ArgumentParser(prog="python -m tests.defences", description=__doc__)
-    parser.add_argument("--only", default="", metavar="WORDS", help="only defences whose names or files hold this")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("--only", default="", metavar="WORDS", help="only mutations whose names or places hold this")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="so many at once (default: 2)")
     options = parser.parse_args()
-    chosen = [one for one in DEFENCES if options.only in one.name or options.only in one.file]
-    with tempfile.TemporaryDirectory(prefix="defences-") as above:
+    chosen = [one for one in MUTATIONS if options.only in one.name or options.only in one.place]
+    with tempfile.TemporaryDirectory(prefix="mutations-") as above:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(options.jobs):
             copies.put(Copy(Path(above), number))
@@ -87,21 +88,23 @@ def main() -> int:
         return report(chosen, copies, options.jobs)
 
 
-def report(chosen: Iterable[Defence], copies: "SimpleQueue[Copy]", jobs: int) -> int:
+def report(chosen: Iterable[Mutation], copies: "SimpleQueue[Copy]", jobs: int) -> int:
     """Take each away, print a line about it, and count."""
 
-    def take_away(defence: Defence) -> str:
+    def take_away(mutation: Mutation) -> str:
         copy = copies.get()
         try:
-            return copy.without(defence)
+            return copy.without(mutation)
         finally:
             copies.put(copy)
 
     shown = unproven = 0
     with ThreadPoolExecutor(jobs) as pool:
-        for defence, problem in zip(chosen, pool.map(take_away, chosen), strict=True):
+        for mutation, problem in zip(chosen, pool.map(take_away, chosen), strict=True):
             shown, unproven = shown + (not problem), unproven + bool(problem)
-            sys.stdout.write(f"{'NOT PROVEN' if problem else 'proven':<12}{defence.name} ({defence.file}) {problem}\n")
+            sys.stdout.write(
+                f"{'NOT PROVEN' if problem else 'proven':<12}{mutation.name} ({mutation.place}) {problem}\n"
+            )
             sys.stdout.flush()
     sys.stdout.write(f"{shown} defences proven, {unproven} not proven\n")
     return 1 if unproven else 0

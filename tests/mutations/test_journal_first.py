@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.supervisor.hand_executor import HandExecutor
 from tests.wire.conftest import waiting_call
 from whisper_tui.model.decision import Approve, Decider
-from whisper_tui.model.home import Home
-from whisper_tui.supervisor.core import Supervisor
-from whisper_tui.supervisor.executor import StartOrder
+from whisper_tui.supervisor.runs.executor import StartOrder
+from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.state_directory import Directories
 
 FLUSHED = 2
 """What SQLite calls a journal that is flushed to the disk with each commit."""
@@ -30,13 +30,13 @@ class Witness(HandExecutor):
             started = f"""SELECT count(*) FROM events WHERE call_id = {order.key.call_id} AND body LIKE '%"started"%'"""
             (facts,) = db.execute(started).fetchone()
         db.close()
-        (how,) = self.supervisor._ledger.journal._db.execute("PRAGMA synchronous").fetchone()
+        (how,) = self.supervisor._store.journal._db.execute("PRAGMA synchronous").fetchone()
         self.seen.append((facts, how))
         await super().start(order)
 
 
 async def test_a_start_is_flushed_to_the_disk_before_the_order_is_given(tmp_path: Path):
-    home = Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
     witness = Witness(tmp_path / "state" / "journal.sqlite")
     witness.supervisor = supervisor = Supervisor(home, witness)
     await supervisor.open()

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.defences.conftest import HUMAN, Field
+from tests.mutations.conftest import HUMAN, Field
 from tests.outside import outside_only
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import CommandSpec, Shell
-from whisper_tui.transports.http_token import token_in
+from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
+from whisper_tui.transports.mcp.http_site import token_in
 from whisper_tui.wire.protocol import SOCKET
 
 NOBODY = 65_534

@@ -1,233 +1,233 @@
 """Nobody takes memory, files or places without end."""
 
-from tests.defences.defence import Defence
+from tests.mutations.mutation import Mutation
 
 BOUNDS = "tests/wire/test_bounds.py::"
 CAPACITY = "tests/supervisor/test_capacity.py::"
 MEMORY = CAPACITY + "test_calls_that_wait_take_no_more_memory_than_there_is_for_them"
 KEEPABLE = "tests/supervisor/test_keepable.py::"
-ROOM = "tests/defences/test_room_at_the_socket.py::"
+ROOM = "tests/mutations/test_room_at_the_socket.py::"
 HTTP = "tests/transports/test_http.py::"
 OVER_HTTP = "tests/transports/test_http_protocol.py::"
 
 WHAT_IS_BOUNDED = (
-    Defence(
+    Mutation(
         "the number of connections",
-        "whisper_tui/wire/places.py",
-        "        if self._taken.total() >= self._most:\n",
-        "        if False:\n",
+        "whisper_tui.wire.server.ConnectionLimits.taken",
+        "self._taken.total() >= self._most",
+        "False",
         (BOUNDS + "test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all",),
     ),
-    Defence(
+    Mutation(
         "the connections of one process",
-        "whisper_tui/wire/places.py",
-        "        if self._taken[pid] >= self._most // 2:\n",
-        "        if False:\n",
+        "whisper_tui.wire.server.ConnectionLimits.taken",
+        "self._taken[pid] >= self._most // 2",
+        "False",
         (BOUNDS + "test_connections_beyond_those_that_there_may_be_are_told_why_and_closed",),
     ),
-    Defence(
+    Mutation(
         "the share of the connections",
-        "whisper_tui/wire/places.py",
-        "if origin is not None and self._started[origin] >=",
-        "if origin is not None and self._most <",
+        "whisper_tui.wire.server.ConnectionLimits.taken",
+        "self._started[origin] >= max(1, self._most // SHARES[origin])",
+        "False",
         (
             ROOM + "test_a_command_that_forks_holds_a_quarter_and_the_human_gets_in",
             ROOM + "test_what_an_agent_starts_holds_half_and_the_human_gets_in",
         ),
     ),
-    Defence(
+    Mutation(
         "connections of those that have ended",
-        "whisper_tui/wire/peers.py",
-        '    except OSError:\n        return "command"\n',
-        "    except OSError:\n        return None\n",
+        "whisper_tui.wire.peers.origin_by_mark",
+        'return "command"',
+        "return None",
         ("tests/wire/test_peers.py::test_a_process_that_is_gone_counts_as_a_commands",),
     ),
-    Defence(
+    Mutation(
         "seconds until the first line",
-        "whisper_tui/wire/server.py",
-        "            async with asyncio.timeout(HELLO_S):\n",
-        "            async with asyncio.timeout(None):\n",
-        (BOUNDS + "test_who_says_nothing_is_told_so_and_let_go",),
+        "whisper_tui.wire.server.Server._receive",
+        "asyncio.timeout(HELLO_S)",
+        "asyncio.timeout(None)",
+        (BOUNDS + "test_a_silent_client_is_told_so_and_disconnected",),
     ),
-    Defence(
+    Mutation(
         "the length of a page of history",
-        "whisper_tui/model/port.py",
-        "Page = Annotated[int, Field(ge=0, le=LARGEST_PAGE)]",
-        "Page = Annotated[int, Field(ge=0)]",
+        "whisper_tui.model.api.Page",
+        "Field(ge=0, le=LARGEST_PAGE)",
+        "Field(ge=0)",
         (BOUNDS + "test_a_page_of_history_has_a_length",),
     ),
-    Defence(
+    Mutation(
         "what a session says",
-        "whisper_tui/supervisor/sessions.py",
-        "        if not 0 < len(text) <= LONGEST_SAID:\n",
-        "        if False:\n",
+        "whisper_tui.supervisor.sessions.Sessions.say",
+        "not 0 < len(text) <= LONGEST_SAID",
+        "False",
         ("tests/port/test_conversation.py::test_what_is_said_has_bounds",),
     ),
-    Defence(
+    Mutation(
         "served cockpits",
-        "whisper_tui/cli/serving.py",
-        "        if self._open >= MOST_COCKPITS:\n",
-        "        if False:\n",
+        "whisper_tui.cli.web_server.CockpitSite._cockpit",
+        "self._open >= MOST_COCKPITS",
+        "False",
         ("tests/cli/test_serve.py::test_no_more_cockpits_are_served_than_a_bound",),
     ),
-    Defence(
+    Mutation(
         "events for those who do not read",
-        "whisper_tui/wire/port_door.py",
-        "            del item\n",
-        "",
+        "whisper_tui.wire.connection._Connection._stream",
+        "del item",
+        "pass",
         ("tests/fuzz/test_floods.py::test_watching_without_reading_holds_lines_and_not_what_they_were_made_of",),
     ),
-    Defence(
+    Mutation(
         "the length of a line at the socket",
-        "whisper_tui/wire/server.py",
+        "whisper_tui.wire.server.Server.listen",
         "limit=LONGEST_REQUEST",
         "limit=LONGEST_REQUEST * 16",
         ("tests/wire/test_server.py::test_a_line_that_is_too_long_is_said_and_ends_the_connection",),
     ),
-    Defence(
+    Mutation(
         "requests under way",
-        "whisper_tui/wire/port_door.py",
-        "        if len(self._under_way) >= MOST_IN_FLIGHT:\n",
-        "        if False:\n",
+        "whisper_tui.wire.connection._Connection._check_room",
+        "len(self._under_way) >= MOST_IN_FLIGHT",
+        "False",
         ("tests/wire/test_server.py::test_more_requests_than_anybody_needs_are_refused",),
     ),
-    Defence(
+    Mutation(
         "bytes of requests under way",
-        "whisper_tui/wire/port_door.py",
-        "        if self._size + size > LARGEST_IN_FLIGHT:\n",
-        "        if False:\n",
+        "whisper_tui.wire.connection._Connection._check_room",
+        "self._size + size > LARGEST_IN_FLIGHT",
+        "False",
         (BOUNDS + "test_requests_that_are_too_long_together_are_refused_until_others_are_answered",),
     ),
-    Defence(
+    Mutation(
         "watchers of one connection",
-        "whisper_tui/wire/port_door.py",
-        "if operation.streams and sum(one.operation.streams for one in self._under_way.values()) >= MOST_WATCHES:",
-        "if False:",
+        "whisper_tui.wire.connection._Connection._check_room",
+        "operation.streams and sum(one.operation.streams for one in self._under_way.values()) >= MOST_WATCHES",
+        "False",
         (BOUNDS + "test_one_connection_follows_the_events_only_so_often",),
     ),
-    Defence(
+    Mutation(
         "answers that nobody reads",
-        "whisper_tui/wire/port_door.py",
-        "        while self._writer.transport.get_write_buffer_size() > UNTAKEN:\n",
-        "        while False:\n",
+        "whisper_tui.wire.connection._Connection._taken",
+        "self._writer.transport.get_write_buffer_size() > UNTAKEN",
+        "False",
         (BOUNDS + "test_nothing_is_made_for_a_client_that_does_not_read_its_answers",),
     ),
-    Defence(
+    Mutation(
         "the length of an answer",
-        "whisper_tui/wire/port_door.py",
-        "        if len(body) > LONGEST_ANSWER - UNTAKEN:\n",
-        "        if False:\n",
+        "whisper_tui.wire.connection._Connection._answer",
+        "len(body) > LONGEST_ANSWER - UNTAKEN",
+        "False",
         (BOUNDS + "test_an_answer_that_no_client_would_take_is_refused",),
     ),
-    Defence(
+    Mutation(
         "calls of a session",
-        "whisper_tui/supervisor/capacity.py",
-        "        if calls >= MOST_OF_A_SESSION:\n",
-        "        if False:\n",
+        "whisper_tui.supervisor.approvals.admission.Capacity.check",
+        "calls >= MOST_OF_A_SESSION",
+        "False",
         (CAPACITY + "test_a_session_has_so_many_calls_and_the_others_go_on",),
     ),
-    Defence(
+    Mutation(
         "calls of all sessions",
-        "whisper_tui/supervisor/capacity.py",
-        "        if calls >= MOST_CALLS:\n",
-        "        if False:\n",
+        "whisper_tui.supervisor.approvals.admission.Capacity.check",
+        "calls >= MOST_CALLS",
+        "False",
         (CAPACITY + "test_all_together_have_so_many_calls_also_after_a_restart",),
     ),
-    Defence(
+    Mutation(
         "memory of a session's calls",
-        "whisper_tui/supervisor/capacity.py",
-        "        if self._of_session[session_id] + size > LARGEST_OF_A_SESSION:\n",
-        "        if False:\n",
+        "whisper_tui.supervisor.approvals.admission.Capacity.check",
+        "self._of_session[session_id] + size > LARGEST_OF_A_SESSION",
+        "False",
         (MEMORY + "[LARGEST_OF_A_SESSION-calls of session s1]",),
     ),
-    Defence(
+    Mutation(
         "memory of all calls",
-        "whisper_tui/supervisor/capacity.py",
-        "        if self.taken + size > LARGEST:\n",
-        "        if False:\n",
+        "whisper_tui.supervisor.approvals.admission.Capacity.check",
+        "self.taken + size > LARGEST",
+        "False",
         (MEMORY + "[LARGEST-the calls that wait or run]",),
     ),
-    Defence(
+    Mutation(
         "sessions that are open",
-        "whisper_tui/supervisor/sessions.py",
-        "            if opened >= MOST_SESSIONS:\n",
-        "            if False:\n",
+        "whisper_tui.supervisor.sessions.Sessions._check_room",
+        "opened >= MOST_SESSIONS",
+        "False",
         (CAPACITY + "test_no_more_sessions_are_opened_than_anybody_has_agents",),
     ),
-    Defence(
+    Mutation(
         "the length of a call",
-        "whisper_tui/supervisor/keepable.py",
-        "    if len(text) > LARGEST:\n",
-        "    if False:\n",
+        "whisper_tui.supervisor.journal.journal.check_storable",
+        "len(text) > LARGEST",
+        "False",
         (
             KEEPABLE + "test_what_the_journal_cannot_keep_as_it_is_is_refused_and_the_next_start_succeeds[large]",
             KEEPABLE + "test_a_reason_that_is_too_large_decides_nothing",
         ),
     ),
-    Defence(
+    Mutation(
         "what the journal could not give back",
-        "whisper_tui/supervisor/keepable.py",
-        "    if not same:\n",
-        "    if False:\n",
+        "whisper_tui.supervisor.journal.journal.check_storable",
+        "not same",
+        "False",
         (KEEPABLE + "test_what_the_journal_cannot_keep_as_it_is_is_refused_and_the_next_start_succeeds[deep]",),
     ),
-    Defence(
+    Mutation(
         "the length of an environment",
-        "whisper_tui/supervisor/sessions.py",
-        "    if size > LARGEST_ENVIRONMENT:\n",
-        "    if False:\n",
+        "whisper_tui.supervisor.sessions._check_environment",
+        "size > LARGEST_ENVIRONMENT",
+        "False",
         (KEEPABLE + "test_an_environment_that_is_too_large_is_refused_and_nothing_is_opened",),
     ),
-    Defence(
+    Mutation(
         "the length of a message of MCP",
-        "whisper_tui/transports/mcp_lines.py",
-        "        if len(held) > LONGEST_LINE:\n",
-        "        if False:\n",
+        "whisper_tui.transports.mcp.mcp_session._lines",
+        "len(held) > LONGEST_LINE",
+        "False",
         (
             "tests/transports/test_mcp_refusals.py::"
             "test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on",
         ),
     ),
-    Defence(
+    Mutation(
         "the length of a hook's question",
-        "whisper_tui/transports/hooks/program.py",
-        "        if len(held) > LONGEST_INPUT:\n",
-        "        if False:\n",
+        "whisper_tui.transports.hook.hook_program._stdin",
+        "len(held) > LONGEST_INPUT",
+        "False",
         ("tests/cli/test_hook.py::test_a_question_without_end_is_refused_before_it_is_read_whole",),
     ),
-    Defence(
+    Mutation(
         "the length of a piece of input",
-        "whisper_tui/transports/hooks/frames.py",
-        "            if length > LARGEST:\n",
-        "            if False:\n",
+        "whisper_tui.transports.hook.exec_program.Frames.feed",
+        "length > LARGEST",
+        "False",
         ("tests/transports/hooks/test_frames.py::test_a_piece_that_is_too_long_is_refused_before_it_is_held",),
     ),
-    Defence(
+    Mutation(
         "connections over HTTP",
-        "whisper_tui/transports/http_protocol.py",
-        "        if len(self.connections) > MOST_CONNECTIONS and not self._take_the_place_of_a_silent_one():\n",
-        "        if False:\n",
+        "whisper_tui.transports.mcp.http_site.BoundedProtocol.connection_made",
+        "len(self.connections) > MOST_CONNECTIONS and not self._take_the_place_of_a_silent_one()",
+        "False",
         (OVER_HTTP + "test_connections_beyond_those_that_there_may_be_are_told_so_and_closed",),
     ),
-    Defence(
+    Mutation(
         "silent connections over HTTP",
-        "whisper_tui/transports/http_protocol.py",
-        "        if self.cycle is None:\n",
-        "        if False:\n",
+        "whisper_tui.transports.mcp.http_site.BoundedProtocol._end_if_silent",
+        "self.cycle is None",
+        "False",
         (OVER_HTTP + "test_a_connection_that_begins_no_request_is_ended_and_one_that_did_is_not",),
     ),
-    Defence(
+    Mutation(
         "the length of a message over HTTP",
-        "whisper_tui/transports/http_site.py",
-        "        if len(held) > LARGEST:\n",
-        "        if False:\n",
+        "whisper_tui.transports.mcp.http_site._body",
+        "len(held) > LARGEST",
+        "False",
         ("tests/fuzz/test_http.py::test_a_body_without_end_is_refused_before_it_is_held_whole",),
     ),
-    Defence(
+    Mutation(
         "sessions over HTTP",
-        "whisper_tui/transports/http_site.py",
-        "        if len(self._sessions) >= MOST_SESSIONS:\n",
-        "        if False:\n",
+        "whisper_tui.transports.mcp.http_site.McpSite._make_room",
+        "len(self._sessions) >= MOST_SESSIONS",
+        "False",
         (HTTP + "test_there_are_no_more_sessions_than_a_bound",),
     ),
 )

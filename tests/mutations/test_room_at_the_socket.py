@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.defences.conftest import PYTHON, Field
+from tests.mutations.conftest import PYTHON, Field
 from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
-from whisper_tui.wire.asking import Asking
+from whisper_tui.wire.light_client import LightClient
 from whisper_tui.wire.peers import look
-from whisper_tui.wire.places import Places
 from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import connect
+from whisper_tui.wire.server import ConnectionLimits
 
 HOLDER = str(Path(__file__).with_name("holder.py"))
 PLACES, PROCESSES, EACH = 16, 4, 6
@@ -25,7 +25,7 @@ pytestmark = [outside_only, pytest.mark.skipif(sys.platform != "linux", reason="
 def holder(field: Field) -> list[str]:
     """The words of a program that wants more connections than there are, none of its processes half of them."""
     assert EACH < PLACES // 2 and PROCESSES * EACH > PLACES
-    field.server._places = Places(PLACES)
+    field.server._places = ConnectionLimits(PLACES)
     address, counted = str(field.home.runtime / SOCKET), str(field.root / "counted")
     return [PYTHON, "-I", HOLDER, address, counted, str(PROCESSES), str(EACH)]
 
@@ -36,7 +36,7 @@ async def human_is_served(field: Field) -> bool:
     def ask() -> bool:
         connection = connect(field.home)
         assert connection is not None
-        client = Asking(connection)
+        client = LightClient(connection)
         try:
             return bool(client.ask("status"))
         finally:

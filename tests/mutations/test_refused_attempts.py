@@ -3,17 +3,22 @@
 import asyncio
 import json
 import subprocess
+from pathlib import Path
 
-from tests.defences.conftest import PYTHON, Field
+import pytest
+
+from tests.mutations.conftest import HUMAN, PYTHON, Field, a_field
 from tests.outside import outside_only
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
-from whisper_tui.cli.watch_words import happened
+from whisper_tui.cli.watch_text import happened
 from whisper_tui.model.board import Board
+from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import AttemptRefused
-from whisper_tui.supervisor.journal import Journal
-from whisper_tui.tui.refused_words import refused_sentence
-from whisper_tui.wire.refusals import AT_ONCE, EVERY_S, Refusals
+from whisper_tui.model.state import Ended
+from whisper_tui.present.security_text import refused_sentence
+from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.wire.authorization import AT_ONCE, EVERY_S, RefusalLog
 
 
 def attempt(at: float = 1.0, operation: str = "decide", about: str | None = "7") -> AttemptRefused:
@@ -53,7 +58,7 @@ async def test_a_restarted_supervisor_shows_them_again(field: Field):
 def test_a_flood_is_counted_and_not_recorded():
     recorded: list[AttemptRefused] = []
     now = 0.0
-    refusals = Refusals(recorded.append, lambda: now)
+    refusals = RefusalLog(recorded.append, lambda: now)
     for _ in range(1000):
         refusals.note(attempt())
     assert len(recorded) == AT_ONCE
@@ -101,3 +106,61 @@ async def test_a_cockpit_that_is_opened_later_says_that_there_were_some():
         await seat.until(lambda: toasts(seat))
         (told,) = toasts(seat)
         assert told.startswith("2 attempts to decide were refused earlier") and "history refused" in told
+
+
+@outside_only
+@pytest.mark.parametrize("words", [("restart",), ("supervise", "--replace")], ids=" ".join)
+async def test_a_restart_from_inside_a_supervised_command_is_taken_down(field: Field, words: tuple[str, ...]):
+    replace = [PYTHON, "-m", "whisper_tui", *words, "--home", str(field.root)]
+    culprit = await field.ask("env", "-u", "WHISPER_TUI", f"PYTHONPATH={field.environment['PYTHONPATH']}", *replace)
+    await field.approve(culprit)
+    record = await asyncio.wait_for(field.supervisor.outcome(culprit), 60)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=1)
+    (found,) = field.board_refused
+    assert (found.operation, found.from_call) == ("shutdown", culprit)
+    assert "tried to stop the supervisor" in refused_sentence(found) and " ".join(words) in found.program
+    assert not field.supervisor.stopped.is_set()
+
+
+@outside_only
+async def test_an_order_that_somebody_else_gives_to_a_keeper_is_not_obeyed_and_is_told(field: Field):
+    victim = await field.runs("sleep", "60")
+    control = field.home.state / "runs" / f"{victim}.1" / "ctl"
+    kill = json.dumps({"do": "signal", "number": 9, "target": "tree"})
+    culprit = await field.runs("sh", "-c", f"printf '%s\\n' '{kill}' > {control}")
+    await asyncio.wait_for(field.supervisor.outcome(culprit), 60)
+    await field.until(lambda: bool(field.board_refused))
+    (found,) = field.board_refused
+    assert (found.operation, found.about, found.pid) == ("order", victim, 0)
+    told = refused_sentence(found)
+    assert f"an unknown process tried to give an order to the keeper of call {victim}" in told and '"number": 9' in told
+    assert (await field.supervisor.record(victim)).state.kind == "running"
+    await field.supervisor.signal(victim, 15, "tree", HUMAN)
+    await asyncio.wait_for(field.supervisor.outcome(victim), 60)
+
+
+@outside_only
+async def test_an_order_holds_whatever_somebody_else_has_begun_to_write_before_it(field: Field):
+    victim = await field.runs("sleep", "60")
+    control = field.home.state / "runs" / f"{victim}.1" / "ctl"
+    control.write_bytes(b"x" * 100_000 + b'\n{"do": "sig')
+    await field.supervisor.signal(victim, 15, "tree", HUMAN)
+    await asyncio.wait_for(field.supervisor.outcome(victim), 60)
+    await field.until(lambda: bool(field.board_refused))
+
+
+@outside_only
+async def test_a_flood_of_orders_is_told_once_and_counted_and_not_told_again_after_a_restart(tmp_path: Path):
+    async with a_field(tmp_path, ends_runs=False) as field:
+        victim = await field.runs("sleep", "60")
+        control = field.home.state / "runs" / f"{victim}.1" / "ctl"
+        control.write_bytes(b"{}\n" * 1000)
+        await field.until(lambda: bool(field.board_refused))
+        before = field.board_refused
+        assert len(before) == 1 and before[0].left_out < 1000
+    async with a_field(tmp_path) as field:
+        await field.supervisor.signal(victim, 15, "tree", HUMAN)
+        await asyncio.wait_for(field.supervisor.outcome(victim), 60)
+        await field.until(lambda: not field.supervisor._store.board.unsettled)
+        assert field.board_refused[: len(before)] == before
+        assert sum(1 + found.left_out for found in field.board_refused) == 1000

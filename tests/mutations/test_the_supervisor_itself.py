@@ -12,8 +12,8 @@ import pytest
 
 from tests.outside import outside_only
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.model.home import Home
-from whisper_tui.wire.quick import connect_quickly
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.light_client import connect_quickly
 from whisper_tui.wire.rendezvous import connect
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these")
@@ -21,9 +21,9 @@ pytestmark = [outside_only, linux_only]
 
 LISTENS = """
 import socket, sys
-from whisper_tui.supervisor.keeper import mark
+from whisper_tui.system import process_marks
 if sys.argv[2] == "marked":
-    mark.put_on()
+    process_marks.mark_supervised()
 listening = socket.socket(socket.AF_UNIX)
 listening.bind(sys.argv[1])
 listening.listen()
@@ -34,13 +34,13 @@ PROGRAM = [sys.executable, "-m", "whisper_tui"]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> Directories:
     (tmp_path / "run").mkdir(mode=0o700)
-    return Home(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
 
 
 @pytest.fixture
-def listener(home: Home, request: pytest.FixtureRequest) -> Iterator[None]:
+def listener(home: Directories, request: pytest.FixtureRequest) -> Iterator[None]:
     words = [sys.executable, "-c", LISTENS, str(home.runtime / "supervisor.sock"), request.param]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -57,7 +57,7 @@ def test_a_supervised_command_that_listens_in_the_place_of_the_supervisor_is_not
 
 
 @pytest.mark.parametrize("listener", ["unmarked"], indirect=True)
-@pytest.mark.usefixtures("unmarked", "listener")
+@pytest.mark.usefixtures("listener")
 def test_whoever_bears_no_mark_is_talked_to(home):
     for connection in (connect(home), connect_quickly(str(home.runtime))):
         assert connection is not None
@@ -85,7 +85,7 @@ def test_the_memory_of_the_supervisor_is_closed_to_its_own_user_who_is_served_as
 
     place = ("--home", str(tmp_path))
     try:
-        listed = run(*PROGRAM, "list", *place)
+        listed = run(*PROGRAM, "restart", *place)
         assert listed.returncode == 0, listed.stderr
         pid = int((tmp_path / "state" / "supervisor.lock").read_text())
         with subprocess.Popen([*as_anybody, "sleep", "100"]) as other:

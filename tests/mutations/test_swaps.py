@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.defences.conftest import Field, a_field
-from whisper_tui.model.command import CommandSpec, Shell
+from tests.mutations.conftest import Field, a_field
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.state import Ended, Waiting
-from whisper_tui.supervisor.executor import HasEnded, RunKey, StartOrder
-from whisper_tui.supervisor.keeper.stamp import stamp
-from whisper_tui.supervisor.local import LocalExecutor
-from whisper_tui.supervisor.resolve import resolve
+from whisper_tui.supervisor.keeper.run_files import stamp
+from whisper_tui.supervisor.resolve.resolve import resolve
+from whisper_tui.supervisor.runs.executor import HasEnded, RunKey, StartOrder
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 
 

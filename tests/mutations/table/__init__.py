@@ -1,0 +1,21 @@
+"""The mutations: where each defence stands, what is left without it, and the tests that must then fail."""
+
+from tests.mutations.table.hostile_text import HOSTILE_TEXT
+from tests.mutations.table.what_is_allowed import WHAT_IS_ALLOWED
+from tests.mutations.table.what_is_bounded import WHAT_IS_BOUNDED
+from tests.mutations.table.what_is_held import WHAT_IS_HELD
+from tests.mutations.table.what_is_shown import WHAT_IS_SHOWN
+from tests.mutations.table.what_was_approved import WHAT_WAS_APPROVED
+from tests.mutations.table.who_comes_in import WHO_COMES_IN
+from tests.mutations.table.who_may_decide import WHO_MAY_DECIDE
+
+MUTATIONS = (
+    *WHO_MAY_DECIDE,
+    *WHAT_WAS_APPROVED,
+    *WHAT_IS_ALLOWED,
+    *WHO_COMES_IN,
+    *WHAT_IS_BOUNDED,
+    *HOSTILE_TEXT,
+    *WHAT_IS_HELD,
+    *WHAT_IS_SHOWN,
+)

@@ -1,0 +1,140 @@
+"""Nothing is allowed by a misreading."""
+
+from tests.mutations.mutation import Mutation
+
+DENIALS = "tests/supervisor/test_session_denials.py::"
+EVALUATE = "tests/policy/test_evaluate.py::"
+SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
+UNASKED = "tests/supervisor/engine/test_unasked.py::"
+READERS = "tests/mutations/test_two_readers.py::"
+
+WHAT_IS_ALLOWED = (
+    Mutation(
+        "deny beats allow",
+        "whisper_tui.policy.evaluate.evaluate",
+        "applies(rule, question) and reaches(rule, command, seen)",
+        "False",
+        (EVALUATE + "test_deny_beats_allow_and_memory", "tests/policy/test_disguises.py::test_a_disguise_is_denied"),
+    ),
+    Mutation(
+        "denials for a session",
+        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
+        'verdict.kind == "refuse" or not denials',
+        "True",
+        (DENIALS + "test_it_beats_rules_that_allow_and_remembered_approvals",),
+    ),
+    Mutation(
+        "denials of a session that comes back",
+        "whisper_tui.supervisor.journal.store.Store.bring_back",
+        "self.board.denials.update(past.denials)",
+        "pass",
+        (DENIALS + "test_a_session_that_the_board_has_forgotten_has_its_denials_again",),
+    ),
+    Mutation(
+        "what is always asked",
+        "whisper_tui.policy.evaluate._doubt",
+        "risk.id in ALWAYS_ASKED",
+        "False",
+        (EVALUATE + "test_what_cannot_be_read_with_certainty_is_asked_whatever_rules_and_memory_say",),
+    ),
+    Mutation(
+        "broken rules allow nothing",
+        "whisper_tui.policy.evaluate._asked",
+        "rules.broken",
+        "False",
+        (EVALUATE + "test_broken_rules_allow_nothing_and_say_why",),
+    ),
+    Mutation(
+        "two readings must agree",
+        "whisper_tui.policy.view.agreed",
+        "tuple(command.argv for command in script.commands) != words",
+        "False",
+        (READERS + "test_text_that_our_two_readings_see_differently_is_not_certain",),
+    ),
+    Mutation(
+        "a third reading must agree",
+        "whisper_tui.policy.view.agreed",
+        "second_reading(text)",
+        "timed",
+        (READERS + "test_text_that_an_independent_reader_sees_differently_is_not_certain",),
+    ),
+    Mutation(
+        "an approval is its session's",
+        "whisper_tui.policy.rules.grants.grant_holds",
+        "grant.session_id != session_id",
+        "False",
+        (EVALUATE + "TestMemory::test_it_does_not_reach_another_session",),
+    ),
+    Mutation(
+        "the rules of a project",
+        "whisper_tui.config.project_rules.ProjectRuleFiles._read",
+        "trusted_here(rules, root) if trusted else restrictions_only(rules)",
+        "trusted_here(rules, root)",
+        (
+            "tests/config/test_project_rules.py::test_untrusted_rules_deny_and_ask_in_the_projects_name_and_allow_nothing",
+        ),
+    ),
+    Mutation(
+        "a configuration that others can change",
+        "whisper_tui.config.private_files.read_private",
+        "about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+        "False",
+        ("tests/config/test_file.py::test_a_file_that_others_can_change_is_refused",),
+    ),
+    Mutation(
+        "the sandbox: files",
+        "whisper_tui.supervisor.keeper.sandbox._restrict",
+        'syscalls.call("landlock_restrict_self", rules, 0)',
+        "pass",
+        (SANDBOX + "test_it_writes_nowhere_but_in_its_own_temporary_directory",),
+    ),
+    Mutation(
+        "the sandbox: sockets",
+        "whisper_tui.supervisor.keeper.seccomp._CLOSED",
+        "syscalls.RET_ERRNO | errno.EACCES",
+        "syscalls.RET_ALLOW",
+        (SANDBOX + "test_it_reaches_no_network_and_no_local_socket",),
+    ),
+    Mutation(
+        "the sandbox: attributes",
+        "whisper_tui.supervisor.keeper.seccomp.SeccompNotifications._change",
+        "not self._may_write(path)",
+        "False",
+        (SANDBOX + "test_attributes_of_files_elsewhere_stay_as_they_are",),
+    ),
+    Mutation(
+        "the sandbox: rights",
+        "whisper_tui.supervisor.keeper.sandbox._restrict",
+        "syscalls.drop_capabilities()",
+        "pass",
+        (SANDBOX + "test_it_gains_no_rights_and_no_namespaces",),
+    ),
+    Mutation(
+        "the sandbox: none, none unasked",
+        "whisper_tui.policy.evaluate._unless_sandbox_fails",
+        "question.sandbox_problem",
+        "False",
+        (UNASKED + "test_without_landlock_only_what_plainly_looks_runs_unasked",),
+    ),
+    Mutation(
+        "the environment of what nobody was asked about",
+        "whisper_tui.supervisor.runs.sandbox_profile.minimal_environment",
+        "name in PASSED_ON",
+        "True",
+        (UNASKED + "test_an_unasked_command_has_an_environment_from_an_allow_list",),
+    ),
+    Mutation(
+        "the rules of an agent client",
+        "whisper_tui.supervisor.approvals.judge.Judge._verdict",
+        "rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))",
+        "pass",
+        ("tests/install/test_own_rules_hold.py::test_a_command_that_only_looks_is_refused_where_the_client_denies_it",),
+    ),
+    Mutation(
+        "the place of a hook",
+        "whisper_tui.cli.supervisor_connection.of_agents",
+        '{"HOME": environ["HOME"]} if environ.get("HOME") else {}',
+        "dict(environ)",
+        ("tests/install/test_place.py::test_the_variables_of_a_project_do_not_move_the_hook",),
+    ),
+)

@@ -1,0 +1,83 @@
+"""What a human is shown, and what is kept of it."""
+
+from tests.mutations.mutation import Mutation
+
+GUARD = "tests/tui/test_guard.py::"
+UNDO = "tests/tui/test_undo.py::"
+REFUSED = "tests/mutations/test_refused_attempts.py::"
+
+WHAT_IS_SHOWN = (
+    Mutation(
+        "the guard of a key",
+        "whisper_tui.tui.commands.approve_deny.SelectionGuard.holds",
+        "self._clock() - self._since < GUARD_S",
+        "False",
+        (
+            GUARD + "test_no_deciding_key_is_about_a_call_that_the_selection_went_to_by_itself",
+            GUARD + "test_no_deciding_key_is_about_the_first_call_that_arrives",
+        ),
+    ),
+    Mutation(
+        "typed text",
+        "whisper_tui.tui.commands.approve_deny.TypingGuard.typed",
+        "at - self._last < TYPING_S",
+        "False",
+        (UNDO + "test_letters_as_fast_as_typed_text_approve_nothing",),
+    ),
+    Mutation(
+        "the undo of standing approvals",
+        "whisper_tui.tui.commands.undo_approval.undo_seconds",
+        "decision.remember is not None",
+        "False",
+        (UNDO + "test_a_standing_approval_can_be_undone_longest_and_an_ordinary_one_shortest",),
+    ),
+    Mutation(
+        "secrets in lists",
+        "whisper_tui.model.masked_calls.mask_unless_undecided",
+        "record if isinstance(record.state, Unjudged | Waiting) else masked_record(record)",
+        "record",
+        ("tests/cli/test_masked.py::test_a_call_is_shown_whole_while_it_waits_and_masked_from_then_on",),
+    ),
+    Mutation(
+        "text in notifications and titles",
+        "whisper_tui.notify.delivery.one_safe_line",
+        'visible(text).replace(";", ",")',
+        "text",
+        ("tests/tui/test_calling.py::test_a_notification_holds_nothing_of_others_that_a_terminal_obeys",),
+    ),
+    Mutation(
+        "output on a terminal",
+        "whisper_tui.cli.log_output.TerminalText.feed",
+        "_CONTROLS.sub(_shown, ready)",
+        "ready",
+        ("tests/cli/test_logs.py::test_a_terminal_gets_colours_and_nothing_else_that_controls_it",),
+    ),
+    Mutation(
+        "commands on the command line",
+        "whisper_tui.cli.output_format.command_line",
+        "visible(shlex.join(command) if isinstance(command, list) else command)",
+        "shlex.join(command) if isinstance(command, list) else command",
+        ("tests/cli/test_table.py::test_a_command_is_shown_as_one_would_type_it",),
+    ),
+    Mutation(
+        "attempts in the text mode",
+        "whisper_tui.present.security_text.refused_sentence",
+        "visible(attempt.program)",
+        "attempt.program",
+        (REFUSED + "test_the_text_mode_says_it_and_shows_what_is_hidden_in_it",),
+    ),
+    Mutation(
+        "the chain of the journal",
+        "whisper_tui.supervisor.journal.hash_chain.check",
+        "stored != previous",
+        "False",
+        ("tests/supervisor/test_chain.py::test_a_change_is_found_and_named",),
+    ),
+    Mutation(
+        "the noted end of the journal",
+        "whisper_tui.supervisor.journal.hash_chain.check",
+        "noted is not None and (head is None or head.seq < noted.seq)",
+        "False",
+        ("tests/supervisor/test_chain.py::test_a_noted_end_finds_what_the_chain_alone_cannot",),
+    ),
+)

@@ -1,0 +1,155 @@
+"""Who may decide: nobody that a supervised command or an agent has started."""
+
+from tests.mutations.mutation import Mutation
+
+WHO = "tests/mutations/test_who_may_decide.py::"
+FROM_COMMAND = WHO + "test_no_verb_is_obeyed_from_inside_a_supervised_command[as it is]"
+FROM_ITS_ORPHAN = FROM_COMMAND.replace("as it is", "its keeper killed, double forked, with an empty environment")
+FROM_AGENT = WHO + "test_no_verb_is_obeyed_from_what_a_connected_agent_has_started[as it is]"
+FROM_ITS_DAEMON = FROM_AGENT.replace("as it is", "double forked")
+PEERS = "tests/wire/test_peers.py::"
+PRIVATE = "tests/mutations/test_private_files.py::"
+REFUSED = "tests/mutations/test_refused_attempts.py::"
+
+WHO_MAY_DECIDE = (
+    Mutation(
+        "a keeper among the ancestors",
+        "whisper_tui.wire.peers.why_supervised",
+        "seen.pid in keepers or seen.keeper",
+        "False",
+        (PEERS + "test_a_descendant_of_a_keeper_may_not_decide",),
+    ),
+    Mutation(
+        "the environment of a supervised command",
+        "whisper_tui.wire.peers.why_supervised",
+        "seen.marked",
+        "False",
+        (PEERS + "test_a_process_with_the_environment_of_a_supervised_command_may_not_decide",),
+    ),
+    Mutation(
+        "the mark of what keepers start",
+        "whisper_tui.supervisor.keeper.zygote.main",
+        "process_marks.mark_supervised()",
+        "pass",
+        (FROM_ITS_ORPHAN, WHO + "test_what_a_command_starts_bears_a_mark_that_we_do_not"),
+    ),
+    Mutation(
+        "an agent among the ancestors",
+        "whisper_tui.wire.peers.why_supervised",
+        "agents.get((seen.pid, seen.start))",
+        "agents.get((-1, seen.start))",
+        (PEERS + "test_the_agents_own_process_may_decide_and_its_children_may_not",),
+    ),
+    Mutation(
+        "the mark of what agents start",
+        "whisper_tui.wire.server_state.AgentPrograms.note",
+        "process_marks.mark_agent(seen.pid)",
+        "pass",
+        (FROM_ITS_DAEMON,),
+    ),
+    Mutation(
+        "an agent that somebody else names",
+        "whisper_tui.wire.peers.check_origin",
+        "not await asyncio.to_thread(descends, connection, pid)",
+        "False",
+        (PEERS + "test_a_peer_that_names_an_agent_which_is_no_ancestor_is_refused",),
+    ),
+    Mutation(
+        "the supervisor's own ancestors are no agents",
+        "whisper_tui.wire.server_state.AgentPrograms._agent",
+        "None if any(seen.pid == pid for seen in ours) else self._look(pid)",
+        "self._look(pid)",
+        (PEERS + "test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent",),
+    ),
+    Mutation(
+        "an agent's pid that another process has by now",
+        "whisper_tui.wire.peers.why_supervised",
+        "agents.get((seen.pid, seen.start))",
+        "{pid: name for (pid, _), name in agents.items()}.get(seen.pid)",
+        (PEERS + "test_a_process_that_has_only_the_pid_of_an_agent_that_ended_is_no_agent",),
+    ),
+    Mutation(
+        "who cannot be looked at",
+        "whisper_tui.wire.peers.why_supervised",
+        'return "the process that asks cannot be looked at"',
+        "return None",
+        (PEERS + "test_a_process_that_cannot_be_examined_may_not_decide",),
+    ),
+    Mutation(
+        "a connection whose process has ended",
+        "whisper_tui.wire.peers.has_ended",
+        "bool(ended.poll(0))",
+        "False",
+        (WHO + "test_a_process_that_has_connected_and_ended_is_told_from_one_that_has_its_pid_later",),
+    ),
+    Mutation(
+        "the look at who asks",
+        "whisper_tui.wire.authorization.PeerAuthorizer.check",
+        "objection is None",
+        "objection is None or True",
+        (FROM_COMMAND, FROM_AGENT, PEERS + "test_a_supervised_command_cannot_approve"),
+    ),
+    Mutation(
+        "the guard of a verb",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.revoke, "decides")',
+        "_operation(Supervision.revoke)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
+        "the guard of adding a rule",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.add_rule, "decides")',
+        "_operation(Supervision.add_rule)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
+        "the guard of lifting a denial",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.lift_denial, "decides")',
+        "_operation(Supervision.lift_denial)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
+        "sessions of others",
+        "whisper_tui.wire.authorization.PeerAuthorizer._is_own",
+        '(request.session_id if request is not None else given["session_id"]) in self._sessions',
+        "True",
+        (FROM_COMMAND, "tests/wire/test_saying.py::test_a_supervised_command_cannot_tell_an_agent_what_to_do"),
+    ),
+    Mutation(
+        "calls of others",
+        "whisper_tui.wire.authorization.PeerAuthorizer._is_own",
+        'given["call_id"] in self._calls',
+        "True",
+        (FROM_COMMAND,),
+    ),
+    Mutation(
+        "the record of refused attempts",
+        "whisper_tui.wire.authorization.RefusalLog.note",
+        "self._record(attempt)",
+        "pass",
+        (REFUSED + "test_who_tried_what_from_which_call_is_in_the_journal_and_in_the_history",),
+    ),
+    Mutation(
+        "the bound of that record",
+        "whisper_tui.wire.authorization.RefusalLog.note",
+        "self._room < 1",
+        "False",
+        (REFUSED + "test_a_flood_is_counted_and_not_recorded",),
+    ),
+    Mutation(
+        "rules files from inside",
+        "whisper_tui.cli.commands.manage_rules.check_outside",
+        "problem is not None",
+        "False",
+        (WHO + "test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command[fresh]",),
+    ),
+    Mutation(
+        "another user at the socket",
+        "whisper_tui.wire.server._own_peer",
+        "uid != os.geteuid()",
+        "False",
+        (PRIVATE + "test_another_user_is_turned_away_even_where_the_directory_lets_them_in",),
+    ),
+)

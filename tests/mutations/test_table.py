@@ -1,0 +1,31 @@
+"""The table of mutations is about the code as it is."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.mutations.mutation import Mutation
+from tests.mutations.source import Place
+from tests.mutations.table import MUTATIONS
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_each_defence_stands_where_the_table_says_and_its_tests_are_there(mutation: Mutation):
+    Place(ROOT, mutation.place).replaced(mutation.text, mutation.instead)
+    assert mutation.text != mutation.instead and mutation.tests
+    for test in mutation.tests:
+        file, _, function = test.partition("::")
+        assert f"def {function.split('::')[-1].split('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_every_defence_has_a_name_of_its_own():
+    assert not [name for name, times in Counter(mutation.name for mutation in MUTATIONS).items() if times > 1]
+
+
+def test_security_says_how_many_there_are():
+    said = re.findall(r"each of (\d+) defences", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert said == [str(len(MUTATIONS))]
