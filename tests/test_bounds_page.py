@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.model import board, event, port
-from whisper_tui.supervisor import capacity, keepable, recent, sessions
-from whisper_tui.transports import http_protocol, http_site, mcp_lines
-from whisper_tui.transports.hooks import frames, program
-from whisper_tui.wire import places, port_door, protocol, server
+from whisper_tui.model import api, board, event
+from whisper_tui.supervisor import sessions
+from whisper_tui.supervisor.approvals import admission
+from whisper_tui.supervisor.journal import journal, store
+from whisper_tui.transports.hook import exec_program, hook_program
+from whisper_tui.transports.mcp import http_site, mcp_session
+from whisper_tui.transports.mcp import http_site as http_protocol
+from whisper_tui.wire import connection as port_door
+from whisper_tui.wire import protocol, server
+from whisper_tui.wire import server as places
 
 PAGE = (Path(__file__).parent.parent / "docs" / "bounds.md").read_text(encoding="utf-8")
 
@@ -22,17 +27,17 @@ ROWS = {
     "socket | of those, watchers": port_door.MOST_WATCHES,
     "socket | bytes of answers that a client has not read": port_door.UNTAKEN,
     "socket | bytes of one answer": protocol.LONGEST_ANSWER,
-    "socket | calls in a page of history": port.LARGEST_PAGE,
+    "socket | calls in a page of history": api.LARGEST_PAGE,
     "socket | seconds for a client to take its last answer": server.FAREWELL_S,
-    "agents | characters of a call, a decision or a session": keepable.LARGEST,
-    "agents | calls of a session that wait or run": capacity.MOST_OF_A_SESSION,
-    "agents | calls that wait or run, of all sessions": capacity.MOST_CALLS,
-    "agents | sessions that are open": capacity.MOST_SESSIONS,
+    "agents | characters of a call, a decision or a session": journal.LARGEST,
+    "agents | calls of a session that wait or run": admission.MOST_OF_A_SESSION,
+    "agents | calls that wait or run, of all sessions": admission.MOST_CALLS,
+    "agents | sessions that are open": admission.MOST_SESSIONS,
     "agents | characters of an agent's environment": sessions.LARGEST_ENVIRONMENT,
     "agents | characters of something said": event.LONGEST_SAID,
-    "MCP | bytes of a message": mcp_lines.LONGEST_LINE,
-    "hooks | bytes of a question": program.LONGEST_INPUT,
-    "hooks | bytes of a piece of input to `exec`": frames.LARGEST,
+    "MCP | bytes of a message": mcp_session.LONGEST_LINE,
+    "hooks | bytes of a question": hook_program.LONGEST_INPUT,
+    "hooks | bytes of a piece of input to `exec`": exec_program.LARGEST,
     "HTTP | connections": http_protocol.MOST_CONNECTIONS,
     "HTTP | seconds until the head of the first request": http_protocol.BEGINS_WITHIN_S,
     "HTTP | bytes of a message": http_site.LARGEST,
@@ -52,7 +57,7 @@ def test_the_table_has_no_other_rows_than_these_and_those_about_memory() -> None
     others |= {f"socket | connections of all that {origin}s have started" for origin in places.SHARES}
     assert set(rows) == ROWS.keys() | others
     memory = re.findall(r"^\| agents \| bytes of memory that these take, about \| ([^|]*) \|", PAGE, re.MULTILINE)
-    assert memory == [f"{capacity.LARGEST_OF_A_SESSION:,}", f"{capacity.LARGEST:,}"]
+    assert memory == [f"{admission.LARGEST_OF_A_SESSION:,}", f"{admission.LARGEST:,}"]
 
 
 @pytest.mark.parametrize("origin", places.SHARES)
@@ -64,5 +69,5 @@ def test_the_share_of_what_commands_and_agents_have_started_is_the_one_in_force(
 
 
 def test_what_stays_in_memory_is_said() -> None:
-    for number in (board.ENDED_KEPT, board.ENDED_LARGEST, recent.MOST, recent.LARGEST):
+    for number in (board.ENDED_KEPT, board.ENDED_LARGEST, store.MOST_RECENT, store.LARGEST_RECENT):
         assert f"{number:,}" in PAGE

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.config.file import CockpitSettings, Configuration, McpSettings
+from whisper_tui.config.configuration import CockpitSettings, Configuration, McpSettings
 from whisper_tui.model.call import Session
-from whisper_tui.policy.risks import ALWAYS_ASKED
-from whisper_tui.supervisor.keeper import layout
+from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.tools import ToolContext, standard_registry
-from whisper_tui.tui.calling.settings import CallingSettings
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -67,7 +67,7 @@ def test_the_first_two_commands_of_the_readme_run_the_demo_and_the_tests() -> No
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_line_that_a_page_shows_is_one_that_the_program_takes(page: Path) -> None:
-    from whisper_tui.cli.main import parser
+    from whisper_tui.cli.dispatch import parser
 
     for block in blocks(page, "sh"):
         for line in block.splitlines():
@@ -89,7 +89,7 @@ def test_the_readme_installs_into_every_agent_that_has_a_page() -> None:
     [
         ("supervisor", tuple(SupervisorSettings.model_fields)),
         ("cockpit", tuple(CockpitSettings.model_fields)),
-        ("calling", tuple(CallingSettings.model_fields)),
+        ("calling", tuple(NotifySettings.model_fields)),
         ("mcp", tuple(McpSettings.model_fields)),
         ("rules.allow", ("name", "argv", "text", "justification")),
         ("rules.deny", ("name", "argv", "text", "justification")),
@@ -101,16 +101,17 @@ def test_every_setting_is_described(table: str, names: tuple[str, ...]) -> None:
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
 
 
-def test_the_readme_names_every_tool_that_an_agent_is_offered() -> None:
+def test_the_page_about_connecting_names_every_tool_that_an_agent_is_offered() -> None:
     session = Session(id="s1", name="an agent", root="/", opened_at=0.0)
     offered = standard_registry(ToolContext(object(), session)).get_all_tools()
-    assert [tool.name for tool in offered if f"`{tool.name}`" not in README.read_text(encoding="utf-8")] == []
+    page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
+    assert [tool.name for tool in offered if f"`{tool.name}`" not in page] == []
 
 
 def test_the_keys_in_the_readme_do_what_it_says() -> None:
-    from whisper_tui.tui.commands import BY_ID
+    from whisper_tui.tui.commands.all_commands import BY_ID
 
-    said = {"approve": "a", "approve-session": "s", "edit": "e", "deny": "d", "signal": "x", "kill": "k", "help": "?"}
+    said = {"approve": "a", "approve-session": "F", "edit": "e", "deny": "d", "signal": "x", "kill": "k", "help": "?"}
     (sentence,) = re.findall(
         r"^In the cockpit: (.*?)\n\n", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
@@ -148,7 +149,7 @@ def test_every_file_of_a_run_is_described() -> None:
         "INPUT",
     )
     described = set(re.findall(r"`([a-z]+)`", "".join(re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE))))
-    assert {getattr(layout, name) for name in files} <= described
+    assert {getattr(run_files, name) for name in files} <= described
 
 
 def run(program: str, home: Path, cwd: Path) -> str:
@@ -183,8 +184,8 @@ def approve_first_call(home: Path) -> None:
         time.sleep(0.1)
 
 
-def test_the_program_in_the_readme_waits_for_a_human_and_prints_the_result(tmp_path: Path) -> None:
-    (program,) = blocks(README, "python")
+def test_the_first_program_of_the_library_page_waits_for_a_human_and_prints_the_result(tmp_path: Path) -> None:
+    program = blocks(ROOT / "docs" / "library.md", "python")[0]
     human = threading.Thread(target=approve_first_call, args=(tmp_path / "home",))
     human.start()
     try:
@@ -197,7 +198,7 @@ def test_the_program_in_the_readme_waits_for_a_human_and_prints_the_result(tmp_p
 
 
 def test_the_programs_about_the_library_do_what_they_are_shown_for(tmp_path: Path) -> None:
-    supervised, own_tool = blocks(ROOT / "docs" / "library.md", "python")
+    _, supervised, own_tool = blocks(ROOT / "docs" / "library.md", "python")
     printed = run(supervised, tmp_path / "home", tmp_path)
     assert "'stdout': 'hello\\n'" in printed
     assert "Reason: nothing is removed here" in printed
@@ -210,10 +211,31 @@ def test_a_page_says_nothing_about_the_place_where_it_was_written(page: Path) ->
     assert not re.search(r"/home/|/root/|/tmp/|C:\\\\", text)
 
 
-def test_decisions_are_numbered_once() -> None:
-    numbers = [page.name[:4] for page in (ROOT / "docs" / "decisions").glob("*.md")]
-    assert all(number.isdecimal() for number in numbers)
-    assert len(set(numbers)) == len(numbers)
+WIDE = ("|", "#", "!", "<", "    ")
+"""Lines that nothing can wrap: tables, headings, pictures, and what is indented as code."""
+
+
+GENERATED = {"docs/cli.md", "docs/keys.md", "docs/bounds.md", *(name_of(page) for page in ROOT.glob("docs/tools/*.md"))}
+"""Pages that a program writes, as their sources word them."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in GENERATED], ids=name_of)
+def test_prose_wraps_at_120_columns(page: Path) -> None:
+    text = re.sub(r"^\s*```.*?^\s*```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    wide = [line for line in text.splitlines() if len(line) > 120 and not line.startswith(WIDE) and " " in line.strip()]
+    assert wide == []
+
+
+def test_decisions_are_numbered_in_a_row_and_listed_in_one_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(page.name for page in folder.glob("[0-9]*.md"))
+    assert [int(page[:2]) for page in pages] == list(range(1, len(pages) + 1))
+    listed = re.findall(
+        r"^\| \[(\d+)\]\(([^)]+)\) \| (.+?) \| \d{4}-\d\d-\d\d \|$", (folder / "README.md").read_text(), re.MULTILINE
+    )
+    assert [name for _, name, _ in listed] == pages
+    for number, name, title in listed:
+        assert (folder / name).read_text(encoding="utf-8").startswith(f"# {number}. {title}\n")
 
 
 def test_every_test_that_security_names_is_there() -> None:
