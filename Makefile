@@ -6,41 +6,47 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+# Tests wait for processes half of the time, so there are two for each processor.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 # Running needs a third of what developing needs, so each has its own mark of completion.
 RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
+DOCUMENTS := $(VENV)/.documents
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest defences fuzz
+.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest mutations fuzz docs
 
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
 
-test: $(DEVELOPS) ## the tests, on all processors up to eight
-	@$(BIN)/pytest -n auto --maxprocesses 8
+test: $(DEVELOPS) ## the tests but the slow ones, two at a time on each processor, up to eight
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs into .clients, once
 	@$(BIN)/python tests/clients/install.py || true # the tests of a client that is not there fail, and name it
 	@$(BIN)/pytest -n 2 --dist loadgroup tests/clients
 
-check: $(DEVELOPS) ## format, lint, types, layers, and all tests but those with the real agent clients
+check: $(DEVELOPS) ## format, lint, types, layers, and all tests, the slow ones too, but not those with the real agent clients
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(MAKE) --no-print-directory test
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 crashtest: $(DEVELOPS) ## kill everything at random, KILLS times (default 300), and see whether anything was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
 
-defences: $(DEVELOPS) ## take away each defence in a copy, and see that its tests then fail
-	@$(BIN)/python -m tests.defences
+mutations: $(DEVELOPS) ## take away each defence in a copy, and see that its tests then fail
+	@$(BIN)/python -m tests.mutations
 
 fuzz: $(DEVELOPS) ## throw random requests at every door for SECONDS (default 300)
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),300)
 
 screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 	@$(BIN)/python screenshots/draw.py
+
+docs: $(DOCUMENTS) ## build the documentation site into build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
 
 bench: $(DEVELOPS) ## measure every promise and write the table in benchmarks/README.md
 	@$(BIN)/python benchmarks/run_all.py
@@ -68,3 +74,8 @@ $(DEVELOPS): pyproject.toml | $(BIN)/python
 	@echo "Setting up $(VENV) for development: this needs a minute or two, once." >&2
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(RUNS)
+
+$(DOCUMENTS): pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV) for the documentation: this needs a minute, once." >&2
+	@$(PIP) --editable '.[docs]'
+	@touch $@

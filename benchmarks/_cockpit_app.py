@@ -4,16 +4,15 @@ import os
 import sys
 import time
 
-from whisper_tui.demo.stage import Stage
-from whisper_tui.model.call import CallRequest
-from whisper_tui.model.command import CommandSpec, Shell
+from tests.in_memory.supervisor import InMemorySupervisor
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.event import Decided
 from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.tui.app import CockpitApp
 
 
-class FileStage(Stage):
+class FileStage(InMemorySupervisor):
     """A stage whose standard output is a file."""
 
     def __init__(self, path: str) -> None:

@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from whisper_tui.model.call import Session, ToolCall
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CommandSpec, Session, ToolCall
 from whisper_tui.model.ending import Withdrawn
 from whisper_tui.model.event import EVENT, Event, Finished, SessionOpened, Submitted
-from whisper_tui.supervisor.journal import Journal
-from whisper_tui.supervisor.ledger import Ledger
+from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.supervisor.journal.store import Store
 
 ROUNDS, FACTS = 5, 400
 HISTORY = 20_000
@@ -95,7 +94,7 @@ def opening(place: Path) -> tuple[float, float]:
     lines = place / "long.jsonl"
     lines.write_bytes(b"".join(EVENT.dump_json(fact) + b"\n" for fact in facts))
     began = time.perf_counter()
-    ledger = Ledger(Journal(place / "long.sqlite"))
+    ledger = Store(Journal(place / "long.sqlite"))
     took = time.perf_counter() - began
     ledger.close()
     began = time.perf_counter()

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from whisper_tui.model.command import Argv, CommandSpec
-from whisper_tui.supervisor.executor import HasEnded, HasSettled, RunKey, StartOrder
-from whisper_tui.supervisor.local import LocalExecutor
+from whisper_tui.model.call import Argv, CommandSpec
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, RunKey, StartOrder
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 
 class Runner:

@@ -8,12 +8,11 @@ import statistics
 import time
 from collections.abc import Callable
 
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.question import Question
-from whisper_tui.policy.rules import Rule, Rules
-from whisper_tui.policy.view import view
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.view import Question, view
 
 ROUNDS = 30
 ROOT = "/workspace"

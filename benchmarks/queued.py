@@ -11,15 +11,14 @@ from pathlib import Path
 
 from terminal import Terminal, peak_mb
 
-from whisper_tui.config.places import find_home
-from whisper_tui.model.call import CallRequest, Session, SessionHello, ToolCall
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.config.paths import find_directories
+from whisper_tui.model.call import CallRequest, CommandSpec, Session, SessionHello, Shell, ToolCall
 from whisper_tui.model.decision import Decider, Deny
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import Event, Judged, SessionOpened, Submitted
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
-from whisper_tui.supervisor.journal import Journal
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.wire.client import SupervisorClient
 
 SESSIONS = 10
 """The calls are asked for by so many agents in turn."""
@@ -69,19 +68,19 @@ class Queue:
     def __init__(self, place: Path, waiting: int) -> None:
         self.waiting = waiting
         self._place = place
-        self._home = find_home(str(place), {})
+        self._home = find_directories(str(place), {})
         self._runner = asyncio.Runner()
         self._journal()
         self._door = self._runner.run(self._connected())
         self._supervisor = self._runner.run(self._door.status()).pid
         self._session = self._runner.run(self._door.open_session(SessionHello(name="late", root="/tmp")))
 
-    async def _connected(self) -> RemoteSupervision:
+    async def _connected(self) -> SupervisorClient:
         """Taking up so many open calls may take longer on a busy machine than a client waits."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return await RemoteSupervision.connect(self._home)
+                return await SupervisorClient.connect(self._home)
             except Unavailable:
                 if time.monotonic() > until:
                     raise

@@ -15,16 +15,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from whisper_tui.model.call import ToolCall
-from whisper_tui.model.command import CommandSpec, Shell
+from whisper_tui.effects.git_repository import NEUTRAL
+from whisper_tui.model.call import CommandSpec, Shell, ToolCall
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.state import CallRecord, Unjudged
-from whisper_tui.policy.rules import Rules
-from whisper_tui.supervisor.git_configuration import NEUTRAL
-from whisper_tui.supervisor.judging import judge_alone
-from whisper_tui.supervisor.keeper.denials import Denials
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
-from whisper_tui.supervisor.sandboxing import profile, shown_only
+from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
+from whisper_tui.supervisor.runs.sandbox_profile import minimal_environment, sandbox_profile_of
 
 LONGEST_S = 5.0
 STARTS = 300
@@ -53,7 +52,7 @@ def confined(text: str, cwd: str, environment: dict[str, str], given: Profile, b
     )
     for _, fd, _ in actions:
         os.close(fd)
-    code = _attend(started.pid, Denials(started.listener, (*given.write, "/dev/null", "/dev/tty")))
+    code = _attend(started.pid, SeccompNotifications(started.listener, (*given.write, "/dev/null", "/dev/tty")))
     return code, output.read_bytes()
 
 
@@ -62,7 +61,7 @@ def _standard(output: Path) -> tuple[int, int, int]:
     return os.open(os.devnull, os.O_RDONLY), written, os.dup(written)
 
 
-def _attend(pid: int, denials: Denials) -> int:
+def _attend(pid: int, denials: SeccompNotifications) -> int:
     """Answer the sandbox until the command has ended, which is its exit code."""
     deadline, poll = time.monotonic() + LONGEST_S, select.poll()
     poll.register(denials.listener, select.POLLIN)
@@ -123,12 +122,12 @@ def everyday(listed: Path, boxes: Sandboxes) -> tuple[int, int, list[str]]:
 
 
 def _fails(record: CallRecord, cwd: str, boxes: Sandboxes) -> list[str]:
-    paths = profile(record, cwd, ())
+    paths = sandbox_profile_of(record, cwd, ())
     text = record.spec.command.words()[-1]
     if paths is None:
         return []
     with tempfile.TemporaryDirectory() as private:
-        environment = shown_only(os.environ, record.sandbox) | NEUTRAL | {"TMPDIR": private}
+        environment = minimal_environment(os.environ, record.sandbox) | NEUTRAL | {"TMPDIR": private}
         given = Profile(paths.read, paths.execute, (private,), network=False, processes=paths.processes)
         outside, inside = free(text, cwd, environment), confined(text, cwd, environment, given, boxes)
     if outside[0] == inside[0]:

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from measure import median, quantile, table
 
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv, CommandSpec
-from whisper_tui.model.home import Home
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 
 COMMAND = ("bash", "-c", "true")
 AT_ONCE = 200
@@ -31,14 +30,14 @@ argv = ["bash", "-c", "true"]
 """
 
 
-async def ask(door: RemoteSupervision, session_id: str, directory: str) -> None:
+async def ask(door: SupervisorClient, session_id: str, directory: str) -> None:
     """One call from its submission to its answer; a rule allows it, so no human is waited for."""
     spec = CommandSpec(command=Argv(program=COMMAND[0], args=COMMAND[1:]), cwd=directory)
     call = await door.submit(CallRequest(session_id=session_id, tool="execute_command", arguments={}, spec=spec))
     await door.outcome(call)
 
 
-async def one_by_one(door: RemoteSupervision, session_id: str, directory: str, rounds: int) -> list[str]:
+async def one_by_one(door: SupervisorClient, session_id: str, directory: str, rounds: int) -> list[str]:
     """Medians of interleaved rounds, in milliseconds, and their ratio."""
     ours, plain = [], []
     for _ in range(rounds):
@@ -54,7 +53,7 @@ async def one_by_one(door: RemoteSupervision, session_id: str, directory: str, r
     return ["`bash -c true`", *(f"{figure:.2f}" for figure in figures), f"{figures[2] / figures[0]:.1f} times"]
 
 
-async def at_once(door: RemoteSupervision, session_id: str, directory: str) -> float:
+async def at_once(door: SupervisorClient, session_id: str, directory: str) -> float:
     """Commands a second when many are asked for together."""
     begin = time.perf_counter()
     await asyncio.gather(*(ask(door, session_id, directory) for _ in range(AT_ONCE)))
@@ -65,11 +64,11 @@ async def main(rounds: int) -> None:
     """Measure against a supervisor of its own, in a process of its own."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
         root = Path(directory)
-        home = Home(config=root / "config", state=root / "state", runtime=root / "run")
+        home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
         (root / "config").mkdir(mode=0o700)
         (root / "config" / "config.toml").write_text(CONFIGURATION)
         (root / "config" / "config.toml").chmod(0o600)
-        door = await RemoteSupervision.connect(home)
+        door = await SupervisorClient.connect(home)
         hello = SessionHello(name="benchmark", root=directory, environment=dict(os.environ))
         session_id = (await door.open_session(hello)).id
         await one_by_one(door, session_id, directory, 5)

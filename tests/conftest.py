@@ -1,12 +1,16 @@
 """For every test."""
 
+import gc
+import os
 import resource
 import signal
 import sys
+from collections.abc import Generator, Iterator
 
 import pytest
 
-from whisper_tui.supervisor.keeper.mark import FILE_LOCKS
+from tests.agent_process import AgentProcess
+from whisper_tui.system.process_marks import FILE_LOCKS
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever starts tests in the background of a shell has them ignore it, and every program that they start with them.
@@ -16,11 +20,45 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     # The same for whoever starts them with nohup: programs that end with their terminal then rightly would not.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-_LOCKS = resource.getrlimit(FILE_LOCKS) if sys.platform == "linux" else (0, 0)
+# An agent that runs the tests, and says so to its hooks, is not the agent that they play.
+os.environ.pop("CLAUDE_PID", None)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what lives as long as the tests: modules, and thousands of collected tests.
+
+    Every cockpit makes so many objects that it walked through all of that again and again, for a quarter of the
+    processor time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+_MARK = pytest.StashKey[tuple[int, int]]()
+
+
+def _mark() -> tuple[int, int]:
+    return resource.getrlimit(FILE_LOCKS) if sys.platform == "linux" else (0, 0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_MARK] = _mark()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    result = yield
+    if _mark() != item.stash[_MARK]:
+        # It stays marked for good, and whatever later tests start may decide nothing.
+        pytest.fail("this test marked the process of the tests as an agent's: let tests.agent_process play the agent")
+    return result
 
 
 @pytest.fixture
-def unmarked() -> None:
-    """Agents that earlier tests played in this very process may have left a mark on it, which stays for good."""
-    if sys.platform == "linux" and resource.getrlimit(FILE_LOCKS) != _LOCKS:
-        pytest.skip("an earlier test in this process played an agent: run this file alone")
+def agent_process() -> Iterator[AgentProcess]:
+    """An agent that is not the process of the tests."""
+    agent = AgentProcess()
+    yield agent
+    agent.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whisper_tui.supervisor.sandboxing import sandbox_problem
+from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.wire.peers import why_supervised_here
 
 outside_only = pytest.mark.skipif(why_supervised_here() is not None, reason="inside a supervised command")

@@ -142,7 +142,7 @@ _EXEC_COMMAND = (
      START + "whatever_makes_it_another_command_is_asked_anew",
      START + "the_same_command_is_found_in_its_foreground_window_and_while_it_is_cancelled",
      START + "the_same_command_of_another_session_is_asked_for_itself",
-     "supervisor/test_joining.py::test_a_twin_joins_a_call_that_waits_is_queued_or_runs"),
+     "supervisor/test_joining.py::test_a_call_with_the_same_key_joins_one_that_waits_is_queued_or_runs"),
     ("ExecCommand.budget", "tokens times four characters over both streams; head, marker, tail",
      ANSWER + "a_stream_beyond_its_budget_is_cut_in_the_middle_and_named_as_a_file",
      ANSWER + "the_budget_is_shared_and_what_one_stream_does_not_need_is_the_others"),

@@ -58,14 +58,23 @@ def test_the_declared_contracts_hold() -> None:
     [
         ("model", {"model"}, DRAWING | PROTOCOLS | {"asyncio", "subprocess", "sqlite3"}),
         ("policy", {"policy", "model"}, DRAWING | PROTOCOLS | {"asyncio", "subprocess", "sqlite3"}),
-        ("supervisor", {"supervisor", "policy", "model"}, DRAWING | PROTOCOLS),
-        ("wire", {"wire", "supervisor", "policy", "model"}, DRAWING | PROTOCOLS),
-        ("tools", {"tools", "model"}, DRAWING | PROTOCOLS),
-        ("install", {"install", "model"}, DRAWING | PROTOCOLS | {"asyncio"}),
-        ("demo", {"demo", "tools", "model"}, DRAWING | PROTOCOLS),
-        ("transports", {"transports", "tools", "model"}, DRAWING),
+        ("system", {"system", "model"}, DRAWING | PROTOCOLS | {"asyncio", "pydantic", "sqlite3"}),
+        ("effects", {"effects", "policy", "model"}, DRAWING | PROTOCOLS | {"asyncio", "sqlite3"}),
+        ("supervisor", {"supervisor", "effects", "policy", "system", "model"}, DRAWING | PROTOCOLS),
+        ("wire", {"wire", "supervisor", "effects", "policy", "system", "model"}, DRAWING | PROTOCOLS),
+        ("tools", {"tools", "present", "model"}, DRAWING | PROTOCOLS),
+        ("agents", {"agents", "policy", "model"}, DRAWING | PROTOCOLS | {"asyncio"}),
+        ("demo", {"demo", "tools", "present", "model"}, DRAWING | PROTOCOLS),
+        ("transports", {"transports", "agents", "tools", "present", "model"}, DRAWING),
         ("export", {"export", "model"}, DRAWING | PROTOCOLS),
-        ("tui", {"tui", "export", "model"}, PROTOCOLS | {"sqlite3"}),
+        ("present", {"present", "model"}, DRAWING | PROTOCOLS | {"sqlite3"}),
+        ("notify", {"notify", "present", "model"}, DRAWING | PROTOCOLS | {"sqlite3"}),
+        ("tui", {"tui", "notify", "present", "export", "model"}, PROTOCOLS | {"sqlite3"}),
+        (
+            "config",
+            {"config", "notify", "present", "supervisor", "effects", "policy", "system", "model"},
+            DRAWING | {"mcp", "jsonschema"},
+        ),
     ],
 )
 def test_a_layer_brings_in_only_what_it_may_know(layer: str, knows: set[str], never: set[str]) -> None:
@@ -74,7 +83,7 @@ def test_a_layer_brings_in_only_what_it_may_know(layer: str, knows: set[str], ne
     assert loaded & never == set()
 
 
-@pytest.mark.parametrize("name", ["whisper_tui.supervisor.keeper", "whisper_tui.transports.relay"])
+@pytest.mark.parametrize("name", ["whisper_tui.supervisor.keeper", "whisper_tui.transports.mcp.relay"])
 def test_what_starts_once_per_command_or_agent_needs_no_installed_package(name: str) -> None:
     without_site_packages = loaded_by(name, options=("-S",))
     assert {module.partition(".")[0] for module in without_site_packages} - {"whisper_tui", "__main__"} <= (

@@ -14,11 +14,11 @@ from benchmarks.peers.ours import home_in, request, stop
 from benchmarks.peers.processes import MIB, end_all, kill, memory, until
 from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.call import SessionHello
-from whisper_tui.model.home import Home
-from whisper_tui.model.port import HistoryQuery
-from whisper_tui.supervisor.word_index import EVERY, attach
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.supervisor.journal.journal_search import EVERY, attach
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 
 _ROUNDS = 5
 _SEARCHES = 15
@@ -83,9 +83,9 @@ async def _found(calls: int) -> Found:
         return Found(journal.stat().st_size / 1e9, median(ready), median(recovered), used, *searches)
 
 
-async def _start(home: Home, place: Path) -> float:
+async def _start(home: Directories, place: Path) -> float:
     begin = time.perf_counter()
-    door = await RemoteSupervision.connect(home)
+    door = await SupervisorClient.connect(home)
     await door.status()
     took = time.perf_counter() - begin
     await door.close()
@@ -93,9 +93,9 @@ async def _start(home: Home, place: Path) -> float:
     return took * 1000
 
 
-async def _recovered(home: Home, place: Path) -> list[float]:
+async def _recovered(home: Directories, place: Path) -> list[float]:
     """The commands go on all the while; the last supervisor is left running."""
-    door = await RemoteSupervision.connect(home)
+    door = await SupervisorClient.connect(home)
     session = await door.open_session(SessionHello(name="recovery", root=str(place)))
     for _ in range(_RUNNING):
         await door.started(await door.submit(request(session.id, place, _COMMAND)))
@@ -105,7 +105,7 @@ async def _recovered(home: Home, place: Path) -> list[float]:
         await door.close()
         await asyncio.to_thread(kill, pid)
         begin = time.perf_counter()
-        door = await RemoteSupervision.connect(home)
+        door = await SupervisorClient.connect(home)
         while (await door.status()).running < _RUNNING:
             if time.perf_counter() - begin > _READY_S:
                 raise Failed("the commands were not taken back")
@@ -115,10 +115,10 @@ async def _recovered(home: Home, place: Path) -> list[float]:
     return took
 
 
-async def _searches(home: Home, calls: int) -> list[float]:
+async def _searches(home: Directories, calls: int) -> list[float]:
     if not await until(lambda: _index_is_made(home, calls), _INDEX_S):
         raise Failed("the index of words was not made")
-    door = await RemoteSupervision.connect(home)
+    door = await SupervisorClient.connect(home)
     expected = {"": 50, COMMON: 50, RARE: min(50, calls // RARE_EVERY), "absent": 0}
     found = []
     for text, count in expected.items():
@@ -134,7 +134,7 @@ async def _searches(home: Home, calls: int) -> list[float]:
     return found
 
 
-def _index_is_made(home: Home, calls: int) -> bool:
+def _index_is_made(home: Directories, calls: int) -> bool:
     """Whether the supervisor has made it meanwhile, of a journal that is long enough."""
     journal = Path(home.state) / "journal.sqlite"
     with suppress(sqlite3.Error), closing(sqlite3.connect(journal)) as db:

@@ -5,16 +5,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from whisper_tui.model.call import Session, ToolCall
-from whisper_tui.model.command import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CommandSpec, Session, ToolCall
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import CallEvent, Decided, Finished, Judged, SessionOpened, Settled, Started, Submitted
 from whisper_tui.model.run import OutputSizes, Usage
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.supervisor.chain import link
-from whisper_tui.supervisor.journal import Journal, as_stored
-from whisper_tui.supervisor.search_text import search_text
+from whisper_tui.supervisor.journal.hash_chain import link
+from whisper_tui.supervisor.journal.journal import Journal, as_stored
+from whisper_tui.supervisor.journal.journal_search import search_text
 
 RARE = "needle"
 """A word that one call in `RARE_EVERY` mentions."""

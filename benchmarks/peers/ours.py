@@ -15,13 +15,12 @@ from benchmarks.peers.mcp_stdio import Server
 from benchmarks.peers.processes import until
 from benchmarks.peers.programs import said
 from benchmarks.peers.way import Argv, Failed, Way, environment
-from whisper_tui.model.call import CallRequest, SessionHello
-from whisper_tui.model.command import Argv as ArgvCommand
-from whisper_tui.model.command import CommandSpec
+from whisper_tui.model.call import Argv as ArgvCommand
+from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello
 from whisper_tui.model.ending import Exited
-from whisper_tui.model.home import Home
 from whisper_tui.model.state import CallRecord
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire.client import SupervisorClient
 
 SCRIPT = str(Path(sys.executable).parent / "whisper-tui")
 STOP_S = 60.0
@@ -29,7 +28,7 @@ _TIMEOUT_S = 120
 _MOST_WORKERS = 1000
 
 
-def home_in(place: Path, workers: int = 8, commands: Sequence[Argv] = ()) -> Home:
+def home_in(place: Path, workers: int = 8, commands: Sequence[Argv] = ()) -> Directories:
     """Directories for a supervisor, with rules that allow exactly these commands."""
     rules = [
         f'[[rules.allow]]\nname = "measured {number}"\nargv = {json.dumps(argv)}\n'
@@ -45,7 +44,7 @@ def home_in(place: Path, workers: int = 8, commands: Sequence[Argv] = ()) -> Hom
 
 async def stop(place: Path) -> None:
     """Stop the supervisor of a place, as the system does: to what an agent has started it would not listen."""
-    door = await RemoteSupervision.connect(_home(place), start=False)
+    door = await SupervisorClient.connect(_home(place), start=False)
     pid = (await door.status()).pid
     await door.close()
     os.kill(pid, signal.SIGTERM)
@@ -66,7 +65,7 @@ class _Ours(Way):
         await self._disconnect()
         await stop(self._place)
 
-    async def _connect(self, home: Home) -> None:
+    async def _connect(self, home: Directories) -> None:
         """Get ready to have commands run; the supervisor is started by that."""
         raise NotImplementedError
 
@@ -83,7 +82,7 @@ class OverMcp(_Ours):
 
     name = "whisper-tui mcp"
 
-    async def _connect(self, _home: Home) -> None:
+    async def _connect(self, _home: Directories) -> None:
         argv = (SCRIPT, "mcp", "--home", str(self._place), "--wait", "600")
         self._server = await Server.start(argv, environment(self._place), self._place)
 
@@ -102,8 +101,8 @@ class FromPython(_Ours):
 
     name = "whisper-tui from Python"
 
-    async def _connect(self, home: Home) -> None:
-        self._door = await RemoteSupervision.connect(home)
+    async def _connect(self, home: Directories) -> None:
+        self._door = await SupervisorClient.connect(home)
         hello = SessionHello(name="benchmark", root=str(self._place), environment=dict(os.environ))
         self._session = (await self._door.open_session(hello)).id
 
@@ -121,7 +120,7 @@ class FromShell(_Ours):
 
     name = "whisper-tui call"
 
-    async def _connect(self, _home: Home) -> None:
+    async def _connect(self, _home: Directories) -> None:
         await said((SCRIPT, "list", "--home", str(self._place)), environment(self._place))
 
     async def run(self, argv: Argv) -> None:
@@ -137,8 +136,8 @@ def request(session: str, place: Path, argv: Argv) -> CallRequest:
     return CallRequest(session_id=session, tool="execute_command", arguments={}, spec=spec)
 
 
-def _home(place: Path) -> Home:
-    return Home(config=place / "config", state=place / "state", runtime=place / "run")
+def _home(place: Path) -> Directories:
+    return Directories(config=place / "config", state=place / "state", runtime=place / "run")
 
 
 def _check_code(result: dict[str, Any]) -> None:

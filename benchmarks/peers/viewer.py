@@ -18,7 +18,7 @@ from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, environment
 from benchmarks.terminal import Terminal
 from whisper_tui.model.call import SessionHello
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 RATE = 100_000_000
 _START_S = 30.0
@@ -90,7 +90,7 @@ async def _in_tmux(place: Path, keys: int) -> tuple[float, float, float]:
 async def _in_cockpit(place: Path, keys: int) -> tuple[float, float, float]:
     """The command under supervision and its output in the cockpit; a key stops following it, the next one goes on."""
     home = home_in(place, commands=[command(place)])
-    door = await RemoteSupervision.connect(home)
+    door = await SupervisorClient.connect(home)
     session = await door.open_session(SessionHello(name="flood", root=str(place)))
     await door.started(await door.submit(request(session.id, place, command(place))))
     terminal = Terminal([SCRIPT, "--home", str(place)], b"following", environment(place, LANG="C.UTF-8"))

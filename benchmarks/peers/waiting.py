@@ -16,7 +16,7 @@ from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, environment
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.wire.client import RemoteSupervision
+from whisper_tui.wire.client import SupervisorClient
 
 SESSIONS = 10
 """The calls come from so many agents."""
@@ -56,7 +56,7 @@ async def _ours(number: int) -> Row:
     try:
         with directory() as name:
             place = Path(name)
-            door = await RemoteSupervision.connect(home_in(place))
+            door = await SupervisorClient.connect(home_in(place))
             resting, begin = memory().private, time.perf_counter()
             await _submit(door, place, number)
             elapsed = time.perf_counter() - begin
@@ -72,7 +72,7 @@ async def _ours(number: int) -> Row:
         await asyncio.to_thread(end_all)
 
 
-async def _submit(door: RemoteSupervision, place: Path, number: int) -> None:
+async def _submit(door: SupervisorClient, place: Path, number: int) -> None:
     hellos = (SessionHello(name=f"benchmark {n}", root=str(place)) for n in range(SESSIONS))
     sessions = [(await door.open_session(hello)).id for hello in hellos]
     numbers = iter(range(number))

@@ -1,0 +1,1 @@
+"""Figures about how the package is cut and written, their goals, and the bounds that keep what was reached."""
