@@ -64,6 +64,27 @@ def test_whoever_bears_no_mark_is_talked_to(home):
         connection.close()
 
 
+CONNECTS_QUICKLY = """
+import resource, subprocess, sys
+from whisper_tui.system.process_marks import FILE_LOCKS
+from whisper_tui.wire.light_client import connect_quickly
+limit = 10**17
+resource.prlimit(0, FILE_LOCKS, (limit, limit))
+with subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as listener:
+    listener.stdout.readline()
+    print(connect_quickly(sys.argv[1]) is not None)
+    listener.kill()
+"""
+
+
+@pytest.mark.parametrize(("mark", "talked_to"), [("marked", False), ("unmarked", True)])
+def test_a_limit_that_a_container_sets_for_all_of_its_processes_is_no_mark(home, mark, talked_to):
+    listens = [sys.executable, "-c", LISTENS, str(home.runtime / "supervisor.sock"), mark]
+    words = [sys.executable, "-c", CONNECTS_QUICKLY, str(home.runtime), *listens]
+    ran = subprocess.run(words, capture_output=True, check=True, text=True, timeout=90)
+    assert ran.stdout == f"{talked_to}\n"
+
+
 @pytest.fixture
 def as_anybody() -> list[str]:
     """What makes a command one that may look only into what is open to its user: root may look into everything."""

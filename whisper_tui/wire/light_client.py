@@ -200,13 +200,19 @@ def connect_quickly(runtime: str) -> "Connection | None":
 
 def _may_be_supervised(pid: int) -> bool:
     """Return True if a process may bear the mark of supervised commands; then the full check has to decide."""
-    # The mark is a finite limit of file locks, which Linux ignores and every descendant inherits.
+    # The mark is a finite limit of file locks, which Linux ignores and every descendant inherits. A container may set
+    # one for all of its processes: a limit that this process has as well is no mark of the other one.
     try:
-        with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
-            limits = file.read()
-    except OSError:
+        limit = _file_locks(pid)
+        return limit != b"unlimited" and limit != _file_locks(os.getpid())
+    except (OSError, IndexError):
         return True
-    return limits.partition(b"Max file locks")[2].lstrip().split(None, 2)[1:2] != [b"unlimited"]
+
+
+def _file_locks(pid: int) -> bytes:
+    """The hard limit of file locks, as the system shows it. Raises `OSError`, and `IndexError` where it shows none."""
+    with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
+        return file.read().partition(b"Max file locks")[2].split(None, 2)[1]
 
 
 def quick_runtime(chosen: Sequence[str], environ: Mapping[str, str]) -> str | None:
