@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent_process import AgentProcess
 from tests.install.realistic import REALISTIC
-from whisper_tui.agents.client_files import Change, carry_out, changes
+from whisper_tui.agents.client_files import Change, apply_changes, changes
 from whisper_tui.agents.doctor import examine
 from whisper_tui.agents.findings import DoctorContext, Report
 from whisper_tui.agents.install_request import InstallPlan, InstallRequest, Launch
@@ -66,7 +66,7 @@ class Machine:
 
     def install(self, client: str, **what: Any) -> list[Change]:
         planned = changes(self.plan_install(client, **what).files)
-        carry_out(planned)
+        apply_changes(planned)
         return planned
 
     def uninstall(self, client: str, **what: Any) -> list[Change]:

@@ -194,7 +194,7 @@ def test_a_client_that_is_not_there_is_told(machine: Machine, client: str) -> No
 def test_a_client_that_does_not_tell_its_version_is_told(machine: Machine, client: str) -> None:
     machine.install(client)
     (machine.bin / client).write_text("#!/bin/sh\nexit 1\n")
-    assert "does not tell its version" in said(machine.doctor(client), "client", CheckState.BAD)
+    assert "does not print its version" in said(machine.doctor(client), "client", CheckState.BAD)
 
 
 def test_calls_that_may_not_take_long_and_are_asked_about_twice_are_told(machine: Machine, client: str) -> None:

@@ -41,7 +41,7 @@ def test_a_codex_that_does_not_read_the_project_is_told(machine: Machine) -> Non
 def test_a_codex_that_cannot_be_asked_leaves_the_trust_unknown(machine: Machine) -> None:
     machine.install("codex")
     (machine.bin / "codex-mood").write_text("old")
-    assert "not known" in said(machine.doctor("codex"), "trust", CheckState.BAD)
+    assert "unknown" in said(machine.doctor("codex"), "trust", CheckState.BAD)
 
 
 def test_a_codex_whose_hooks_are_switched_off_is_told(machine: Machine) -> None:
@@ -95,7 +95,7 @@ def test_a_gemini_cli_whose_hook_is_switched_off_is_told(machine: Machine, setti
 def test_a_gemini_cli_that_asks_once_more_is_told(machine: Machine) -> None:
     machine.install("gemini")
     (machine.home / ".gemini/policies/whisper_tui.toml").unlink()
-    assert "asks once more" in said(machine.doctor("gemini"), "policy", CheckState.NOTE)
+    assert "asks again" in said(machine.doctor("gemini"), "policy", CheckState.NOTE)
 
 
 def test_the_plugin_of_opencode_is_proved_without_node_too(machine: Machine) -> None:

@@ -139,7 +139,7 @@ def test_hooks_of_codex_behind_ours_have_to_be_trusted_anew_and_that_is_said(mac
     text = machine.said(".codex/hooks.json")
     text["hooks"]["PreToolUse"].append({"hooks": [{"type": "command", "command": "mine"}]})
     machine.write(".codex/hooks.json", json.dumps(text))
-    assert "by their place" in machine.plan_install("codex", hook=False, mcp=False).notes[0]
+    assert "by their position" in machine.plan_install("codex", hook=False, mcp=False).notes[0]
 
 
 def test_the_directory_of_codex_may_be_elsewhere(machine: Machine) -> None:

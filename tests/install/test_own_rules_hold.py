@@ -65,4 +65,4 @@ def test_the_doctor_tells_which_rules_of_the_client_hold(machine: Machine) -> No
     machine.write(".claude/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"], "ask": ["Bash(git push:*)"]}}')
     assert "The rules of Claude Code itself hold: 1 deny and 1 ask" in whisper(machine, "doctor", "claude").stdout
     machine.write(".claude/settings.json", '{"permissions": {"deny": ["Bash($HOME/x:*)"]}}')
-    assert "cannot be carried over, so everything is asked" in whisper(machine, "doctor", "claude").stdout
+    assert "cannot be imported, so every command is asked about" in whisper(machine, "doctor", "claude").stdout

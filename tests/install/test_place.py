@@ -119,7 +119,7 @@ def test_a_hook_that_has_to_find_its_directories_is_told(machine: Machine) -> No
     path = machine.home / ".claude" / "settings.json"
     path.write_text(path.read_text().replace(" --home /w", ""))
     report = machine.doctor("claude")
-    assert "is not told the directories" in said(report, "place", CheckState.BAD)
+    assert "does not name the directories" in said(report, "place", CheckState.BAD)
 
 
 def test_what_is_run_in_the_place_of_a_command_needs_no_directories_where_they_are_the_usual_ones(

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
-from whisper_tui.agents.client_files import Change, backup_of, carry_out, changes, difference
+from whisper_tui.agents.client_files import Change, apply_changes, backup_of, changes, difference
 from whisper_tui.model.errors import BadConfiguration, Refused
 
 BROKEN = [
@@ -116,8 +116,8 @@ def test_a_file_that_changed_after_it_was_shown_is_not_written(machine: Machine)
     path = machine.write(".claude/settings.json", "{}")
     planned = changes(machine.plan_install("claude").files)
     path.write_text('{"model": "new"}')
-    with pytest.raises(Refused, match="changed meanwhile"):
-        carry_out(planned)
+    with pytest.raises(Refused, match="has changed in the meantime"):
+        apply_changes(planned)
     assert machine.files() == {".claude/settings.json": b'{"model": "new"}'}
 
 
@@ -131,7 +131,7 @@ def test_if_one_file_cannot_be_written_those_before_it_are_as_they_were(machine:
         Change(unwritable, None, "{}"),
     ]
     with pytest.raises(Refused, match="nothing was changed"):
-        carry_out(planned)
+        apply_changes(planned)
     assert machine.files() == {"there.json": b"{}"}
     assert stat.S_IMODE(there.stat().st_mode) == 0o640
     assert not backup_of(there).exists()

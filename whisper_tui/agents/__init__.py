@@ -1,1 +1,1 @@
-"""Writing whisper_tui into the configuration of agent clients, taking it back, and proving that it works."""
+"""Install whisper_tui into the configuration of agent clients, uninstall it, and verify that its hook works."""

@@ -1,4 +1,4 @@
-"""Claude Code: its hook, its files, its rules, and what the doctor finds."""
+"""Claude Code: its hook, its files, its rules, and the doctor's checks."""
 
 import json
 import re
@@ -37,11 +37,11 @@ from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import (
     ImportedRules,
     OwnRules,
-    RulePlaces,
+    RuleDirectories,
     RuleSource,
-    certain_words,
     files_in,
-    without_order,
+    literal_words,
+    strictest_wins,
     work_tree_around,
 )
 from whisper_tui.agents.probe import numbers, prove_hook
@@ -68,7 +68,7 @@ class ClaudeCodeHook(ClaudeFormat):
     root_variable = KNOWN["claude"].project_variable
 
     def read(self, content: Content) -> HookRequest | None:
-        """Read an input, and refuse the tools whose commands are none of a POSIX shell."""
+        """Read an input. Tools that run no command of a POSIX shell are refused."""
         tool, tool_input = content.get("tool_name"), content.get("tool_input")
         # Monitor watches the output of a command, or a WebSocket.
         if tool == "Monitor" and isinstance(tool_input, dict) and not isinstance(tool_input.get("command"), str):
@@ -82,18 +82,18 @@ class ClaudeCodeHook(ClaudeFormat):
 
 
 HOOK = ClaudeCodeHook()
-# A hook whose matcher is Bash alone is asked about Monitor too, as if it were Bash, but only its denials count:
-# Claude Code would run the command as the model wrote it, outside of whisper_tui. So the matcher names all of them.
+# Claude Code calls a hook with the matcher Bash for Monitor too, as if it were Bash, but obeys only its denials:
+# an approved command would run as the model wrote it, outside of whisper_tui. So the matcher names every tool.
 SHELL_TOOLS = (HOOK.shell_tool, *sorted(HOOK.other_shell_tools))
 MATCHER = "|".join(SHELL_TOOLS)
 ALLOWED = f"mcp__{SERVER}"
 """The permission to call the tools of whisper_tui without another question."""
 
-# No hook is asked about the commands in skills, and an agent can write a skill.
+# Claude Code calls no hook for the commands in skills, and an agent can write a skill.
 NO_SKILL_SHELL = ("disableSkillShellExecution",)
 """The setting that keeps Claude Code from running the commands in skills and slash commands (`` !`command` ``)."""
-UNBOXED = ("sandbox", "excludedCommands")
-"""The commands that run outside of Claude Code's sandbox; inside, no supervisor can be reached."""
+UNSANDBOXED = ("sandbox", "excludedCommands")
+"""The commands that run outside of Claude Code's sandbox. A process inside cannot reach the supervisor."""
 
 
 def settings_of(request: InstallRequest) -> Path:
@@ -105,7 +105,7 @@ def settings_of(request: InstallRequest) -> Path:
 
 
 def servers_of(request: InstallRequest) -> Path:
-    """Return the file with the MCP servers, in which Claude Code keeps much else."""
+    """Return the file with the MCP servers. Claude Code keeps much else in it."""
     early = directory_of(request) / ".config.json"
     if early.exists():
         return early
@@ -148,12 +148,15 @@ def server_entry(request: InstallRequest) -> Member:
 
 
 def plan_install(request: InstallRequest) -> InstallPlan:
-    """Return the files of Claude Code as they are wanted."""
+    """Return the files of Claude Code with the content that they should have."""
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (Item(("permissions", "allow"), ALLOWED), request.mcp),
         (Setting(NO_SKILL_SHELL, value=True), request.hook),
-        (Item(UNBOXED, f"{request.launch.exec()} *", ours=is_approved), request.hook and not request.agent_runs),
+        (
+            Item(UNSANDBOXED, f"{request.launch.exec()} *", ours=is_approved),
+            request.hook and not request.agent_runs,
+        ),
     ]
     server: tuple[FileEntry, ...] = (server_entry(request),)
     settings = Shared(
@@ -174,80 +177,80 @@ MANAGED = (
     if sys.platform == "darwin"
     else Path("/etc/claude-code/managed-settings.json")
 )
-NOT_KNOWN_TO_BLOCK = (2, 1, 240)
-"""The last version that is not known to obey `onFailure`."""
+LAST_WITHOUT_ON_FAILURE = (2, 1, 240)
+"""The last version that may ignore `onFailure`."""
 
 
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the settings, the servers and the version."""
-    looked = Findings()
+    result = Findings()
     user, project = context.requests()
     shared = context.project / ".claude" / "settings.json"
-    settings = {path: looked.read(path, JSON) for path in (settings_of(user), shared, settings_of(project))}
+    settings = {path: result.read(path, JSON) for path in (settings_of(user), shared, settings_of(project))}
     for path, plain in settings.items():
         groups = value_at(plain, EVENT)
         for number, _, handler in handlers(plain, EVENT):
             if is_ours(handler):
-                looked.hooks.append(_hook(context, path, groups[number], handler))
+                result.hooks.append(_hook(context, path, groups[number], handler))
         if among(plain, ("permissions", "deny"), HOOK.shell_tool):
-            looked.shut.append(path)
+            result.shell_disabled_in.append(path)
         if isinstance(plain, dict) and plain.get("disableAllHooks"):
-            looked.checks.append(bad("hooks", f"{path} disables all hooks", "Take disableAllHooks out"))
+            result.checks.append(bad("hooks", f"{path} disables all hooks", "Remove disableAllHooks"))
         if path != settings_of(user):
-            looked.checks.extend(findings.variable_checks(path, findings.variables_set_in(plain), TITLE))
-    managed = looked.read(MANAGED, JSON)
+            result.checks.extend(findings.variable_checks(path, findings.variables_set_in(plain), TITLE))
+    managed = result.read(MANAGED, JSON)
     if managed.get("allowManagedHooksOnly"):
-        looked.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
-    if looked.hooks:
-        looked.checks.extend(_skills({**settings, MANAGED: managed}))
-        looked.checks.extend(_sandbox({**settings, MANAGED: managed}, looked.hooks))
+        result.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
+    if result.hooks:
+        result.checks.extend(_skills({**settings, MANAGED: managed}))
+        result.checks.extend(_sandbox({**settings, MANAGED: managed}, result.hooks))
     allowed = any(among(plain, ("permissions", "allow"), ALLOWED) for plain in settings.values())
-    servers = looked.read(servers_of(user), JSON)
+    servers = result.read(servers_of(user), JSON)
     for path, place, plain in (
         (servers_of(user), server_path(user), servers),
         (servers_of(user), server_path(project), servers),
-        (context.project / ".mcp.json", ("mcpServers", SERVER), looked.read(context.project / ".mcp.json", JSON)),
+        (context.project / ".mcp.json", ("mcpServers", SERVER), result.read(context.project / ".mcp.json", JSON)),
     ):
         if isinstance(entry := value_at(plain, place), dict):
-            looked.servers.append(_server(path, entry, asks=not allowed))
-    if version is not None and looked.hooks and numbers(version) <= NOT_KNOWN_TO_BLOCK:
-        looked.checks.append(
+            result.servers.append(_server(path, entry, asks=not allowed))
+    if version is not None and result.hooks and numbers(version) <= LAST_WITHOUT_ON_FAILURE:
+        result.checks.append(
             note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")
         )
-    return looked
+    return result
 
 
 def _skills(settings: dict[Path, Any]) -> list[Check]:
     """Check that Claude Code does not run the commands in skills and slash commands."""
-    # Of several files with the setting, the last one decides.
+    # If several files have the setting, the last one wins.
     said = {path: value for path, plain in settings.items() if (value := value_at(plain, NO_SKILL_SHELL)) is not None}
     path, value = next(reversed(said.items()), (None, None))
     if value is True:
         return []
     where = f": {path} sets disableSkillShellExecution to {str(value).lower()}" if path is not None else ""
     sentence = f"Claude Code runs the commands in skills and slash commands (!`command`) unseen{where}"
-    return [bad("skills", sentence, _AGAIN if path is None else "Set it to true, or take it out there")]
+    return [bad("skills", sentence, _REINSTALL if path is None else "Set it to true, or remove it there")]
 
 
 def _sandbox(settings: dict[Path, Any], hooks: list[FoundHook]) -> list[Check]:
     """Check that approved commands run outside of Claude Code's own sandbox, in which they fail."""
-    boxed = [path for path, plain in settings.items() if value_at(plain, ("sandbox", "enabled")) is True]
-    lists = (value_at(plain, UNBOXED) for plain in settings.values())
+    sandboxed = [path for path, plain in settings.items() if value_at(plain, ("sandbox", "enabled")) is True]
+    lists = (value_at(plain, UNSANDBOXED) for plain in settings.values())
     free = [word for words in lists if isinstance(words, list) for word in words if isinstance(word, str)]
-    if not boxed or all("--agent-runs" in hook.words for hook in hooks) or any(map(is_approved, free)):
+    if not sandboxed or all("--agent-runs" in hook.words for hook in hooks) or any(map(is_approved, free)):
         return []
-    sentence = f"{boxed[0]} switches the sandbox on, and in it every approved command fails"
-    return [bad("sandbox", sentence, _AGAIN)]
+    sentence = f"{sandboxed[0]} switches the sandbox on, and in it every approved command fails"
+    return [bad("sandbox", sentence, _REINSTALL)]
 
 
 def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
     problems = []
     if missed := [tool for tool in SHELL_TOOLS if not _matches(group.get("matcher"), tool)]:
-        problems.append(bad("hook", f"{path} does not let the hook see the tools {', '.join(missed)}", _AGAIN))
+        problems.append(bad("hook", f"{path} does not let the hook see the tools {', '.join(missed)}", _REINSTALL))
     if handler.get("async") or handler.get("if"):
-        problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _AGAIN))
+        problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _REINSTALL))
     if handler.get("onFailure") != "block":
-        problems.append(note("hook", f"{path} lets a command run when the hook itself fails", _AGAIN))
+        problems.append(note("hook", f"{path} lets a command run when the hook itself fails", _REINSTALL))
     return FoundHook(
         path=path,
         words=split(handler["command"]),
@@ -276,14 +279,14 @@ def _matches(matcher: Any, tool: str) -> bool:
         return False
 
 
-_AGAIN = "Run whisper-tui install claude"
+_REINSTALL = "Run whisper-tui install claude"
 
 
 _PERMISSION = re.compile(r"Bash(?:\((.*)\))?\Z", re.DOTALL)
 
 
 def rules_in(text: str) -> ImportedRules:
-    """Return the rules of a settings file. Raises `ValueError` if it is not JSON of that kind."""
+    """Return the rules of a settings file. Raises `ValueError` if it has another format."""
     document = json.loads(text)
     permissions = document.get("permissions", {}) if isinstance(document, dict) else None
     if not isinstance(permissions, dict):
@@ -307,7 +310,7 @@ def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> N
         return
     rule = _rule(entry, inside)
     if rule is None:
-        imported.left.append(f"{effect} {entry}: the beginning is not certain words")
+        imported.left.append(f"{effect} {entry}: its prefix is not literal words")
         if effect != "allow":
             imported.uncertain.append(entry)
     else:
@@ -317,7 +320,7 @@ def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> N
 def _rule(entry: str, inside: str) -> Rule | None:
     for ending in (":*", " *"):
         if inside.endswith(ending) and "*" not in inside.removesuffix(ending):
-            words = certain_words(inside.removesuffix(ending))
+            words = literal_words(inside.removesuffix(ending))
             return None if words is None else Rule(name=entry, prefix=words)
     if "*" in inside:
         return None if "?" in inside or "[" in inside else Rule(name=entry, pattern=inside)
@@ -325,11 +328,11 @@ def _rule(entry: str, inside: str) -> Rule | None:
 
 
 def own_rules_in(text: str) -> OwnRules:
-    """Return the stricter rules of a settings file. Raises `ValueError`."""
-    return without_order(rules_in(text)) if text.strip() else OwnRules()
+    """Return the rules of a settings file that deny or ask. Raises `ValueError`."""
+    return strictest_wins(rules_in(text)) if text.strip() else OwnRules()
 
 
-def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
     managed = Path("/etc/claude-code")
     users = (directory / "settings.json" for directory in places.users(".claude", "CLAUDE_CONFIG_DIR"))
     mine = (places.root / ".claude" / "settings.json", places.root / ".claude" / "settings.local.json")
@@ -347,6 +350,6 @@ PROFILE = ClientProfile(
     plan_install=plan_install,
     find=find,
     own_rules=_own_rules,
-    moving_variables=("CLAUDE_CONFIG_DIR",),
+    directory_variables=("CLAUDE_CONFIG_DIR",),
     rule_formats=(RuleFormat("claude", TITLE, ".json", rules_in),),
 )

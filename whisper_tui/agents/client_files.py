@@ -1,4 +1,4 @@
-"""Files of clients: their wanted content, the difference to it, and writes that leave each file either old or new."""
+"""Files of clients: the content that they should have, the difference from it, and atomic writes."""
 
 import difflib
 import os
@@ -18,7 +18,7 @@ from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.model.text import visible
 
 BACKUP = ".whisper-tui-backup"
-"""The ending of a backup's name; the backup is beside the file."""
+"""The suffix of a backup's name. The backup is in the same directory as the file."""
 
 Opener = Callable[[str], Document]
 JSON: Opener = partial(JsonDocument, comments=False)
@@ -28,7 +28,7 @@ TOML: Opener = TomlDocument
 
 @dataclass(frozen=True)
 class Shared:
-    """A file of the client's with some entries of whisper_tui. Those in `unwanted` are removed."""
+    """A file of the client with some entries of whisper_tui. Entries in `unwanted` are removed."""
 
     path: Path
     opener: Opener
@@ -40,7 +40,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Own:
-    """A file of whisper_tui alone, told by its first line, `mark`. `text` None: the file is to be removed."""
+    """A file that only whisper_tui writes, recognized by its first line, `mark`. `text` None: remove the file."""
 
     path: Path
     mark: str
@@ -52,13 +52,13 @@ ClientFile = Shared | Own
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one file. None: the file does not exist before, or not afterwards."""
+    """The change of one file. `before` or `after` None: the file does not exist then."""
 
     path: Path
     before: str | None
     after: str | None
     backup: str | None = None
-    """The text of the backup; None leaves an earlier backup as it is."""
+    """The text of the backup. None: keep an earlier backup."""
     drops_backup: bool = False
 
 
@@ -68,7 +68,7 @@ def backup_of(path: Path) -> Path:
 
 
 def read_file(path: Path) -> str | None:
-    """Read a file, and keep its line ends. None: there is no such file. Raises `BadConfiguration`."""
+    """Read a file with its line endings. None: there is no such file. Raises `BadConfiguration`."""
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -100,20 +100,20 @@ def plain_of(path: Path, opener: Opener) -> Any:
     return {} if text is None else opened(path, opener, text).plain()
 
 
-def misshapen(path: Path, error: WrongShape) -> BadConfiguration:
-    """Return the error with the name of the file."""
+def shape_error(path: Path, error: WrongShape) -> BadConfiguration:
+    """Return an error that names the file."""
     return BadConfiguration(f"{path}: {error}", hint="Nothing was changed. Correct it first")
 
 
 def changes(files: Iterable[ClientFile]) -> list[Change]:
-    """Return the changes that make the files as wanted. Raises `WhisperError`; writes nothing."""
+    """Return the changes that bring the files to the wanted content. Raises `WhisperError`; writes nothing."""
     found = [_own(file) if isinstance(file, Own) else _shared(file) for file in files]
     return [change for change in found if change is not None]
 
 
 def _own(file: Own) -> Change | None:
     before = read_file(file.path)
-    # A file of the same name without our first line is somebody else's: it is neither replaced nor removed.
+    # A file of the same name without our first line belongs to somebody else. It is neither replaced nor removed.
     if before is not None and not before.startswith(file.mark):
         if file.text is None:
             return None
@@ -131,16 +131,16 @@ def _shared(file: Shared) -> Change | None:
     if not unwanted and all(entry.holds(plain) for entry in file.wanted):
         return None
     try:
-        return _extended(file, text, document) if file.wanted else _taken_back(file, text or "", document)
+        return _installed_change(file, text, document) if file.wanted else _uninstalled(file, text or "", document)
     except WrongShape as error:
-        raise misshapen(file.path, error) from error
+        raise shape_error(file.path, error) from error
 
 
-def _extended(file: Shared, text: str | None, document: Document) -> Change:
+def _installed_change(file: Shared, text: str | None, document: Document) -> Change:
     was_ours = _is_ours(file, document.plain())
     saved = read_file(backup_of(file.path))
     backup = text if text is None or not was_ours else None
-    # The backup of an earlier installation is gone: the file without our entries is the next best original.
+    # The backup of an earlier installation is missing. The file without our entries is the next best original.
     if was_ours and saved is None and text is not None:
         without = opened(file.path, file.opener, text)
         _remove_all(file, without, None)
@@ -156,24 +156,24 @@ def _extended(file: Shared, text: str | None, document: Document) -> Change:
 
 def _is_ours(file: Shared, plain: Any) -> bool:
     """True if whisper_tui is installed in the file."""
-    return any(entry.is_a_sign and entry.found(plain) is not None for entry in (*file.wanted, *file.unwanted))
+    return any(entry.proves_install and entry.found(plain) is not None for entry in (*file.wanted, *file.unwanted))
 
 
-def _taken_back(file: Shared, text: str, document: Document) -> Change:
+def _uninstalled(file: Shared, text: str, document: Document) -> Change:
     """Return the original file if nobody has edited it since, and the file without our entries otherwise."""
-    # No record of installations is kept: if the backup with our entries is the present text, nobody has edited it
+    # No record of installations is kept. If the backup plus our entries equals the present text, nobody has edited it
     # (decision 25).
     saved = read_file(backup_of(file.path))
     ours = [entry for entry in (known.found(document.plain()) for known in file.unwanted) if entry is not None]
-    if _written_again(file, saved, ours) == text:
+    if _reinstalled(file, saved, ours) == text:
         return Change(file.path, text, saved, drops_backup=True)
     _remove_all(file, document, None if saved is None else opened(file.path, file.opener, saved).plain())
     nothing_left = saved is None and _is_empty(document)
     return Change(file.path, text, None if nothing_left else document.text, drops_backup=True)
 
 
-def _written_again(file: Shared, saved: str | None, entries: list[FileEntry]) -> str | None:
-    """The backup with our entries as they are in the file. None: they do not fit into it."""
+def _reinstalled(file: Shared, saved: str | None, entries: list[FileEntry]) -> str | None:
+    """The backup with our entries as they are in the file. None: they cannot be added to it."""
     try:
         document = opened(file.path, file.opener, saved or file.blank)
         for entry in entries:
@@ -190,7 +190,7 @@ def _remove_all(file: Shared, document: Document, original: Any) -> None:
 
 
 def _is_empty(document: Document) -> bool:
-    """True if at most the name of the schema is left."""
+    """True if nothing is left but the name of the schema."""
     return set(document.plain()) <= {"$schema"}
 
 
@@ -203,11 +203,11 @@ def _broken(path: Path, line: str, problem: str) -> BadConfiguration:
 PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
 
 MADE = frozenset((".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin"))
-"""Directories of clients, which are created if they are missing, and removed when they are empty."""
+"""Directories of clients that are created if they are missing, and removed when they become empty."""
 
 
 def difference(change: Change) -> Iterator[str]:
-    """Yield the lines of a unified diff of one file, with invisible characters made visible."""
+    """Yield the lines of a unified diff of one file, with invisible characters escaped."""
     names = (
         "/dev/null" if change.before is None else str(change.path),
         "/dev/null" if change.after is None else str(change.path),
@@ -219,12 +219,12 @@ def difference(change: Change) -> Iterator[str]:
             yield "\\ No newline at end of file"
 
 
-def carry_out(changes: Sequence[Change]) -> None:
+def apply_changes(changes: Sequence[Change]) -> None:
     """Write all changes; if one cannot be written, undo those before it. Raises `WhisperError`."""
-    # The user has agreed to the difference that was shown; a file that changed since would get another one.
+    # The user agreed to the diff that was shown. A file that has changed since would get another one.
     for change in changes:
         if read_file(change.path) != change.before:
-            raise Refused(f"{change.path} was changed meanwhile, so nothing was written", hint="Try again")
+            raise Refused(f"{change.path} has changed in the meantime, so nothing was written", hint="Try again")
     done: list[Change] = []
     try:
         for change in changes:
@@ -252,7 +252,7 @@ def _undo(done: Sequence[Change]) -> None:
 
 
 def _become(path: Path, text: str | None) -> None:
-    # A symbolic link, as dotfile managers make them, stays: the file that it leads to is written.
+    # A symbolic link stays, as dotfile managers need it: the file that it points to is written.
     real = Path(os.path.realpath(path))
     if text is None:
         real.unlink()
@@ -267,7 +267,7 @@ def _write(path: Path, text: str, mode: int) -> None:
     path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        # Private from the start: settings may hold tokens. The mode of the replaced file follows before the rename.
+        # Private at first, because settings may contain tokens. It gets the mode of the old file before the rename.
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from whisper_tui.agents.known_clients import profile_behind, profiles
-from whisper_tui.agents.own_rules import ImportedRules, RulePlaces, RuleSource
+from whisper_tui.agents.own_rules import ImportedRules, RuleDirectories, RuleSource
 from whisper_tui.agents.profile import ClientProfile, RuleFormat
 from whisper_tui.model.call import Session
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 
 LONGEST = 1024 * 1024
-"""Bytes of the longest file that is read."""
+"""The size in bytes above which a file is not read."""
 
 MOST_REMEMBERED = 64
-"""Combinations of client and workspace whose rules are kept in memory."""
+"""How many combinations of client and workspace keep their rules in memory."""
 
 
 class ClientRules:
-    """The rules of each client in each workspace, read again when one of the files changes."""
+    """The rules of each client in each workspace. They are read again when one of the files changes."""
 
     def __init__(self, user_directory: Path) -> None:
         self._user_directory = user_directory
@@ -34,10 +34,10 @@ class ClientRules:
         profile = profile_behind(name)
         if profile is None or not profile.calls_itself(name) or not root.startswith("/"):
             return NO_RULES
-        variables = ("HOME", *profile.moving_variables)
+        variables = ("HOME", *profile.directory_variables)
         key = (profile.name, root, tuple(environment.get(variable, "") for variable in variables))
         sources = tuple(dict.fromkeys(sources_of(profile, Path(root), self._user_directory, environment)))
-        # This is asked with every call: only the files' state is read, and their text again when that has changed.
+        # Every call comes here, so the files are only checked with `stat`, and read again when that has changed.
         stamp = tuple((source.path, _stamp(source.path)) for source in sources)
         known = self._known.get(key)
         if known is None or known[0] != stamp:
@@ -50,17 +50,17 @@ class ClientRules:
 def sources_of(
     profile: ClientProfile, root: Path, own_home: Path, environment: Mapping[str, str]
 ) -> Iterable[RuleSource]:
-    """Return the files in which a client has rules of its own: managed ones, the user's and the project's."""
+    """Return the files with a client's own rules: managed ones, the user's and the project's."""
     if profile.own_rules is None:
         return ()
-    variables = ("HOME", *profile.moving_variables)
+    variables = ("HOME", *profile.directory_variables)
     moved = {name: Path(value) for name in variables if (value := environment.get(name, "")).startswith("/")}
     homes = tuple(dict.fromkeys((own_home, moved.get("HOME", own_home))))
-    return profile.own_rules(RulePlaces(root, homes, moved))
+    return profile.own_rules(RuleDirectories(root, homes, moved))
 
 
 def _rules_in(title: str, sources: Iterable[RuleSource]) -> Rules:
-    """Return the rules of all files together. One that cannot be read makes everything be asked."""
+    """Return the rules of all files together. If one of them cannot be read, every command is asked about."""
     found: list[Rules] = []
     problems = []
     for path, read in sources:
@@ -70,7 +70,7 @@ def _rules_in(title: str, sources: Iterable[RuleSource]) -> Rules:
                 found.append(read(text.removeprefix("\ufeff")).rules(title, str(path)))
         except (OSError, ValueError, RecursionError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            problems.append(f"{path}, where {title} has rules of its own, cannot be read: {why}")
+            problems.append(f"{path}, a file with {title}'s own rules, cannot be read: {why}")
     return Rules(
         deny=tuple(rule for rules in found for rule in rules.deny),
         ask=tuple(rule for rules in found for rule in rules.ask),
@@ -82,13 +82,13 @@ def _rules_in(title: str, sources: Iterable[RuleSource]) -> Rules:
 def _text(path: Path) -> str | None:
     """The text of a file. None: there is none."""
     try:
-        # A project may have put a FIFO in the place of its settings: opening that must not wait for a writer.
+        # A project may have replaced its settings by a FIFO, and opening that must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is no ordinary file")
+            raise ValueError("it is not a regular file")
         content = file.read(LONGEST + 1)
     if len(content) > LONGEST:
         raise ValueError(f"it is longer than {LONGEST:,} bytes")
@@ -104,7 +104,7 @@ def _stamp(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def import_rules(name: str, text: str, kind: str | None = None) -> ImportedRules:
-    """Carry over the rules of a file. Raises `ValueError` if it cannot be read, or has no known format."""
+    """Import the rules of a file. Raises `ValueError` if it cannot be read, or has no known format."""
     formats = [one for profile in profiles() for one in profile.rule_formats]
     chosen = next((one for one in formats if one.name == kind), None) if kind else _format_of(name, text, formats)
     if chosen is None:
@@ -112,12 +112,12 @@ def import_rules(name: str, text: str, kind: str | None = None) -> ImportedRules
         for one in formats:
             endings.setdefault(one.ending, []).append(one.title)
         known = [f"{ending} ({', '.join(titles)})" for ending, titles in endings.items()]
-        raise ValueError(f"its name ends in none of {', '.join(known[:-1])} and {known[-1]}")
+        raise ValueError(f"its name does not end in {', '.join(known[:-1])} or {known[-1]}")
     return chosen.read(text)
 
 
 def _format_of(name: str, text: str, formats: Iterable[RuleFormat]) -> RuleFormat | None:
-    """The format of a text by its file's ending; several share `.json`, and there the text decides."""
+    """The format of a text by its file's extension. Several formats share `.json`; there the text decides."""
     fitting = [one for one in formats if name.endswith(one.ending)]
     recognized = (one for one in fitting if one.recognizes is not None and one.recognizes(text))
     return next(recognized, next((one for one in fitting if one.recognizes is None), None))

@@ -1,4 +1,4 @@
-"""Codex: its profile, its files, and the questions that its app server answers."""
+"""Codex: its profile, its files, and the requests to its app server."""
 
 import ast
 import itertools
@@ -19,7 +19,7 @@ from typing import Any
 
 import tomlkit
 
-from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, misshapen, opened, plain_of, read_file
+from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, opened, plain_of, read_file, shape_error
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, WrongShape, handlers, value_at
 from whisper_tui.agents.findings import (
     Check,
@@ -36,15 +36,15 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.hook_formats import ClaudeFormat, Content
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
-from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RulePlaces, RuleSource, files_in, without_order
+from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.probe import prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
 PATIENCE_S = 20.0
-"""Seconds that Codex has for an answer."""
+"""Seconds that Codex has to answer."""
 
-_HELLO = {
+_INITIALIZE_APP_SERVER = {
     "id": 1,
     "method": "initialize",
     "params": {"clientInfo": {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}},
@@ -52,8 +52,8 @@ _HELLO = {
 
 
 @dataclass(frozen=True)
-class SeenHook:
-    """A hook as Codex sees it; the trust in it is kept under `key`, and holds for `hash`."""
+class ListedHook:
+    """A hook as Codex lists it. Codex stores its trust under `key`, and trusts the hook with the hash `hash`."""
 
     key: str
     command: str
@@ -63,11 +63,11 @@ class SeenHook:
 
 
 class NoAnswer(Exception):
-    """Codex is not installed, or did not answer. The message says which."""
+    """Codex is not installed, or did not answer. The message has the reason."""
 
 
-def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[SeenHook]:
-    """Return the hooks before tools that Codex would run in a directory. Raises `NoAnswer`."""
+def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[ListedHook]:
+    """Return the `PreToolUse` hooks that Codex would run in a directory. Raises `NoAnswer`."""
     program = shutil.which("codex", path=environ.get("PATH"))
     if program is None:
         raise NoAnswer("codex is not on PATH")
@@ -79,11 +79,11 @@ def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float =
     try:
         return [_seen(hook) for row in answer["data"] for hook in row["hooks"] if hook["eventName"] == "preToolUse"]
     except (KeyError, TypeError) as error:
-        raise NoAnswer("codex does not tell its hooks in a form that is known here") from error
+        raise NoAnswer("codex lists its hooks in an unknown format") from error
 
 
 @contextmanager
-def staged(name: str, text: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def isolated_configuration(name: str, text: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Yield an environment in which Codex has one configuration file of that name and nothing else."""
     with tempfile.TemporaryDirectory(prefix="whisper-tui-", ignore_cleanup_errors=True) as directory:
         Path(directory, name).write_text(text, encoding="utf-8")
@@ -107,7 +107,7 @@ def _ask(
     ) as process:
         try:
             assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
-            for message in (_HELLO, {"method": "initialized"}, request):
+            for message in (_INITIALIZE_APP_SERVER, {"method": "initialized"}, request):
                 process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
             return _result(process.stdout.fileno(), request["id"], deadline)
@@ -129,7 +129,7 @@ def _result(source: int, number: int, deadline: float) -> Any:
                 message = json.loads(line)
                 if isinstance(message, dict) and message.get("id") == number and "method" not in message:
                     if "result" not in message:
-                        raise NoAnswer("this version of codex does not tell its hooks")
+                        raise NoAnswer("this version of codex does not list its hooks")
                     return message["result"]
         ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
         piece = os.read(source, 65536) if ready else b""
@@ -138,8 +138,8 @@ def _result(source: int, number: int, deadline: float) -> Any:
         received += piece
 
 
-def _seen(hook: dict[str, Any]) -> SeenHook:
-    return SeenHook(
+def _seen(hook: dict[str, Any]) -> ListedHook:
+    return ListedHook(
         key=hook["key"],
         command=hook.get("command") or "",
         hash=hook["currentHash"],
@@ -157,13 +157,13 @@ STATE = ("hooks", "state")
 """The table of trusted hooks; those of a project are in the user's configuration, too."""
 MARK = "# Written by whisper-tui install codex"
 UNTRUSTED = (
-    "The hook stays untrusted, and Codex skips it without a word, until you trust it with /hooks in Codex, "
+    "The hook stays untrusted, and Codex silently skips it, until you trust it with /hooks in Codex, "
     "or until you run whisper-tui install codex again"
 )
 
 
 class CodexHook(ClaudeFormat):
-    """Codex: in its hooks, every shell tool of its model is called Bash."""
+    """Codex. Its hooks call every shell tool of its model Bash."""
 
     name = "codex"
     shell_tool = "Bash"
@@ -223,7 +223,7 @@ def server_entry(request: InstallRequest) -> Member:
 
 
 def key_of(path: Path, place: tuple[int, int]) -> str:
-    """Return Codex's name of a hook: its file, without symbolic links, and its indexes there."""
+    """Return the key by which Codex identifies a hook: its resolved file and its indexes there."""
     return os.path.realpath(path) + _ending(place)
 
 
@@ -236,13 +236,13 @@ def rules_text(request: InstallRequest) -> str:
     # Inside the sandbox, `exec` could not reach the supervisor. Only its command line is allowed (decision 25).
     pattern = json.dumps([*request.launch.program, "exec"])
     return (
-        f"{MARK}: what was approved in whisper_tui runs there, not in the sandbox of Codex.\n"
+        f"{MARK}: whisper_tui runs approved commands itself, outside of the sandbox of Codex.\n"
         f'prefix_rule(pattern={pattern}, decision="allow")\n'
     )
 
 
 def plan_install(request: InstallRequest) -> InstallPlan:
-    """Return the files of Codex as they are wanted."""
+    """Return the files of Codex with the content that they should have."""
     path, opener = hooks_file(request)
     hook, server = hook_entry(request), server_entry(request)
     states, notes = _trust(request, path, opener, hook)
@@ -261,7 +261,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
 
 
 def _trust(request: InstallRequest, path: Path, opener: Opener, hook: Handler) -> tuple[list[Member], list[str]]:
-    """The entries of the trust in the hook, and notes if Codex cannot be asked."""
+    """The entries that make Codex trust the hook, and notes if Codex does not answer."""
     document = opened(path, opener, read_file(path) or "")
     if not request.hook:
         states = [Member((*STATE, key_of(path, place)), {}) for place in hook.places(document.plain())]
@@ -271,7 +271,7 @@ def _trust(request: InstallRequest, path: Path, opener: Opener, hook: Handler) -
         try:
             hook.write(document)
         except WrongShape as error:
-            raise misshapen(path, error) from error
+            raise shape_error(path, error) from error
     place = hook.places(document.plain())[0]
     state = (*STATE, key_of(path, place))
     try:
@@ -279,16 +279,16 @@ def _trust(request: InstallRequest, path: Path, opener: Opener, hook: Handler) -
     except NoAnswer as problem:
         sentence = f"{str(problem)[:1].upper()}{str(problem)[1:]}"
         if is_there and value_at(plain_of(directory_of(request) / "config.toml", TOML), state) is not None:
-            return [], [f"{sentence}. So whether it still trusts the hook is not known; /hooks in Codex shows it"]
+            return [], [f"{sentence}. So it is unknown whether it still trusts the hook; /hooks in Codex shows it"]
         return [], [f"{sentence}. {UNTRUSTED}"]
 
 
 def _hash(request: InstallRequest, name: str, opener: Opener, plain: Any, place: tuple[int, int]) -> str:
     """The hash under which Codex trusts the hook. Raises `NoAnswer`."""
-    # It depends on the hook alone, so Codex is asked about a configuration that holds nothing else.
+    # The hash depends on the hook alone, so Codex is given a configuration with nothing else.
     only = {"hooks": {EVENT[1]: value_at(plain, EVENT)}}
     text = json.dumps(only) if opener is JSON else tomlkit.dumps(only)
-    with staged(name, text, request.environ) as environ:
+    with isolated_configuration(name, text, request.environ) as environ:
         seen = hooks_of(environ, Path(environ["CODEX_HOME"]))
     for one in seen:
         if one.key.endswith(_ending(place)):
@@ -297,11 +297,11 @@ def _hash(request: InstallRequest, name: str, opener: Opener, plain: Any, place:
 
 
 def _moved(plain: Any) -> list[str]:
-    """A note for hooks behind ours."""
-    # Taking ours out moves them, and Codex knows hooks by their indexes.
+    """A note about hooks after ours."""
+    # Removing ours changes their indexes, by which Codex identifies hooks.
     groups = [number for number, _, handler in handlers(plain, EVENT) if is_ours(handler)]
     if groups and any(number > groups[0] for number, _, handler in handlers(plain, EVENT) if not is_ours(handler)):
-        return ["Codex knows hooks by their place: trust those behind ours anew with /hooks in Codex"]
+        return ["Codex identifies hooks by their position: trust those after ours again with /hooks in Codex"]
     return []
 
 
@@ -310,54 +310,52 @@ def _notes(request: InstallRequest, rewrites: bool) -> list[str]:
     if request.project is not None and (request.hook or request.mcp):
         notes.append("Codex reads a project's configuration only if you trust the project")
     if rewrites and any(character.isspace() or character in "'\"" for character in "".join(request.launch.program)):
-        notes.append(
-            "The path of the launcher has to be quoted, which keeps the rule for the sandbox of Codex from applying"
-        )
+        notes.append("The path of the launcher has to be quoted, so the rule for the sandbox of Codex does not apply")
     return notes
 
 
 DEFAULT_TIMEOUT_S = 600.0
-_AGAIN = "Run whisper-tui install codex"
+_REINSTALL = "Run whisper-tui install codex"
 
 
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the hooks and servers, and ask Codex about the hooks."""
-    looked = Findings()
+    result = Findings()
     keys: dict[str, Path] = {}
-    # In the user's own directory the project's layer is the user's.
+    # If the project is the user's home directory, both have the same layer.
     layers = {os.path.realpath(layer_of(request)): request for request in reversed(context.requests())}
     for request in reversed(layers.values()):
         layer = layer_of(request)
-        configuration = looked.read(layer / "config.toml", TOML)
+        configuration = result.read(layer / "config.toml", TOML)
         for path, plain in (
-            (layer / "hooks.json", looked.read(layer / "hooks.json", JSON)),
+            (layer / "hooks.json", result.read(layer / "hooks.json", JSON)),
             (layer / "config.toml", configuration),
         ):
             groups = value_at(plain, EVENT)
             for group, place, handler in handlers(plain, EVENT):
                 if is_ours(handler):
                     keys[key_of(path, (group, place))] = path
-                    looked.hooks.append(_hook(context, path, groups[group], handler))
+                    result.hooks.append(_hook(context, path, groups[group], handler))
         if isinstance(entry := value_at(configuration, ("mcp_servers", SERVER)), dict):
-            looked.servers.append(_server(layer / "config.toml", entry))
-        if looked.hooks and _switched_off(configuration):
-            looked.checks.append(
-                bad("hooks", f"{layer / 'config.toml'} switches all hooks off", "Take hooks = false out")
+            result.servers.append(_server(layer / "config.toml", entry))
+        if result.hooks and _switched_off(configuration):
+            result.checks.append(
+                bad("hooks", f"{layer / 'config.toml'} switches all hooks off", "Remove hooks = false")
             )
         if value_at(configuration, ("features", "shell_tool")) is False:
-            looked.shut.append(layer / "config.toml")
-        looked.checks.extend(_rule(request, looked))
+            result.shell_disabled_in.append(layer / "config.toml")
+        result.checks.extend(_rule(request, result))
     if version is not None and keys:
-        looked.checks.extend(_trust_checks(context, keys))
-    return looked
+        result.checks.extend(_trust_checks(context, keys))
+    return result
 
 
 def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
     problems = []
     if not is_found_by(group.get("matcher"), HOOK.shell_tool):
-        problems.append(bad("hook", f"{path} lets the hook see other tools than {HOOK.shell_tool}", _AGAIN))
+        problems.append(bad("hook", f"{path} lets the hook see other tools than {HOOK.shell_tool}", _REINSTALL))
     if handler.get("async"):
-        problems.append(bad("hook", f"{path} does not wait for the hook (async)", _AGAIN))
+        problems.append(bad("hook", f"{path} does not wait for the hook (async)", _REINSTALL))
     return FoundHook(
         path=path,
         words=split(handler["command"]),
@@ -380,32 +378,32 @@ def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
 def _trust_checks(context: DoctorContext, keys: dict[str, Path]) -> list[Check]:
     """Ask Codex whether it would run the hooks in the project."""
     try:
-        seen: dict[str, SeenHook] = {hook.key: hook for hook in hooks_of(context.environ, context.project)}
+        seen: dict[str, ListedHook] = {hook.key: hook for hook in hooks_of(context.environ, context.project)}
     except NoAnswer as problem:
-        return [bad("trust", f"Whether Codex trusts the hook is not known: {problem}", "Look at /hooks in Codex")]
+        return [bad("trust", f"It is unknown whether Codex trusts the hook: {problem}", "Look at /hooks in Codex")]
     return [_trusted(path, seen.get(key)) for key, path in keys.items()]
 
 
-def _trusted(path: Path, hook: SeenHook | None) -> Check:
+def _trusted(path: Path, hook: ListedHook | None) -> Check:
     if hook is None:
         return bad(
-            "trust", f"Codex does not read the hook in {path}", "Trust the project in Codex, or see its settings"
+            "trust", f"Codex does not read the hook in {path}", "Trust the project in Codex, or check its settings"
         )
     if not hook.enabled:
         return bad("trust", f"The hook in {path} is switched off in Codex", "Switch it on with /hooks in Codex")
     if not hook.trusted:
         hint = "Trust it with /hooks in Codex, or run whisper-tui install codex"
-        return bad("trust", f"Codex does not trust the hook in {path} and skips it without a word", hint)
+        return bad("trust", f"Codex does not trust the hook in {path} and silently skips it", hint)
     return good("trust", f"Codex trusts the hook in {path}")
 
 
-def _rule(request: InstallRequest, looked: Findings) -> list[Check]:
+def _rule(request: InstallRequest, result: Findings) -> list[Check]:
     """Check that approved commands run outside of the sandbox, if the layer's hook rewrites them."""
     layer = layer_of(request)
-    rewriting = [hook for hook in looked.hooks if hook.path.parent == layer and "--agent-runs" not in hook.words]
+    rewriting = [hook for hook in result.hooks if hook.path.parent == layer and "--agent-runs" not in hook.words]
     if not rewriting or (layer / "rules" / "whisper_tui.rules").exists():
         return []
-    return [note("sandbox", "No rule lets approved commands out of the sandbox of Codex, where they fail", _AGAIN)]
+    return [note("sandbox", "No rule lets approved commands out of the sandbox of Codex, where they fail", _REINSTALL)]
 
 
 def _switched_off(configuration: Any) -> bool:
@@ -463,18 +461,18 @@ def _import_prefix_rule(call: ast.Call, imported: ImportedRules) -> None:
 
 
 def _alternatives(pattern: list[object]) -> Iterator[tuple[str, ...]]:
-    """The prefixes that a pattern means; each of its elements is a word or a list of words."""
+    """The prefixes that a pattern stands for. Each of its elements is a word or a list of words."""
     choices = [[str(word) for word in element] if isinstance(element, list) else [str(element)] for element in pattern]
     return itertools.product(*choices)
 
 
 def own_rules_in(text: str) -> OwnRules:
     """Return the stricter rules of a `.rules` file. Raises `ValueError`."""
-    # Of several rules about a command, the strictest decides in Codex.
-    return without_order(rules_in(text))
+    # If several rules match a command, the strictest wins in Codex.
+    return strictest_wins(rules_in(text))
 
 
-def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
     for layer in (Path("/etc/codex"), *places.users(".codex", "CODEX_HOME"), places.root / ".codex"):
         for path in files_in(layer / "rules", ".rules"):
             yield RuleSource(path, own_rules_in)
@@ -490,6 +488,6 @@ PROFILE = ClientProfile(
     plan_install=plan_install,
     find=find,
     own_rules=_own_rules,
-    moving_variables=("CODEX_HOME",),
+    directory_variables=("CODEX_HOME",),
     rule_formats=(RuleFormat("codex", TITLE, ".rules", rules_in),),
 )

@@ -1,4 +1,4 @@
-"""Crush: its hook. It can be connected by hand only; `install` and `doctor` do not know its files."""
+"""Crush: its hook. It can only be connected by hand; `install` and `doctor` do not know its files."""
 
 from whisper_tui.agents.hook_formats import ClaudeFormat, Content, HookRequest
 from whisper_tui.agents.profile import ClientProfile

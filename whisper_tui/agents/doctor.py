@@ -1,4 +1,4 @@
-"""The examination of one client: its program, its configuration, and a proof that its hook stops a command."""
+"""Diagnosis of one client: its program, its configuration, and a test whether its hook stops a command."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,29 +23,31 @@ from whisper_tui.model.errors import InvalidRequest
 LAUNCHER_S = 20.0
 """Seconds that a launcher has to print its version."""
 LONG_S = 3600.0
-"""Seconds that a human may well need for a decision; a client that waits less cuts calls off."""
+"""Seconds that a human may need for a decision. A client that waits less cuts calls off."""
 
-_PROVE_AGAIN = "Install it again; if that does not help, whisper-tui status tells about the supervisor"
+_PROVE_AGAIN = "Install it again; if that does not help, check the supervisor with whisper-tui status"
 
 
 def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
-    """Report everything about one client. `asked_for`: it should have a gate, even if none is found in its files."""
+    """Check one client completely. `asked_for`: report a missing hook as an error even if nothing is installed."""
     client = profile_of(name)
     if client.find is None:
         raise InvalidRequest(f"the doctor does not know the files of {client.title}", hint="See docs/connect.md")
     program = program_of(name, context.environ)
     version = version_of(program, context.environ) if program else None
-    looked = client.find(context, version)
-    concerned = asked_for or bool(looked.hooks or looked.servers)
+    result = client.find(context, version)
+    concerned = asked_for or bool(result.hooks or result.servers)
     checks = [_installed(client.title, name, program, version)]
-    checks += looked.checks
-    if looked.shut and not looked.hooks:
-        checks.append(good("hook", f"{client.title} has no shell tool of its own: {looked.shut[0]} switches it off"))
+    checks += result.checks
+    if result.shell_disabled_in and not result.hooks:
+        checks.append(
+            good("hook", f"{client.title} has no shell tool of its own: {result.shell_disabled_in[0]} switches it off")
+        )
     else:
-        checks += _hook_checks(name, client.title, context, looked.hooks, concerned=concerned)
-    for server in looked.servers:
+        checks += _hook_checks(name, client.title, context, result.hooks, concerned=concerned)
+    for server in result.servers:
         checks += _server_checks(server, context)
-    if concerned and not looked.servers:
+    if concerned and not result.servers:
         checks.append(
             note("tools", f"{client.title} is not offered the tools", f"whisper-tui install {name} offers them")
         )
@@ -56,7 +58,7 @@ def _installed(title: str, name: str, program: str | None, version: str | None) 
     if program is None:
         return note("client", f"{title} is not installed: {name} is not on PATH")
     if version is None:
-        return bad("client", f"{program} does not tell its version", f"Try {name} --version")
+        return bad("client", f"{program} does not print its version", f"Try {name} --version")
     return good("client", f"{title} {version} is {program}")
 
 
@@ -70,7 +72,7 @@ def _hook_checks(
     if len(hooks) > 1:
         places = " and ".join(str(hook.path) for hook in hooks)
         hint = f"Run whisper-tui uninstall {name}, with --project for the one of the project"
-        checks.append(bad("hook", f"The hook is there {len(hooks)} times, in {places}; one is enough", hint))
+        checks.append(bad("hook", f"The hook is installed {len(hooks)} times, in {places}; one is enough", hint))
     for hook in hooks:
         checks.append(good("hook", f"The hook is in {hook.path}"))
         checks += hook.problems
@@ -88,10 +90,10 @@ def _hook_checks(
 
 def _place(name: str, hook: FoundHook) -> list[Check]:
     """Check that the hook's command line names the directories of its whisper_tui."""
-    # A project can set the variables that name them otherwise (decision 6).
+    # Otherwise variables name them, and a project can set those (decision 6).
     if "--directories" in hook.words or "--home" in hook.words:
         return []
-    sentence = f"The hook in {hook.path} is not told the directories of its whisper_tui and has to find them"
+    sentence = f"The hook in {hook.path} does not name the directories of its whisper_tui, so a project can redirect it"
     return [bad("place", sentence, f"Run whisper-tui install {name}")]
 
 
@@ -102,7 +104,7 @@ def _timing(name: str, hook: FoundHook) -> list[Check]:
         try:
             deadline = float(hook.words[hook.words.index("--deadline") + 1])
         except ValueError:
-            return [bad("timeout", f"The deadline in {hook.path} is no number", f"Run whisper-tui install {name}")]
+            return [bad("timeout", f"The deadline in {hook.path} is not a number", f"Run whisper-tui install {name}")]
     if hook.timeout_s is None or hook.timeout_s > deadline:
         return [good("timeout", f"The hook answers after {deadline:g} s at the latest, before the client gives up")]
     sentence = (
@@ -139,7 +141,7 @@ def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
     if server.timeout_s is None or server.timeout_s < LONG_S:
         given = "no time" if server.timeout_s is None else f"{server.timeout_s:g} s"
         checks.append(
-            note("tools", f"{server.path} says {given} for a call, and a human may need longer", "Install it again")
+            note("tools", f"{server.path} sets {given} for a call, and a human may need longer", "Install it again")
         )
     if server.asks_again is not None:
         checks.append(note("tools", "The client asks a second time about each call of the tools", server.asks_again))
@@ -147,17 +149,17 @@ def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
 
 
 SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})
-"""The checks about commands that pass the hook."""
+"""The checks about commands that bypass the hook."""
 
 
 def gaps(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each setting that lets commands pass an installed hook in a project."""
+    """Return a sentence for each setting that lets commands bypass an installed hook in a project."""
     profile = profile_behind(client)
     if profile is None or profile.find is None or not profile.calls_itself(client):
         return []
     found = profile.find(DoctorContext(Launch(()), environ, project), None)
-    if not found.hooks or found.shut:
+    if not found.hooks or found.shell_disabled_in:
         return []
     checks = [*found.checks, *(problem for hook in found.hooks for problem in hook.problems)]
     passed = [check for check in checks if check.subject in SUBJECTS and check.state is CheckState.BAD]
-    return [f"Commands of {profile.title} in {project} are not all held: {check.sentence}" for check in passed]
+    return [f"Some commands of {profile.title} in {project} bypass the hook: {check.sentence}" for check in passed]

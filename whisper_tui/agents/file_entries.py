@@ -1,15 +1,15 @@
-"""Entries of whisper_tui in a client's file: each one finds, writes and removes itself."""
+"""Entries of whisper_tui in a client's file. Each kind can find, write and remove itself."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 Key = str | int
-"""A name in an object or table, or a place in an array."""
+"""A name in an object or table, or an index in an array."""
 
 
 class WrongShape(ValueError):
-    """A value of another type than the client expects. The message names its path."""
+    """A value has another type than the client expects. The message names its path."""
 
     def __init__(self, path: Sequence[Key], expected: str) -> None:
         where = ".".join(map(str, path)) or "the whole file"
@@ -17,7 +17,7 @@ class WrongShape(ValueError):
 
 
 class Document(Protocol):
-    """A file's text and changes to it; everything else stays as it is, byte for byte where possible."""
+    """The text of a file that can be changed in place. Everything else stays byte for byte where possible."""
 
     text: str
 
@@ -39,7 +39,7 @@ class Document(Protocol):
 
 
 def nested(path: Sequence[Key], value: Any) -> Any:
-    """Return the value inside the objects that the path names. Raises `WrongShape` for an index of an array."""
+    """Return the value nested in an object for each key of the path. Raises `WrongShape` for an array index."""
     for depth in range(len(path) - 1, -1, -1):
         if not isinstance(path[depth], str):
             raise WrongShape(path[:depth], "an array")
@@ -66,15 +66,15 @@ ALLOW = "allow"
 class FileEntry(Protocol):
     """One entry in a file."""
 
-    is_a_sign: ClassVar[bool]
+    proves_install: ClassVar[bool]
     """True if the entry proves that whisper_tui was installed, because nobody else writes it."""
 
     def holds(self, plain: Any) -> bool:
-        """True if the entry is there as it should be."""
+        """True if the file has the entry with the wanted value."""
         ...
 
     def found(self, plain: Any) -> "FileEntry | None":
-        """Return the entry as it is in the file, perhaps written by an earlier version. None: it is not there."""
+        """Return the entry as the file has it, perhaps from an earlier version. None: it is missing."""
         ...
 
     def write(self, document: Document) -> None:
@@ -82,15 +82,15 @@ class FileEntry(Protocol):
         ...
 
     def remove(self, document: Document, original: Any) -> None:
-        """Remove the entry and restore the value of `original`, the file before. None: that is not known."""
+        """Remove the entry and restore the value of `original`, the earlier file. None: that is unknown."""
         ...
 
 
 @dataclass(frozen=True)
 class Member:
-    """An object under a name of ours. `write` keeps the keys that a user has added, such as an `env`."""
+    """An object under our own name. `write` keeps keys that the user has added, such as `env`."""
 
-    is_a_sign: ClassVar[bool] = True
+    proves_install: ClassVar[bool] = True
 
     path: Path
     value: dict[str, Any]
@@ -121,11 +121,11 @@ class Member:
 class Item:
     """A word in an array of words."""
 
-    is_a_sign: ClassVar[bool] = True
+    proves_install: ClassVar[bool] = True
     path: Path
     value: str
     ours: Callable[[str], bool] | None = None
-    """True for a word of any installation of whisper_tui. None: only the value itself is ours."""
+    """True for a word that any installation of whisper_tui wrote. None: only the value itself is ours."""
 
     def holds(self, plain: Any) -> bool:
         """True if the word is in the array, and no other word of ours."""
@@ -159,9 +159,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of the client's own that users may have chosen themselves."""
+    """A setting of the client that users may also have set themselves."""
 
-    is_a_sign: ClassVar[bool] = False
+    proves_install: ClassVar[bool] = False
     path: Path
     value: bool
 
@@ -193,18 +193,18 @@ class Setting:
 class Handler:
     """A hook of an event: a group with a matcher and one handler, which is recognized by its command."""
 
-    is_a_sign: ClassVar[bool] = True
+    proves_install: ClassVar[bool] = True
 
     path: Path
     group: dict[str, Any]
     ours: Callable[[Any], bool]
 
     def places(self, plain: Any) -> list[tuple[int, int]]:
-        """Return the indexes of the group and of the handler in it for every handler of ours."""
+        """Return the indexes of group and handler for every handler of ours."""
         return [(group, place) for group, place, handler in handlers(plain, self.path) if self.ours(handler)]
 
     def holds(self, plain: Any) -> bool:
-        """True if the hook is there exactly once, as it should be."""
+        """True if the file has the hook exactly once, with the wanted value."""
         places = self.places(plain)
         return len(places) == 1 and value_at(plain, (*self.path, places[0][0])) == self.group
 
@@ -215,7 +215,7 @@ class Handler:
 
     def write(self, document: Document) -> None:
         """Write the hook."""
-        # In the place of the one that is there: Codex keeps its trust in a hook under the hook's indexes.
+        # The new hook replaces the old one in its position, because Codex stores its trust under the hook's indexes.
         places = self.places(document.plain())
         if len(places) == 1 and len(value_at(document.plain(), (*self.path, places[0][0], "hooks"))) == 1:
             try:
@@ -241,19 +241,19 @@ class Handler:
 
 @dataclass(frozen=True)
 class Permission:
-    """A rule in a table of rules; a single word in the table's place is the rule for everything."""
+    """A rule in a table of rules. A single word instead of the table is the rule for everything."""
 
-    is_a_sign: ClassVar[bool] = True
+    proves_install: ClassVar[bool] = True
 
     path: Path
     pattern: str
     ours: Callable[[str], bool]
-    """True for a pattern of any installation of whisper_tui."""
+    """True for a pattern that any installation of whisper_tui wrote."""
     left_alone: str | None = None
-    """A single word that leaves nothing to allow."""
+    """The single word with which everything is already allowed."""
 
     def holds(self, plain: Any) -> bool:
-        """True if the rule is there and no other of ours, or if there is nothing to allow."""
+        """True if the rule is the only one of ours in the file, or if everything is already allowed."""
         return self._patterns(plain) == [self.pattern] or self._is_left_alone(plain)
 
     def found(self, plain: Any) -> "Permission | None":
@@ -262,7 +262,7 @@ class Permission:
 
     def write(self, document: Document) -> None:
         """Write the rule."""
-        # Behind all others: the last rule that matches decides.
+        # After all others, because the last rule that matches wins.
         for pattern in self._patterns(document.plain()):
             document.delete((*self.path, pattern))
         plain = document.plain()

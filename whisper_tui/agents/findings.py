@@ -1,4 +1,4 @@
-"""The doctor's findings in a client's files, in one shape for all clients, and its checks."""
+"""The doctor's findings in a client's files, in one format for all clients, and its checks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,14 +18,14 @@ class CheckState(StrEnum):
 
     GOOD = "good"
     NOTE = "note"
-    """Worth knowing; the gate works."""
+    """Worth knowing, but the hook works."""
     BAD = "bad"
-    """The gate is not proved, or something that is installed does not work."""
+    """The hook failed its test, or something that is installed does not work."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its subject in a word, a sentence about the result, and a hint what to do."""
+    """One check: its subject in a word, a sentence about the result, and a hint about what to do."""
 
     subject: str
     state: CheckState
@@ -39,7 +39,7 @@ def good(subject: str, sentence: str) -> Check:
 
 
 def note(subject: str, sentence: str, hint: str = "") -> Check:
-    """Return a check that is worth knowing."""
+    """Return a check whose result is worth knowing."""
     return Check(subject, CheckState.NOTE, sentence, hint)
 
 
@@ -79,13 +79,13 @@ class Report:
 
 @dataclass(frozen=True)
 class DoctorContext:
-    """The doctor's surroundings: an environment, a project's directory, and its own installation."""
+    """The doctor's inputs: the environment, the project's directory, and this installation."""
 
     launch: Launch
     environ: Mapping[str, str]
     project: Path
     canary_s: float = 10.0
-    """Seconds that a gate has to stop a canary."""
+    """Seconds that a hook has to stop the canary."""
 
     def requests(self) -> tuple[InstallRequest, InstallRequest]:
         """Return the requests for the files of the user and of the project."""
@@ -103,11 +103,11 @@ class FoundHook:
     words: list[str]
     """Its command line."""
     timeout_s: float | None
-    """Seconds that the client waits for it. None: it waits without end."""
+    """Seconds that the client waits for it. None: there is no limit."""
     problems: list[Check] = field(default_factory=list)
     """Settings that weaken it."""
     prove: Callable[[], str | None] = lambda: None
-    """Send the canary. None: it was stopped; otherwise what happened instead."""
+    """Send the canary. Return None if the hook stopped it, otherwise a description of the problem."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,14 @@ class FoundServer:
 
 @dataclass(frozen=True)
 class Findings:
-    """The hooks and servers of ours in the files of one client, and the checks of those files."""
+    """Our hooks and servers in the files of one client, and the checks of those files."""
 
     hooks: list[FoundHook] = field(default_factory=list)
     servers: list[FoundServer] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     """Checks of the client as a whole."""
-    shut: list[Path] = field(default_factory=list)
-    """Files that switch the client's own shell tool off, so that it needs no hook."""
+    shell_disabled_in: list[Path] = field(default_factory=list)
+    """Files that disable the client's own shell tool, so that it needs no hook."""
 
     def read(self, path: Path, opener: Opener) -> Any:
         """Return the content of a file; `{}` if it is missing or cannot be read, with a check for the latter."""
@@ -139,7 +139,7 @@ class Findings:
             return plain_of(path, opener)
         except BadConfiguration as error:
             if all(check.sentence != error.message for check in self.checks):
-                self.checks.append(bad("file", error.message, "The client does not read it either. Correct it first"))
+                self.checks.append(bad("file", error.message, "The client cannot read it either. Correct it first"))
             return {}
 
 
@@ -162,7 +162,7 @@ def seconds(value: Any, per_second: float = 1.0) -> float | None:
 
 
 def is_found_by(matcher: Any, tool: str) -> bool:
-    """True if a client that searches for the pattern in a tool's name would call the hook for the tool."""
+    """True if a client that searches for the pattern in tool names would call the hook for this tool."""
     if matcher in (None, "", "*"):
         return True
     try:
@@ -171,11 +171,11 @@ def is_found_by(matcher: Any, tool: str) -> bool:
         return False
 
 
-MOVING = frozenset({"WHISPER_TUI_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"})
-"""Variables that move the directories of whisper_tui, for programs whose command line does not name them."""
+RELOCATING = frozenset({"WHISPER_TUI_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"})
+"""Variables that change the directories of whisper_tui for programs whose command line does not name them."""
 
 LOADING = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "LD_PRELOAD", "LD_LIBRARY_PATH"})
-"""Variables that make a program load other code than its own, against which it cannot defend itself."""
+"""Variables that make a program load foreign code. A program cannot defend itself against that."""
 
 
 def variables_set_in(settings: Any) -> list[str]:
@@ -185,15 +185,13 @@ def variables_set_in(settings: Any) -> list[str]:
 
 
 def variable_checks(path: Path, names: Iterable[str], title: str) -> list[Check]:
-    """Check the variables that a file sets for the programs that a client starts."""
+    """Check the variables that a file sets for programs that the client starts."""
     found = []
     for name in dict.fromkeys(names):
         if name in LOADING:
-            sentence = (
-                f"{path} sets {name}, with which {title} starts the hook: other code may then answer in its stead"
-            )
-            found.append(bad("variables", sentence, "Take it out"))
-        elif name in MOVING:
-            sentence = f"{path} sets {name}, which moves the directories of programs that are not told theirs"
-            found.append(note("variables", sentence, "Take it out, unless you put it there"))
+            sentence = f"{path} sets {name}, with which {title} starts the hook: other code may then answer for it"
+            found.append(bad("variables", sentence, "Remove it"))
+        elif name in RELOCATING:
+            sentence = f"{path} sets {name}, so programs may use other directories of whisper_tui"
+            found.append(note("variables", sentence, "Remove it, unless you set it yourself"))
     return found

@@ -1,4 +1,4 @@
-"""Gemini CLI: its hooks, its files, its rules, and what the doctor finds."""
+"""Gemini CLI: its hooks, its files, its rules, and the doctor's checks."""
 
 import json
 import re
@@ -31,12 +31,12 @@ from whisper_tui.agents.own_rules import (
     ImportedRules,
     OrderedRule,
     OwnRules,
-    RulePlaces,
+    RuleDirectories,
     RuleSource,
-    certain_words,
     files_in,
-    in_order,
-    without_order,
+    last_match_wins,
+    literal_words,
+    strictest_wins,
 )
 from whisper_tui.agents.probe import prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
@@ -46,16 +46,16 @@ from whisper_tui.policy.rules.rules_toml import allowances, denials
 NAME = "gemini"
 TITLE = "Gemini CLI"
 EVENT = ("hooks", "BeforeTool")
-TELLING_EVENT = ("hooks", "AfterTool")
-"""The only event whose hook reaches the model: it sees no note of the hook before a command."""
-TELLING_S = 60
+AFTER_EVENT = ("hooks", "AfterTool")
+"""The only event whose hook can send the model a note: it ignores the notes of `BeforeTool`."""
+AFTER_TIMEOUT_S = 60
 
 is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
 
 
 class GeminiHook(DecisionFormat):
-    """Gemini CLI: it tells its model of any change by itself, and accepts a note only after the tool."""
+    """Gemini CLI. It tells its model about a changed command itself, and accepts a note only after the tool."""
 
     name = "gemini-cli"
     shell_tool = "run_shell_command"
@@ -65,7 +65,7 @@ class GeminiHook(DecisionFormat):
     directory_keys = ("dir_path", "directory")
 
     def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Return the whole input with another command; the note has to wait for `after`."""
+        """Return the whole input with another command. The note has to wait for `after`."""
         return printed(
             {"decision": "allow", "hookSpecificOutput": {"tool_input": {**asked.tool_input, "command": command}}}
         )
@@ -78,18 +78,18 @@ class GeminiHook(DecisionFormat):
     def ran(self, content: Content) -> str | None:
         """Return the command that has run, if the input is of the hook after the tool."""
         tool_input = content.get("tool_input")
-        if content.get("hook_event_name") != TELLING_EVENT[1] or not isinstance(tool_input, dict):
+        if content.get("hook_event_name") != AFTER_EVENT[1] or not isinstance(tool_input, dict):
             return None
         return str(tool_input.get("command") or "")
 
     def after(self, note: str) -> HookAnswer:
         """Add a note to the result that the model reads."""
-        return printed({"hookSpecificOutput": {"hookEventName": TELLING_EVENT[1], "additionalContext": note}})
+        return printed({"hookSpecificOutput": {"hookEventName": AFTER_EVENT[1], "additionalContext": note}})
 
 
 HOOK = GeminiHook()
 SHELL_TOOL = HOOK.shell_tool
-# Anchored: Gemini CLI searches in the names of MCP tools, too, and one of ours is called like its shell tool.
+# Anchored: Gemini CLI searches the names of MCP tools too, and one of ours has the name of its shell tool.
 MATCHER = f"^{SHELL_TOOL}$"
 MARK = "# Written by whisper-tui install gemini"
 
@@ -101,7 +101,7 @@ def settings_of(request: InstallRequest) -> Path:
 
 def policy_of(request: InstallRequest) -> Path:
     """Return the path of our policy."""
-    # It is the user's also for a project: Gemini CLI does not read policies of projects.
+    # The user's policy, even for a project, because Gemini CLI does not read policies of projects.
     return home_of(request) / ".gemini" / "policies" / "whisper_tui.toml"
 
 
@@ -115,9 +115,9 @@ def hook_entry(request: InstallRequest) -> Handler:
     return _hook(request, EVENT, DAY_S)
 
 
-def telling_entry(request: InstallRequest) -> Handler:
+def after_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that tells the model how its command was changed."""
-    return _hook(request, TELLING_EVENT, TELLING_S, closed=False)
+    return _hook(request, AFTER_EVENT, AFTER_TIMEOUT_S, closed=False)
 
 
 def _hook(request: InstallRequest, event: tuple[str, str], timeout_s: int, *, closed: bool = True) -> Handler:
@@ -125,7 +125,7 @@ def _hook(request: InstallRequest, event: tuple[str, str], timeout_s: int, *, cl
         "name": "whisper_tui",
         "type": "command",
         "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=closed),
-        "timeout": timeout_s * 1000,  # Gemini CLI counts in milliseconds
+        "timeout": timeout_s * 1000,  # in milliseconds
     }
     return Handler(event, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
 
@@ -151,11 +151,11 @@ def policy_text(request: InstallRequest) -> str:
 
 
 def plan_install(request: InstallRequest) -> InstallPlan:
-    """Return the files of Gemini CLI as they are wanted."""
+    """Return the files of Gemini CLI with the content that they should have."""
     rewrites = request.hook and not request.agent_runs
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
-        (telling_entry(request), rewrites),
+        (after_entry(request), rewrites),
         (server_entry(request), request.mcp),
     ]
     settings = Shared(
@@ -174,7 +174,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
 
 
 DEFAULT_TIMEOUT_S = 60.0
-_AGAIN = "Run whisper-tui install gemini"
+_REINSTALL = "Run whisper-tui install gemini"
 
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*[=:]", re.MULTILINE)
@@ -196,39 +196,39 @@ def _dotenv_files(project: Path) -> Iterator[tuple[Path, list[str]]]:
 
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the settings and the policy."""
-    looked = Findings()
+    result = Findings()
     user, project = context.requests()
     for path in dict.fromkeys((settings_of(user), settings_of(project))):
-        plain = looked.read(path, JSON_WITH_COMMENTS)
+        plain = result.read(path, JSON_WITH_COMMENTS)
         groups = value_at(plain, EVENT)
         for group, _, handler in handlers(plain, EVENT):
             if is_ours(handler):
-                looked.hooks.append(_found_hook(context, path, groups[group], handler))
+                result.hooks.append(_found_hook(context, path, groups[group], handler))
         if value_at(plain, ("hooksConfig", "enabled")) is False:
-            looked.checks.append(bad("hooks", f"{path} switches all hooks off", "Take hooksConfig.enabled out"))
-        _look_for_disabled(path, plain, looked)
+            result.checks.append(bad("hooks", f"{path} switches all hooks off", "Remove hooksConfig.enabled"))
+        _look_for_disabled(path, plain, result)
         if among(plain, ("tools", "exclude"), SHELL_TOOL) or among(plain, ("excludeTools",), SHELL_TOOL):
-            looked.shut.append(path)
+            result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
-            looked.servers.append(_server(path, entry))
+            result.servers.append(_server(path, entry))
     for path, names in _dotenv_files(context.project):
-        looked.checks.extend(findings.variable_checks(path, names, TITLE))
-    rewriting = [hook for hook in looked.hooks if "--agent-runs" not in hook.words]
+        result.checks.extend(findings.variable_checks(path, names, TITLE))
+    rewriting = [hook for hook in result.hooks if "--agent-runs" not in hook.words]
     if rewriting and not policy_of(user).exists():
-        looked.checks.append(note("policy", "Gemini CLI asks once more about commands that were approved", _AGAIN))
-    return looked
+        result.checks.append(note("policy", "Gemini CLI asks again about approved commands", _REINSTALL))
+    return result
 
 
-def _look_for_disabled(path: Path, plain: Any, looked: Findings) -> None:
+def _look_for_disabled(path: Path, plain: Any, result: Findings) -> None:
     disabled = value_at(plain, ("hooksConfig", "disabled"))
     if isinstance(disabled, list) and any(word == "whisper_tui" or is_ours({"command": word}) for word in disabled):
-        looked.checks.append(bad("hooks", f"{path} switches the hook off", "Take it out of hooksConfig.disabled"))
+        result.checks.append(bad("hooks", f"{path} switches the hook off", "Remove it from hooksConfig.disabled"))
 
 
 def _found_hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
     problems = []
     if not is_found_by(group.get("matcher"), SHELL_TOOL):
-        problems.append(bad("hook", f"{path} lets the hook see other tools than {SHELL_TOOL}", _AGAIN))
+        problems.append(bad("hook", f"{path} lets the hook see other tools than {SHELL_TOOL}", _REINSTALL))
     return FoundHook(
         path=path,
         words=split(handler["command"]),
@@ -260,11 +260,11 @@ _UNDERSTOOD = frozenset(
         "description",
     ]
 )
-"""The keys of a rule that can be carried over."""
+"""The keys of a rule that can be imported."""
 
 
 def policy_rules_in(text: str) -> ImportedRules:
-    """Return the rules of a policy file. Raises `ValueError` if it is not TOML of that kind."""
+    """Return the rules of a policy file. Raises `ValueError` if it has another format."""
     document = tomllib.loads(text)
     rules = document.get("rule")
     if not isinstance(rules, list):
@@ -285,7 +285,7 @@ def _import_policy(number: int, rule: Mapping[str, Any], imported: ImportedRules
         return
     extra = sorted(set(rule) - _UNDERSTOOD)
     if extra:
-        imported.left.append(f"{source}: {', '.join(extra)} cannot be imported over")
+        imported.left.append(f"{source}: {', '.join(extra)} cannot be imported")
         return
     prefixes = rule.get("commandPrefix")
     if prefixes is None:
@@ -293,9 +293,9 @@ def _import_policy(number: int, rule: Mapping[str, Any], imported: ImportedRules
         return
     redirections = effect == "allow" and bool(rule.get("allowRedirection", rule.get("allow_redirection", False)))
     for prefix in prefixes if isinstance(prefixes, list) else [prefixes]:
-        words = certain_words(str(prefix))
+        words = literal_words(str(prefix))
         if words is None:
-            imported.left.append(f"{source}: {prefix!r} is not a plain beginning of a command")
+            imported.left.append(f"{source}: {prefix!r} is not a literal prefix of a command")
         else:
             imported.take(
                 effect, Rule(name=str(prefix), prefix=words, tool=SHELL_TOOL, redirections=redirections), source
@@ -314,7 +314,7 @@ def holds_lists(text: str) -> bool:
 
 
 def list_rules_in(text: str) -> ImportedRules:
-    """Return the rules that the lists of tools mean. Raises `ValueError` if the text is not JSON with one of them."""
+    """Return the rules that the lists of tools express. Raises `ValueError` if the text has no such list."""
     document = json.loads(text)
     found = {name: _list(document, name) for name in _LISTS}
     if not any(found.values()):
@@ -327,14 +327,14 @@ def list_rules_in(text: str) -> ImportedRules:
         rules = allowances((entry,), problems)
         imported.left += problems
         if not rules and not problems:
-            imported.left.append(f"coreTools: {entry}: it only offers the tool, and allows nothing")
+            imported.left.append(f"coreTools: {entry}: it only enables the tool, and allows nothing")
         for rule in rules:
             imported.take("allow", rule, rule.name)
     return imported
 
 
 def _list(document: Any, name: str) -> list[str]:
-    """The entries of a list, also under its newer name: `tools.core` or `tools.exclude`."""
+    """The entries of a list, which may have its newer name `tools.core` or `tools.exclude`."""
     if not isinstance(document, dict):
         return []
     tools = document.get("tools")
@@ -344,16 +344,16 @@ def _list(document: Any, name: str) -> list[str]:
 
 
 def own_rules_in_policy(text: str) -> OwnRules:
-    """Return the stricter rules of a policy. Raises `ValueError`."""
+    """Return the rules of a policy that deny or ask. Raises `ValueError`."""
     rules = tomllib.loads(text).get("rule", [])
     shell = [rule for rule in rules if isinstance(rule, Mapping) and _is_about_shell(rule)]
-    # The rule with the highest priority decides.
-    return in_order([entry for rule in sorted(shell, key=_priority) for entry in _ordered_rules(rule)])
+    # The rule with the highest priority wins.
+    return last_match_wins([entry for rule in sorted(shell, key=_priority) for entry in _ordered_rules(rule)])
 
 
 def own_rules_in_lists(text: str) -> OwnRules:
-    """Return the stricter rules of the lists of tools in settings without comments. Raises `ValueError`."""
-    return without_order(list_rules_in(text)) if holds_lists(text) else OwnRules()
+    """Return the denying and asking rules of the tool lists in settings without comments. Raises `ValueError`."""
+    return strictest_wins(list_rules_in(text)) if holds_lists(text) else OwnRules()
 
 
 def _own_rules_in_settings(text: str) -> OwnRules:
@@ -382,11 +382,11 @@ def _ordered_rules(rule: Mapping[str, Any]) -> Iterable[OrderedRule]:
         yield OrderedRule(effect, None if special else "*", None)
         return
     for prefix in prefixes if isinstance(prefixes, list) else [prefixes]:
-        words = certain_words(str(prefix))
+        words = literal_words(str(prefix))
         yield OrderedRule(effect, f"{prefix}*", Rule(name=str(prefix), prefix=words) if words else None)
 
 
-def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
     layers = (Path("/etc/gemini-cli"), *(home / ".gemini" for home in places.users("", "GEMINI_CLI_HOME")))
     for layer in layers:
         for path in files_in(layer / "policies", ".toml"):
@@ -402,12 +402,12 @@ PROFILE = ClientProfile(
     hook_timeout_s=DEFAULT_TIMEOUT_S,
     wait=WaitLimit(570.0),
     answer_budget=AnswerBudget(39_000),
-    # Gemini CLI adds this to the schema of every tool that it shows its model, and sends it along.
+    # Gemini CLI adds this key to the schema of every tool that it shows its model, and passes it on.
     added_keys=frozenset({"wait_for_previous"}),
     plan_install=plan_install,
     find=find,
     own_rules=_own_rules,
-    moving_variables=("GEMINI_CLI_HOME",),
+    directory_variables=("GEMINI_CLI_HOME",),
     rule_formats=(
         RuleFormat("gemini", TITLE, ".toml", policy_rules_in),
         RuleFormat("lists", "tool lists", ".json", list_rules_in, recognizes=holds_lists),

@@ -1,7 +1,7 @@
-"""The formats of hooks: a client's question is read, and the decision is written as the client expects it.
+"""The formats of hooks: read a client's request, and write the decision in the client's format.
 
 Measured with Claude Code 2.1.329, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18.33. All of them run a command when
-they do not understand an answer, so nothing is written that they were not seen to accept.
+they do not understand an answer, so only answers are written that they are known to accept.
 """
 
 import json
@@ -30,12 +30,12 @@ class HookRequest:
     cwd: str
     description: str = ""
     call_id: str | None = None
-    """The agent's id of the call. None: it gives none."""
+    """The agent's id of the call, if it sends one."""
     asker: str = ""
-    """The subagent that asks. Empty: the agent itself."""
+    """The subagent that runs the command. Empty: the agent itself."""
     model: str = ""
     background: bool = False
-    """True if the agent does not wait for the command's end."""
+    """True if the agent does not wait for the command to end."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class HookAnswer:
     code: int = 0
 
 
-PASSES = HookAnswer()
-"""No decision: the agent goes on as if there were no hook."""
+NO_DECISION = HookAnswer()
+"""No decision: the agent continues as if there were no hook."""
 
 OTHER_EVENTS = frozenset(
     [
@@ -73,17 +73,17 @@ OTHER_EVENTS = frozenset(
         "PreCompress",
     ]
 )
-"""Events that do not precede a command. An event that is neither here nor the format's own is refused."""
+"""Events that precede no command. An event that is neither here nor the format's own is refused."""
 
 NOT_SHELLS = frozenset({"apply_patch"})
-"""Tools with an argument `command` that no shell runs."""
+"""Tools with an argument `command` that is not run by a shell."""
 
 
 class HookFormat(ABC):
     """The format of one client's hook."""
 
     name: ClassVar[str]
-    """The client's name in sessions, and the beginning of its name in MCP."""
+    """The client's name in sessions, and the prefix of its name in MCP."""
     shell_tool: ClassVar[str]
     """Its tool that runs commands."""
     other_shell_tools: ClassVar[frozenset[str]] = frozenset()
@@ -91,25 +91,25 @@ class HookFormat(ABC):
     event: ClassVar[str] = "PreToolUse"
     """The event before a tool runs."""
     root_variable: ClassVar[str | None] = None
-    """The variable that tells hooks the client's workspace."""
+    """The variable in which hooks find the client's workspace."""
     background_key: ClassVar[str] = "run_in_background"
     """The argument of its shell tool that asks for a command in the background."""
     keeps_directory: ClassVar[frozenset[str]] = frozenset()
-    """Its tools whose next command begins in the directory in which the last one ended."""
+    """Its tools that start each command in the directory in which the last one ended."""
     shows_what_runs: ClassVar[bool] = True
-    """True if its screen shows the command that runs; False if it shows the one that its model has written."""
+    """True if its screen shows the command that runs, False if it shows the one that its model wrote."""
     blocks_by_code: ClassVar[bool] = True
-    """True if exit code 2 denies, with the reason on standard error."""
+    """True if exit code 2 is a denial, with the reason on standard error."""
 
     def read(self, content: Content) -> HookRequest | None:
         """Read a hook's input. None: it is not about a command. Raises `InvalidRequest`."""
-        # Without an answer the client runs the command. An input that is not understood has to raise, which ends the
-        # hook with the exit code that clients take for a denial.
+        # Without an answer the client runs the command. So an unknown input must raise an error, which ends the
+        # hook with the exit code that clients treat as a denial.
         event = _text(content, "hook_event_name") if "hook_event_name" in content else self.event
         if event in OTHER_EVENTS and event != self.event:
             return None
         if event != self.event:
-            raise InvalidRequest(f"the hook's event {event!r} is not known, so nothing may pass it", hint=_UPDATE)
+            raise InvalidRequest(f"the hook's event {event!r} is unknown, so its commands are denied", hint=_UPDATE)
         tool, tool_input = _text(content, "tool_name"), content.get("tool_input")
         if tool != self.shell_tool and tool not in self.other_shell_tools:
             self._check_runs_nothing(tool, tool_input)
@@ -130,16 +130,16 @@ class HookFormat(ABC):
         )
 
     def _check_runs_nothing(self, tool: str, tool_input: object) -> None:
-        """Raise `InvalidRequest` for an unknown tool of the client's own with a command."""
+        """Raise `InvalidRequest` for an unknown tool of the client with a command."""
         is_own = not tool.startswith(("mcp_", "mcp__")) and tool not in NOT_SHELLS
         if is_own and isinstance(tool_input, dict) and isinstance(tool_input.get("command"), str):
-            raise InvalidRequest(f"the tool {tool!r} is not known and may run a command", hint=_UPDATE)
+            raise InvalidRequest(f"the tool {tool!r} is unknown and may run a command", hint=_UPDATE)
 
     def directory(self, content: Content, _tool_input: Content) -> str:
         """Return the directory in which the command would run. Raises `InvalidRequest`."""
         cwd = _text(content, "cwd")
         if not cwd.startswith("/"):
-            raise InvalidRequest(f"the hook's input has no absolute cwd, but {cwd!r}")
+            raise InvalidRequest(f"the hook's input needs an absolute cwd, not {cwd!r}")
         return cwd
 
     def workspace(self, asked: HookRequest, environment: Mapping[str, str]) -> str:
@@ -149,7 +149,7 @@ class HookFormat(ABC):
 
     @abstractmethod
     def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Let `command` run in place of the one that was asked about; the model reads `note` unless it is empty."""
+        """Let `command` run instead of the requested one. The model reads `note` unless it is empty."""
 
     @abstractmethod
     def deny(self, reason: str) -> HookAnswer:
@@ -157,20 +157,20 @@ class HookFormat(ABC):
 
     @abstractmethod
     def denial_in(self, answer: Content) -> str | None:
-        """Return the reason in an answer of `deny`, parsed. None: it does not deny."""
+        """Return the reason in a parsed answer of `deny`. None: it does not deny."""
 
     def question(self, command: str, cwd: str, call_id: str) -> Content:
-        """Return the input that the client sends about a command of its shell tool."""
+        """Return the input that the client would send for a command of its shell tool."""
         return {
             "session_id": "whisper-tui-doctor",
             "transcript_path": "",
             "cwd": cwd,
             "tool_name": self.shell_tool,
-            "tool_input": {"command": command, "description": "whisper-tui doctor proves that this is stopped"},
+            "tool_input": {"command": command, "description": "whisper-tui doctor tests that this is stopped"},
         }
 
     def ran(self, content: Content) -> str | None:
-        """Return the command that has run, if the input is of an event after a tool that is answered. None: it is not.
+        """Return the command that ran, if the input is of an event after a tool and needs an answer, else None.
 
         Only clients whose hook before the tool cannot reach the model have a hook after it.
         """
@@ -178,15 +178,15 @@ class HookFormat(ABC):
 
     def after(self, note: str) -> HookAnswer:
         """Tell the model something about the result of a command."""
-        return PASSES
+        return NO_DECISION
 
 
 class ClaudeFormat(HookFormat):
-    """Claude Code's format, which other clients adopted."""
+    """Claude Code's format, which other clients have adopted."""
 
     def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
         """Return the whole input with another command."""
-        # `updatedInput` is the whole input, so the arguments beside the command are repeated.
+        # `updatedInput` replaces the whole input, so the other arguments are repeated.
         decision: Content = {"permissionDecision": "allow", "updatedInput": {**asked.tool_input, "command": command}}
         if note:
             decision["additionalContext"] = note
@@ -216,7 +216,7 @@ class DecisionFormat(HookFormat):
     """A format with `decision` and `reason` at the top of the answer."""
 
     directory_keys: ClassVar[tuple[str, ...]] = ()
-    """Arguments of its shell tool that name a directory, absolute or below the workspace."""
+    """Arguments of its shell tool that name a directory, absolute or relative to the workspace."""
 
     def directory(self, content: Content, tool_input: Content) -> str:
         """Return the directory that the tool's arguments name, or the workspace."""
@@ -244,7 +244,7 @@ def parsed(text: str) -> Content:
     return content
 
 
-_UPDATE = "Update whisper_tui, or take its hook away from this event"
+_UPDATE = "Update whisper_tui, or remove its hook from this event"
 
 
 def printed(content: Content) -> HookAnswer:

@@ -1,4 +1,4 @@
-"""Requests to install whisper_tui into a client, and the command lines that clients are given."""
+"""Requests to install whisper_tui into a client, and the command lines for clients."""
 
 import re
 import shlex
@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from whisper_tui.agents.client_files import ClientFile
 
 DAY_S = 24 * 60 * 60
-"""Seconds that a client is told to wait for a hook or a tool."""
+"""The timeout in seconds that clients get for a hook or a tool."""
 
 DEADLINE_S = 86_100
-"""Seconds after which hook and tools answer by themselves, before the client continues without them."""
+"""Seconds after which hook and tools answer without a decision, before the client's own timeout."""
 
 OR_REFUSE = "|| exit 2"
-"""Appended to the hook's command line: turns every failure into the exit code that all clients take for a denial."""
+"""Appended to the hook's command line. It turns every failure into the exit code that clients treat as a denial."""
 
-# No underscore: one of the clients does not allow it in the names of servers.
+# Without an underscore, because one client does not allow it in the names of servers.
 SERVER = "whisper"
 """The name of the MCP server in clients."""
 
@@ -36,22 +36,22 @@ class Launch(NamedTuple):
     """The options that choose an instance."""
 
     def hook(self, client: str, *, agent_runs: bool = False) -> tuple[str, ...]:
-        """Return the words that a client starts before each of its commands."""
+        """Return the hook's command line, which a client runs before each command."""
         runs = ("--agent-runs",) if agent_runs else ()
         return (*self.program, "hook", client, *self.home, "--deadline", str(DEADLINE_S), *runs)
 
     def hook_text(self, client: str, *, agent_runs: bool = False, closed: bool = True) -> str:
-        """Return the same for a shell. `closed`: a hook that fails denies the command."""
+        """Return the hook's command line for a shell. `closed`: a failing hook denies the command."""
         # Clients run the command when the hook is missing, killed or broken (decision 22).
         words = shlex.join(self.hook(client, agent_runs=agent_runs))
         return f"{words} {OR_REFUSE}" if closed else words
 
     def server(self) -> tuple[str, ...]:
-        """Return the words that a client starts as MCP server."""
+        """Return the command line of the MCP server."""
         return (*self.program, "mcp", *self.home, "--wait", str(DEADLINE_S))
 
     def exec(self) -> str:
-        """Return the beginning of every approved command, as a client's shell is given it."""
+        """Return the prefix of every approved command line that a client's shell gets."""
         return shlex.join((*self.program, "exec"))
 
 
@@ -76,7 +76,7 @@ def is_our_hook(client: str, handler: object) -> bool:
 
 
 def is_launcher(words: Sequence[str]) -> bool:
-    """True if words start whisper_tui."""
+    """True if the words of a command line start whisper_tui."""
     return bool(words) and (_EXECUTABLE.fullmatch(words[-1]) is not None or list(words[-2:]) == _MODULE)
 
 
@@ -87,7 +87,7 @@ def is_approved(pattern: str) -> bool:
 
 
 def launcher_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words that start whisper_tui in one of its command lines."""
+    """Return the words of a command line that start whisper_tui."""
     for place in range(1, len(words)):
         if is_launcher(words[:place]):
             return tuple(words[:place])
@@ -96,7 +96,7 @@ def launcher_of(words: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class InstallRequest:
-    """One client, for all of a user's work or for one project."""
+    """A request to install into one client, for the user or for one project."""
 
     launch: Launch
     environ: Mapping[str, str]
@@ -117,8 +117,8 @@ class InstallRequest:
 
 @dataclass(frozen=True)
 class InstallPlan:
-    """The files of a client as they are wanted, and notes for the user."""
+    """The files of a client with the content that they should have, and notes for the user."""
 
     files: list[ClientFile]
     notes: list[str] = field(default_factory=list)
-    """Sentences about what is left to do, and what will not work."""
+    """Sentences about remaining steps and limitations."""

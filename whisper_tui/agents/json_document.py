@@ -1,4 +1,4 @@
-"""A JSON file of somebody else's, changed in place: indentation, order, comments and line ends stay (decision 25)."""
+"""A JSON file of another program, edited in place: indentation, order, comments and line endings stay (decision 25)."""
 
 import json
 import re
@@ -12,12 +12,12 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.])")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
-_WORDS = {"true": True, "false": False, "null": None}
-_DEEPEST = 200
+_LITERALS = {"true": True, "false": False, "null": None}
+_MAX_DEPTH = 200
 
 
 class JsonProblem(ValueError):
-    """A text that is not JSON: the problem, and its line, from 1."""
+    """A text is not JSON. The error has the problem and its line, from 1."""
 
     def __init__(self, message: str, text: str, place: int) -> None:
         super().__init__(message)
@@ -26,9 +26,9 @@ class JsonProblem(ValueError):
 
 @dataclass(slots=True)
 class JsonNode:
-    """One value: its place in the text, `text[start:end]`, and its content.
+    """One value: its location in the text, `text[start:end]`, and its content.
 
-    `members` are those of an object in their order, also with a key that occurs twice; `items` those of an array.
+    `members` are those of an object in their order, including duplicate keys; `items` are those of an array.
     """
 
     start: int
@@ -41,7 +41,7 @@ class JsonNode:
 
     def member(self, key: str) -> "JsonMember | None":
         """Return the member of a key."""
-        # Of a key that occurs twice, every reader takes the last.
+        # Of duplicate keys every reader takes the last.
         return next((member for member in reversed(self.members or []) if member.key == key), None)
 
     def parts(self) -> "list[JsonNode] | list[JsonMember]":
@@ -69,17 +69,17 @@ def read_json(text: str, *, comments: bool) -> JsonNode:
     node = reader.value(reader.skip(1 if text.startswith("\ufeff") else 0), 0)
     end = reader.skip(node.end)
     if end != len(text):
-        raise JsonProblem("there is more text behind the end", text, end)
+        raise JsonProblem("there is more text after the end", text, end)
     return node
 
 
 def comments_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the beginnings and ends of the comments between two places."""
+    """Yield the start and end of each comment in a range of the text."""
     return (match.span() for match in _COMMENT.finditer(text, start, end))
 
 
-def behind_gap(text: str, place: int) -> int:
-    """Return the place behind the white space and the comments that begin at a place."""
+def skip_gap(text: str, place: int) -> int:
+    """Return the offset after the white space and the comments at an offset."""
     while True:
         space = _SPACE.match(text, place)
         place = space.end() if space else place
@@ -95,17 +95,17 @@ class _JsonReader:
         self._comments = comments
 
     def skip(self, place: int) -> int:
-        """Return the place behind white space and, if they are allowed, comments."""
-        behind = behind_gap(self._text, place)
+        """Return the offset after white space and, if they are allowed, comments."""
+        behind = skip_gap(self._text, place)
         first = self._text.find("/", place, behind)
         if first >= 0 and not self._comments:
             raise JsonProblem("there may be no comment here", self._text, first)
         return behind
 
     def value(self, place: int, depth: int) -> JsonNode:
-        """Parse the value that begins at a place."""
-        # The parser is recursive: a file of a project must not end it by the interpreter's own limit.
-        if depth > _DEEPEST:
+        """Parse the value that begins at an offset."""
+        # The parser is recursive. A file of a project must not make it exceed the interpreter's recursion limit.
+        if depth > _MAX_DEPTH:
             raise JsonProblem("it is nested too deeply", self._text, place)
         match self._text[place : place + 1]:
             case "{":
@@ -115,7 +115,7 @@ class _JsonReader:
             case '"':
                 end = self._string(place)
                 return JsonNode(place, end, json.loads(self._text[place:end]))
-        for word, value in _WORDS.items():
+        for word, value in _LITERALS.items():
             if self._text.startswith(word, place):
                 return JsonNode(place, place + len(word), value)
         number = _NUMBER.match(self._text, place)
@@ -168,7 +168,7 @@ class _JsonReader:
     def _string(self, place: int) -> int:
         found = _STRING.match(self._text, place)
         if found is None:
-            raise JsonProblem("a text in double quotes has no end or holds what it may not", self._text, place)
+            raise JsonProblem("a text in double quotes has no end or contains a forbidden character", self._text, place)
         return found.end()
 
 
@@ -198,7 +198,7 @@ class JsonDocument:
         """Set the value; create the objects around it. Raises `WrongShape`."""
         node = self._root()
         if node is None:
-            self.text = f"{self.text.strip()}{self._drawn(nested(path, value), '')}{self._newline}"
+            self.text = f"{self.text.strip()}{self._formatted(nested(path, value), '')}{self._newline}"
             return
         for depth, key in enumerate(path):
             below = _child(node, key)
@@ -206,7 +206,7 @@ class JsonDocument:
                 self._insert(node, key, nested(path[depth + 1 :], value), path[:depth])
                 return
             node = below
-        self._replace(node.start, node.end, self._drawn(value, self._line_indent(node.start)))
+        self._replace(node.start, node.end, self._formatted(value, self._line_indent(node.start)))
 
     def append(self, path: Sequence[Key], value: Any) -> None:
         """Append the value to an array. Raises `WrongShape`."""
@@ -216,7 +216,7 @@ class JsonDocument:
         elif node.items is None:
             raise WrongShape(path, "an array")
         else:
-            self._add(node, self._drawn(value, self._indent_of(node)))
+            self._add(node, self._formatted(value, self._indent_of(node)))
 
     def delete(self, path: Sequence[Key]) -> None:
         """Delete a value with its comma and its line."""
@@ -227,11 +227,11 @@ class JsonDocument:
         parts = container.parts()
         place = next(number for number, other in enumerate(parts) if other is part)
         start, end = part.start, part.end
-        # The comma behind the value goes with it; the last value has none, and takes the one before it.
+        # The comma after the value is removed with it. The last value has none, so the comma before it is removed.
         if place < len(parts) - 1 or container.comma_after:
-            end = behind_gap(self.text, end) + 1
+            end = skip_gap(self.text, end) + 1
         elif place:
-            comma = behind_gap(self.text, parts[place - 1].end)
+            comma = skip_gap(self.text, parts[place - 1].end)
             self._replace(comma, comma + 1, "")
             start, end = start - 1, end - 1
         self._cut(start, end, last=place == len(parts) - 1)
@@ -251,8 +251,8 @@ class JsonDocument:
     def _insert(self, container: JsonNode, key: Key, value: Any, path: Sequence[Key]) -> None:
         if container.members is None or not isinstance(key, str):
             raise WrongShape(path, "an object")
-        drawn = self._drawn(value, self._indent_of(container))
-        self._add(container, f"{json.dumps(key, ensure_ascii=False)}: {drawn}")
+        formatted = self._formatted(value, self._indent_of(container))
+        self._add(container, f"{json.dumps(key, ensure_ascii=False)}: {formatted}")
 
     def _add(self, container: JsonNode, piece: str) -> None:
         """Insert a member or an item at the end of an object or array."""
@@ -266,9 +266,9 @@ class JsonDocument:
             )
             return
         end = parts[-1].end
-        comma = behind_gap(self.text, end) + 1 if container.comma_after else 0
+        comma = skip_gap(self.text, end) + 1 if container.comma_after else 0
         behind = comma or end
-        # The new line follows the comments behind the last value, which belong to that one.
+        # The new line comes after comments in the last value's line, because they belong to that value.
         if self._starts_line(parts[0].start):
             rest = self._end_of_comments(behind)
             self._replace(rest, rest, f"{line}{piece}{',' if comma else ''}")
@@ -277,7 +277,7 @@ class JsonDocument:
         else:
             self._replace(behind, behind, f" {piece}" if comma else f", {piece}")
 
-    def _drawn(self, value: Any, indent: str) -> str:
+    def _formatted(self, value: Any, indent: str) -> str:
         if self._flat:
             return json.dumps(value, ensure_ascii=False)
         return _lines(value, self._unit, indent).replace("\n", self._newline)
@@ -297,7 +297,7 @@ class JsonDocument:
         return begin > 0 and not self.text[begin:place].strip()
 
     def _end_of_comments(self, place: int) -> int:
-        """The place behind the comments in the same line."""
+        """The offset after the comments in the same line."""
         for start, end in comments_in(self.text, place, len(self.text)):
             if self.text[place:start].strip(" \t") or "\n" in self.text[start:end]:
                 break
@@ -305,7 +305,7 @@ class JsonDocument:
         return place
 
     def _cut(self, start: int, end: int, *, last: bool) -> None:
-        """Remove a stretch of text: with its whole line if nothing else is on it, or with the blanks beside it."""
+        """Remove a range of text, with its whole line if that is empty then, otherwise with the spaces beside it."""
         behind = _BLANK.match(self.text, end)
         stop = behind.end() if behind else end
         line = self.text.rfind("\n", 0, start)
@@ -321,7 +321,7 @@ class JsonDocument:
 
 
 def _lines(value: Any, unit: str, indent: str) -> str:
-    """Format a value: a line for each member, and one line for an array of words."""
+    """Format a value with a line for each member. An array of words takes one line."""
     inner = indent + unit
     if isinstance(value, dict) and value:
         members = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {_lines(value[key], unit, inner)}" for key in value)

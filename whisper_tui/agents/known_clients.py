@@ -1,4 +1,4 @@
-"""The agent clients that there are, and the one table of the deadlines of their hooks.
+"""The supported agent clients, and the one table of the deadlines of their hooks.
 
 A new client is a module `agents/<client>.py` with a `PROFILE`, and one row here. The program of the hook imports this
 table with every command that an agent runs, so it is standard library only, and not even `typing` is loaded.
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class KnownClient:
-    """One row: the facts about a client that programs need before its profile can be loaded."""
+    """One row: the facts about a client that programs need before they load its profile."""
 
     __slots__ = ("deadline_s", "installs", "pid_variable", "project_variable", "rule_formats", "shell_variable")
 
@@ -26,8 +26,8 @@ class KnownClient:
         pid_variable: str = "",
         project_variable: str = "",
     ) -> None:
-        """`deadline_s`: seconds after which a hook that was given no deadline denies by itself."""
-        # A client runs the command when its hook is late: the deadline lies below the client's own timeout, with a
+        """`deadline_s`: seconds after which a hook without another deadline denies."""
+        # A client runs the command when its hook is late. So the deadline is shorter than the client's timeout, with a
         # margin for a slow answer.
         self.deadline_s = deadline_s
         self.installs = installs
@@ -36,9 +36,9 @@ class KnownClient:
         self.shell_variable = shell_variable
         """The variable that the client sets to 1 for the commands of its shell tool."""
         self.pid_variable = pid_variable
-        """The variable that tells hooks the client's process id."""
+        """The variable in which hooks find the client's process id."""
         self.project_variable = project_variable
-        """The variable that tells MCP servers the client's workspace."""
+        """The variable in which MCP servers find the client's workspace."""
 
 
 # Measured with the real clients, whose versions the tests pin (decision 33).
@@ -55,7 +55,7 @@ KNOWN: dict[str, KnownClient] = {
     "opencode": KnownClient(3600.0, shell_variable="OPENCODE"),
     "crush": KnownClient(25.0, installs=False),
 }
-"""By the client's name on the command line, which is the name of its module, and the beginning of its name in MCP."""
+"""By the client's name on the command line, which is also its module's name and the prefix of its name in MCP."""
 
 INSTALLABLE = tuple(name for name, known in KNOWN.items() if known.installs)
 """The clients that `install`, `uninstall` and `doctor` know."""
@@ -82,6 +82,6 @@ def profiles() -> "Iterator[ClientProfile]":
 
 
 def profile_behind(client_name: str) -> "ClientProfile | None":
-    """The profile of the client that calls itself so, in its MCP handshake or in a session. None: it is not known."""
+    """The profile of the client with this name in its MCP handshake or in a session. None: it is unknown."""
     lower = client_name.lower()
     return next((profile_of(name) for name in KNOWN if lower.startswith(name)), None)

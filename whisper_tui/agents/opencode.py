@@ -1,4 +1,4 @@
-"""OpenCode: the plugin that is its hook, its files, its rules, and what the doctor finds."""
+"""OpenCode: the plugin that acts as its hook, its files, its rules, and the doctor's checks."""
 
 import json
 import shutil
@@ -17,14 +17,14 @@ from whisper_tui.agents.json_document import read_json
 from whisper_tui.agents.own_rules import (
     OrderedRule,
     OwnRules,
-    RulePlaces,
+    RuleDirectories,
     RuleSource,
-    certain_words,
     escaped,
-    in_order,
+    last_match_wins,
+    literal_words,
     work_tree_around,
 )
-from whisper_tui.agents.probe import Canary, ask_hook, last_line, prove, run, stopped_live
+from whisper_tui.agents.probe import Canary, ask_hook, denied_by_supervisor, last_line, prove, run
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
@@ -33,7 +33,7 @@ TITLE = "OpenCode"
 MARK = "// Written by whisper-tui install opencode"
 TEMPLATE = "opencode_plugin.js"
 COMMAND_LINE = "const HOOK = "
-"""The beginning of the plugin's line with the command line of the hook, as JSON."""
+"""The prefix of the plugin's line with the command line of the hook, as JSON."""
 BLANK = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 
 
@@ -43,11 +43,11 @@ class OpenCodeHook(DecisionFormat):
     name = "opencode"
     shell_tool = "bash"
     directory_keys = ("workdir",)
-    # The plugin throws on any exit code but 0, which stops the command as an error and not as a denial.
+    # The plugin throws on any exit code but 0. That stops the command as an error and not as a denial.
     blocks_by_code = False
 
     def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Return the command, and the note that the plugin puts in front of the output."""
+        """Return the command, and the note that the plugin prepends to the output."""
         return printed({"decision": "allow", "command": command, "note": note})
 
     def question(self, command: str, cwd: str, call_id: str) -> Content:
@@ -66,7 +66,7 @@ def directory_of(request: InstallRequest) -> Path:
 
 
 def configuration_of(request: InstallRequest) -> Path:
-    """Return the configuration that overrides the others, or the usual name of a new one."""
+    """Return the configuration file with the highest precedence, or the usual name of a new one."""
     names: tuple[str, ...]
     if request.project is not None:
         names, directory = ("opencode.jsonc", "opencode.json"), request.project
@@ -87,7 +87,7 @@ def plugin_of(request: InstallRequest) -> Path:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
-    # OpenCode counts in milliseconds.
+    # In milliseconds.
     value = {"type": "local", "command": [*request.launch.server()], "enabled": True, "timeout": DAY_S * 1000}
     return Member(("mcp", SERVER), value)
 
@@ -112,7 +112,7 @@ def hook_of(plugin: str) -> list[str]:
 
 
 def plan_install(request: InstallRequest) -> InstallPlan:
-    """Return the files of OpenCode as they are wanted."""
+    """Return the files of OpenCode with the content that they should have."""
     offered, approved = f"{SERVER}_*", f"{request.launch.exec()} *"
     tools = Permission(("permission",), offered, ours=offered.__eq__)
     shell = Permission(("permission", SHELL_TOOL), approved, ours=is_approved, left_alone="deny")
@@ -132,9 +132,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     plugin = Own(plugin_of(request), MARK, plugin_text(request) if request.hook else None)
     notes = []
     if request.hook and not plugin_of(request).exists():
-        notes.append(
-            "OpenCode fetches its own library for plugins at the first start; without a network that takes a minute"
-        )
+        notes.append("OpenCode downloads its plugin library at the first start; without a network that takes a minute")
     return InstallPlan([configuration, plugin], notes)
 
 
@@ -159,12 +157,12 @@ process.exit(0)
 
 
 def _prove_plugin(plugin: Path, words: list[str], environ: Mapping[str, str], patience_s: float) -> str | None:
-    """Run the plugin with node, or only its hook where there is no node. None: it stopped the canary."""
+    """Run the plugin with node, or only its hook if node is missing. None: it stopped the canary."""
     node = shutil.which("node", path=environ.get("PATH"))
     if node is not None:
         return prove(lambda canary: _by_node(node, plugin, environ, canary, patience_s))
     if not words:
-        return "the plugin does not say what it runs"
+        return "the plugin has no command line of a hook"
     return prove(lambda canary: ask_hook(HOOK, words, environ, canary, patience_s))
 
 
@@ -186,28 +184,28 @@ def _by_node(node: str, plugin: Path, environ: Mapping[str, str], canary: Canary
     except (ValueError, AttributeError, TypeError):
         return f"the plugin cannot be run: {last_line(answer.err) or 'it said nothing'}"
     if thrown and all(isinstance(text, str) for text in thrown):
-        return next((why for text in thrown if (why := stopped_live(text, canary)) is not None), None)
+        return next((why for text in thrown if (why := denied_by_supervisor(text, canary)) is not None), None)
     return "the plugin let the canary pass"
 
 
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the plugins and the configuration."""
-    looked = Findings()
+    result = Findings()
     if context.environ.get("OPENCODE_PURE", "") not in {"", "0", "false"}:
-        looked.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
+        result.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
     for request in context.requests():
         for path in _plugins(request):
             words = hook_of(path.read_text(encoding="utf-8", errors="replace"))
             if is_hook(words, NAME) or path == plugin_of(request):
                 prove = partial(_prove_plugin, path, words, context.environ, context.canary_s)
-                looked.hooks.append(FoundHook(path=path, words=words, timeout_s=None, prove=prove))
+                result.hooks.append(FoundHook(path=path, words=words, timeout_s=None, prove=prove))
         path = configuration_of(request)
-        plain = looked.read(path, JSON_WITH_COMMENTS)
+        plain = result.read(path, JSON_WITH_COMMENTS)
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
-            looked.shut.append(path)
+            result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
-            looked.servers.append(_server(path, entry, plain))
-    return looked
+            result.servers.append(_server(path, entry, plain))
+    return result
 
 
 def _plugins(request: InstallRequest) -> list[Path]:
@@ -228,7 +226,7 @@ def _server(path: Path, entry: dict[str, Any], plain: Any) -> FoundServer:
 
 
 def _asks(plain: Any) -> bool:
-    """True if a rule of the user's makes OpenCode ask about our tools; without a rule it does not."""
+    """True if a rule of the user makes OpenCode ask about our tools. By default it does not."""
     rules = value_at(plain, ("permission",))
     if isinstance(rules, str):
         return rules != "allow"
@@ -238,7 +236,7 @@ def _asks(plain: Any) -> bool:
 
 
 def own_rules_in(document: Any) -> OwnRules:
-    """Return the stricter rules of a configuration."""
+    """Return the rules of a configuration that deny or ask."""
     permission = document.get("permission") if isinstance(document, dict) else None
     shell = permission.get(SHELL_TOOL, permission.get("*")) if isinstance(permission, dict) else permission
     if isinstance(shell, str):
@@ -247,19 +245,19 @@ def own_rules_in(document: Any) -> OwnRules:
         return OwnRules()
     effects: dict[Any, Effect] = {"allow": "allow", "ask": "ask", "deny": "deny"}
     known = [(str(pattern), effects[word]) for pattern, word in shell.items() if word in effects]
-    # The last rule that matches decides.
-    return in_order([OrderedRule(effect, pattern, _rule_of(pattern)) for pattern, effect in known])
+    # The last rule that matches wins.
+    return last_match_wins([OrderedRule(effect, pattern, _rule_of(pattern)) for pattern, effect in known])
 
 
 def _rule_of(pattern: str) -> Rule | None:
-    """The rule that a pattern means. None: it is about every command."""
+    """The rule that a pattern stands for. None: it matches every command."""
     if pattern == "*":
         return None
     if "*" not in pattern and "?" not in pattern:
         return Rule(name=pattern, text=pattern)
-    # An ending ` *` also stands for no further words.
+    # A trailing ` *` also matches no further words.
     for ending in (" *", "*"):
-        words = certain_words(pattern.removesuffix(ending)) if ending == " *" and pattern.endswith(ending) else None
+        words = literal_words(pattern.removesuffix(ending)) if ending == " *" and pattern.endswith(ending) else None
         if words and "*" not in pattern.removesuffix(ending):
             return Rule(name=pattern, prefix=words)
     return Rule(name=pattern, pattern=escaped(pattern))
@@ -269,7 +267,7 @@ def _own_rules_in(text: str) -> OwnRules:
     return own_rules_in(read_json(text, comments=True).value if text.strip() else {})
 
 
-def _own_rules(places: RulePlaces) -> Iterator[RuleSource]:
+def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
     if "OPENCODE_CONFIG" in places.moved:
         yield RuleSource(places.moved["OPENCODE_CONFIG"], _own_rules_in)
     for directory in places.users(".config", "XDG_CONFIG_HOME"):
@@ -289,10 +287,10 @@ PROFILE = ClientProfile(
     hook_timeout_s=None,
     wait=WaitLimit(50.0),
     answer_budget=AnswerBudget(50_000, in_bytes=True, lines=1_900),
-    # Its shell waits for its own time limit when a command dies of a signal: measured with OpenCode 1.18.33.
+    # When a signal kills a command, OpenCode's shell waits for its own time limit: measured with version 1.18.33.
     hangs_on_signals=True,
     plan_install=plan_install,
     find=find,
     own_rules=_own_rules,
-    moving_variables=("XDG_CONFIG_HOME", "OPENCODE_CONFIG"),
+    directory_variables=("XDG_CONFIG_HOME", "OPENCODE_CONFIG"),
 )

@@ -1,5 +1,5 @@
-// Written by whisper-tui install opencode, and taken away by whisper-tui uninstall opencode.
-// Every command of the shell tool waits in whisper_tui for a human. Whatever goes wrong here, the command does not run.
+// Written by whisper-tui install opencode, removed by whisper-tui uninstall opencode.
+// Every command of the shell tool waits in whisper_tui for a human. If anything fails here, the command does not run.
 import { spawn } from "node:child_process"
 
 const HOOK = []
@@ -16,15 +16,15 @@ function ask(input) {
     child.stdout.on("data", (piece) => out.push(piece))
     child.stderr.on("data", (piece) => err.push(piece))
     child.stdin.on("error", () => {})
-    child.on("error", (error) => reject(new Error(`whisper_tui cannot be asked, so nothing was run: ${error.message}`)))
+    child.on("error", (error) => reject(new Error(`the hook of whisper_tui cannot be started, so nothing was run: ${error.message}`)))
     child.on("close", (code) => {
       asking.delete(child)
       try {
         if (code !== 0) throw new Error(`exit code ${code}`)
         resolve(JSON.parse(Buffer.concat(out).toString("utf8")))
       } catch (error) {
-        const said = Buffer.concat(err).toString("utf8").trim()
-        reject(new Error(`whisper_tui gave no answer, so nothing was run: ${said || error.message}`))
+        const errorText = Buffer.concat(err).toString("utf8").trim()
+        reject(new Error(`whisper_tui gave no answer, so nothing was run: ${errorText || error.message}`))
       }
     })
     child.stdin.end(JSON.stringify(input))

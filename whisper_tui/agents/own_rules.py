@@ -1,4 +1,4 @@
-"""Rules of agent clients: carried over, or followed, so that what a client denies and asks about holds here."""
+"""Rules of agent clients, imported or followed, so that a client's denials and questions apply here too."""
 
 import fnmatch
 import os
@@ -15,28 +15,28 @@ from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
 
 @dataclass
 class ImportedRules:
-    """The rules of one file as rules of whisper_tui, and what could not be carried over."""
+    """The rules of one file as rules of whisper_tui, and those that could not be imported."""
 
     rules: list[tuple[Effect, Rule]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    """One sentence with the reason for each rule that was left behind."""
+    """One sentence with the reason for each rule that was not imported."""
     uncertain: list[str] = field(default_factory=list)
-    """Those of them that deny or ask about commands, as the file has them."""
+    """The rules among them that deny or ask about commands, in the file's own words."""
 
     def of(self, effect: Effect) -> tuple[Rule, ...]:
         """Return the rules with an effect."""
         return tuple(rule for kind, rule in self.rules if kind == effect)
 
     def take(self, effect: Effect, rule: Rule, source: str) -> None:
-        """Keep a rule, unless it would allow nearly anything."""
+        """Add a rule, unless it would allow nearly anything."""
         if effect == "allow" and (rule.anything or (rule.prefix is not None and is_too_broad(rule.prefix))):
             self.left.append(f"{source}: it would allow nearly anything; write it by hand if that is meant")
         else:
             self.rules.append((effect, rule))
 
 
-def certain_words(text: str) -> tuple[str, ...] | None:
-    """Return the words of a rule's text. None: a shell may read it in another way."""
+def literal_words(text: str) -> tuple[str, ...] | None:
+    """Return the words of a rule's text. None: a shell may read it differently."""
     try:
         commands = read_plain(text)
     except NotPlain:
@@ -51,19 +51,19 @@ _STRICTNESS: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 @dataclass
 class OwnRules:
-    """The rules of one file, as far as they make anything stricter."""
+    """The rules of one file that deny or ask."""
 
     deny: list[Rule] = field(default_factory=list)
     ask: list[Rule] = field(default_factory=list)
     asks_all: list[str] = field(default_factory=list)
-    """The reasons to ask about every command: one entry for each rule that cannot be carried over."""
+    """The reasons to ask about every command: one entry for each rule that cannot be imported."""
     asks_by_itself: bool = False
-    """True if the client asks about every command, so that commands that only read are not allowed by themselves."""
+    """True if the client asks about every command. Then commands that only read are not allowed automatically."""
 
     def rules(self, client: str, source: str) -> Rules:
         """Return them as rules whose reasons name the client and the file."""
-        denies, wants = f"{client} denies this command itself", f"{client} wants this command to be asked itself"
-        doubt = f"{client} has a rule of its own that cannot be carried over, so everything is asked"
+        denies, wants = f"{client} denies this command itself", f"{client} asks about this command itself"
+        doubt = f"{client} has a rule of its own that cannot be imported, so every command is asked about"
         return Rules(
             deny=tuple(_attributed(rule, client, denies, source) for rule in self.deny),
             ask=(
@@ -75,13 +75,13 @@ class OwnRules:
 
 
 class OrderedRule(NamedTuple):
-    """One rule of a list whose order decides."""
+    """One rule of a list in which the order matters."""
 
     effect: Effect
     pattern: str | None
-    """As the client compares it with a command: `*` stands for any text. None: it is about some kind of commands."""
+    """As the client matches it against a command: `*` stands for any text. None: it is about some kind of commands."""
     rule: Rule | None
-    """None: it is about every command, or no rule of whisper_tui can say it."""
+    """None: it is about every command, or no rule of whisper_tui can express it."""
 
 
 class RuleSource(NamedTuple):
@@ -92,23 +92,23 @@ class RuleSource(NamedTuple):
     """Raises `ValueError`."""
 
 
-class RulePlaces(NamedTuple):
+class RuleDirectories(NamedTuple):
     """The directories in which a client may have rules of its own."""
 
     root: Path
     homes: tuple[Path, ...]
     moved: Mapping[str, Path]
-    """The variables that move a client's files, as far as they are set."""
+    """The variables that change the directory of a client's files, as far as they are set."""
 
     def users(self, below: str, variable: str) -> tuple[Path, ...]:
         """Return the user's directories of a client: the usual ones, and the one that a variable names."""
-        # The variable adds a directory and replaces none: a project could have set it to get rid of the user's rules.
+        # The variable adds a directory and replaces none, because a project could set it to bypass the user's rules.
         usual = tuple(home / below for home in self.homes)
         return (*usual, self.moved[variable]) if variable in self.moved else usual
 
 
-def without_order(imported: ImportedRules) -> OwnRules:
-    """Return the stricter ones of rules of which the strictest decides."""
+def strictest_wins(imported: ImportedRules) -> OwnRules:
+    """Return the denying and asking rules of a list in which the strictest match wins."""
     found = OwnRules(asks_all=list(imported.uncertain))
     for effect, rule in imported.rules:
         bare = rule.model_copy(update={"tool": None})
@@ -119,20 +119,20 @@ def without_order(imported: ImportedRules) -> OwnRules:
     return found
 
 
-def in_order(entries: Sequence[OrderedRule]) -> OwnRules:
-    """Return the stricter ones of rules of which the last that matches decides."""
-    # A rule here cannot have exceptions. A denial with a milder rule behind it becomes a question, so that a human
+def last_match_wins(entries: Sequence[OrderedRule]) -> OwnRules:
+    """Return the denying and asking rules of a list in which the last match wins."""
+    # A rule here cannot have exceptions. A denial with a milder rule after it becomes a question, so that a human
     # decides where the client might have allowed.
     found = OwnRules()
     for at, (effect, pattern, rule) in enumerate(entries):
         milder = [other.pattern for other in entries[at + 1 :] if _STRICTNESS[other.effect] < _STRICTNESS[effect]]
         if effect == "allow" or any(_covers(other, pattern) for other in milder):
             continue
-        has_exceptions = any(_may_meet(pattern, other) for other in milder)
+        has_exceptions = any(_may_overlap(pattern, other) for other in milder)
         if pattern == "*" and effect == "ask":
             found.asks_by_itself = True
         elif pattern == "*" and not has_exceptions:
-            continue  # The client has no shell then, which says nothing about the tools of others.
+            continue  # The client has no shell then. That says nothing about our tools.
         elif rule is None:
             found.asks_all.append(f"{effect} {pattern or 'of some commands'}")
         elif has_exceptions or effect == "ask":
@@ -147,7 +147,7 @@ def _covers(other: str | None, pattern: str | None) -> bool:
     return other is not None and pattern is not None and fnmatch.fnmatchcase(pattern, escaped(other))
 
 
-def _may_meet(one: str | None, other: str | None) -> bool:
+def _may_overlap(one: str | None, other: str | None) -> bool:
     """True if two patterns may match the same command."""
     if one is None or other is None:
         return True
@@ -156,7 +156,7 @@ def _may_meet(one: str | None, other: str | None) -> bool:
 
 
 def escaped(pattern: str) -> str:
-    """Return a pattern of `*` and `?` as one for `fnmatch`."""
+    """Return a pattern with `*` and `?` as a pattern for `fnmatch`."""
     return pattern.replace("[", "[[]")
 
 
@@ -169,7 +169,7 @@ def _attributed(rule: Rule, client: str, sentence: str, source: str) -> Rule:
 def files_in(directory: Path, ending: str) -> list[Path]:
     """Return the files of a directory with an ending, in the order of their names."""
     try:
-        names = sorted(name for name in os.listdir(directory) if name.endswith(ending))  # noqa: PTH208  half the time
+        names = sorted(name for name in os.listdir(directory) if name.endswith(ending))  # noqa: PTH208  twice as fast
     except OSError:
         return []
     return [directory / name for name in names]

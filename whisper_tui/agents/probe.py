@@ -1,4 +1,4 @@
-"""Programs run by the doctor: a client's version, its MCP server, and its hook with a canary."""
+"""Programs that the doctor runs: a client's version, its MCP server, and its hook with a canary."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class ProgramOutput(NamedTuple):
 
 
 class NotRun(Exception):
-    """A program could not be started, or did not end in time. The message says which."""
+    """A program could not be started, or did not end in time. The message has the reason."""
 
 
 def run(
@@ -84,7 +84,7 @@ def version_of(program: str, environ: Mapping[str, str]) -> str | None:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return a version in a form that can be compared."""
+    """Return a version as numbers that can be compared."""
     return tuple(int(part) for part in version.split("."))
 
 
@@ -147,17 +147,17 @@ def _name_in(line: bytes) -> str:
         answer: Any = json.loads(line)
         return str(answer["result"]["serverInfo"]["name"])
     except (ValueError, KeyError, TypeError) as error:
-        raise NotRun(f"its answer is not one of MCP: {line[:200].decode(errors='replace')}") from error
+        raise NotRun(f"its answer is not valid MCP: {line[:200].decode(errors='replace')}") from error
 
 
 LIVE = "the gate is live"
-"""In the supervisor's answer to a canary."""
+"""This text is in the supervisor's answer to a canary."""
 
 _BLOCKED = 2
 
 
 class Canary(NamedTuple):
-    """One proof: a name that the denial has to repeat, and a command that creates a file of that name."""
+    """One test: a name that the denial must repeat, and a command that creates a file of that name."""
 
     name: str
     directory: Path
@@ -174,26 +174,26 @@ class Canary(NamedTuple):
 
 
 def prove_hook(form: HookFormat, command: str, environ: Mapping[str, str], patience_s: float) -> str | None:
-    """Run the hook by a shell, as clients do. None: it stopped the canary; otherwise what it did instead."""
+    """Run the hook in a shell, as clients do. Return None if it stopped the canary, otherwise the problem."""
     return prove(lambda canary: ask_hook(form, ["/bin/sh", "-c", command], environ, canary, patience_s))
 
 
 def prove(attempt: Callable[[Canary], str | None]) -> str | None:
-    """Send a canary. None: it was stopped; otherwise what happened instead. `attempt` may raise `NotRun`."""
+    """Send a canary. Return None if it was stopped, otherwise the problem. `attempt` may raise `NotRun`."""
     with tempfile.TemporaryDirectory(prefix="whisper-tui-") as directory:
         canary = Canary(f"whisper-tui-canary-{secrets.token_hex(8)}", Path(directory))
         try:
             problem = attempt(canary)
         except NotRun as error:
             problem = str(error)
-        # Whatever the hook answered: a file that is there was made by the canary.
+        # If the file exists, the canary ran, whatever the hook has answered.
         return "the canary ran" if canary.file.exists() else problem
 
 
 def ask_hook(
     form: HookFormat, words: Sequence[str], environ: Mapping[str, str], canary: Canary, patience_s: float
 ) -> str | None:
-    """Ask a hook's program about a canary. None: its answer denies it, in the client's own format."""
+    """Run a hook's program with a canary. None: its answer denies it, in the client's own format."""
     given = json.dumps(form.question(canary.command, str(canary.directory), canary.name))
     return _judged(form, run(words, environ, canary.directory, given=given, patience_s=patience_s), canary)
 
@@ -201,7 +201,7 @@ def ask_hook(
 def _judged(form: HookFormat, answer: ProgramOutput, canary: Canary) -> str | None:
     """The problem with a hook's answer to the canary. None: it denies the canary."""
     if answer.code == _BLOCKED and form.blocks_by_code:
-        return stopped_live(answer.err, canary)
+        return denied_by_supervisor(answer.err, canary)
     if answer.code != 0:
         return f"it ended with exit code {answer.code}: {last_line(answer.err) or 'it said nothing'}"
     try:
@@ -211,11 +211,11 @@ def _judged(form: HookFormat, answer: ProgramOutput, canary: Canary) -> str | No
     reason = form.denial_in(said) if isinstance(said, dict) else None
     if reason is None:
         return f"it did not deny the canary: {answer.out.strip()[:200]}"
-    return stopped_live(reason, canary)
+    return denied_by_supervisor(reason, canary)
 
 
-def stopped_live(text: str, canary: Canary) -> str | None:
-    """Check the text of a denial. None: a supervisor denied this very canary."""
+def denied_by_supervisor(text: str, canary: Canary) -> str | None:
+    """Check the text of a denial. None: a supervisor denied this canary."""
     if LIVE in text and canary.name in text:
         return None
     return f"it was stopped, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"

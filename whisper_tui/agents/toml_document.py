@@ -1,4 +1,4 @@
-"""A TOML file of somebody else's, changed in place: new tables are at its end, all else stays (decision 25)."""
+"""A TOML file of another program, edited in place: new tables are appended, everything else stays (decision 25)."""
 
 import tomllib
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class TomlDocument:
             raise WrongShape(path[:-1], "a table")
         is_new = value_at(expected, path) is None
         there[path[-1]] = value
-        ways = [lambda: self._exchanged(path, value)]
+        ways = [lambda: self._with_value(path, value)]
         if is_new:
             ways.insert(0, lambda: self._with_block(nested(path, value)))
         self._become(expected, *ways)
@@ -42,7 +42,7 @@ class TomlDocument:
         if not isinstance(found, list):
             raise WrongShape(path, "an array")
         found.append(value)
-        self._become(expected, lambda: self._with_block(nested(path, [value])), lambda: self._exchanged(path, found))
+        self._become(expected, lambda: self._with_block(nested(path, [value])), lambda: self._with_value(path, found))
 
     def delete(self, path: Sequence[Key]) -> None:
         """Delete a value."""
@@ -55,7 +55,7 @@ class TomlDocument:
 
     def _cut(self, path: Sequence[Key]) -> str:
         """The text without the lines that `put` or `append` wrote, if nobody has edited them."""
-        block = self._lines(_around(self._plain, path))
+        block = self._lines(_enclosing(self._plain, path))
         before, found, behind = self.text.partition(block)
         if not found or (before and not before.endswith("\n")):
             raise ValueError(path)
@@ -71,7 +71,7 @@ class TomlDocument:
         return tomlkit.dumps(document)
 
     def _with_block(self, value: Any) -> str:
-        """The text with new tables at its end, which disturb nothing before them."""
+        """The text with new tables appended, which leave everything before them unchanged."""
         newline = self._newline()
         gap = "" if not self.text.strip() else newline if self.text.endswith("\n") else newline * 2
         return self.text + gap + self._lines(value)
@@ -82,8 +82,8 @@ class TomlDocument:
     def _newline(self) -> str:
         return "\r\n" if "\r\n" in self.text else "\n"
 
-    def _exchanged(self, path: Sequence[Key], value: Any) -> str:
-        """The text with the value set by tomlkit, for tables that are written inside of others."""
+    def _with_value(self, path: Sequence[Key], value: Any) -> str:
+        """The text with the value set by tomlkit, for inline tables."""
         document: Any = tomlkit.parse(self.text)
         inner = document
         for key in path[:-1]:
@@ -95,22 +95,22 @@ class TomlDocument:
 
     def _become(self, expected: Any, *ways: Callable[[], str]) -> None:
         """Take the first text with exactly the expected content. Raises `WrongShape` if there is none."""
-        # Each text is parsed by the standard library and compared with the old content plus the change: tomlkit may
-        # drop or move something in a file of unusual form, and then nothing may be written (decision 25).
+        # The standard library parses each text, and the result must equal the old content plus the change: tomlkit may
+        # drop or move something in an unusual file, and then nothing may be written (decision 25).
         for way in ways:
             try:
                 text = way()
                 plain = tomllib.loads(text.removeprefix("\ufeff"))
             except (TOMLKitError, ValueError, TypeError, AttributeError, KeyError):
                 continue
-            if _filled(plain) == _filled(expected):
+            if _without_empty(plain) == _without_empty(expected):
                 self.text, self._plain = text, plain
                 return
-        raise WrongShape((), "written in a way that can be changed without changing more")
+        raise WrongShape((), "in a form that can be changed without side effects")
 
 
 def _make(plain: Any, path: Sequence[Key]) -> Any:
-    """The table of the last key, created if it is missing. Raises `WrongShape`."""
+    """The table of the last key; it is created if it is missing. Raises `WrongShape`."""
     for depth, key in enumerate(path[:-1]):
         plain = plain.setdefault(key, {}) if isinstance(plain, dict) else plain[key]
         if not isinstance(plain, dict | list):
@@ -118,41 +118,41 @@ def _make(plain: Any, path: Sequence[Key]) -> Any:
     return plain
 
 
-def _around(plain: Any, path: Sequence[Key]) -> Any:
-    """The value at a path in the containers that were written with it: an item of an array in an array of its own."""
+def _enclosing(plain: Any, path: Sequence[Key]) -> Any:
+    """The value at a path inside its containers, as they were written: an array has this item only."""
     value = value_at(plain, path)
     return nested(path[:-1], [value]) if isinstance(path[-1], int) else nested(path, value)
 
 
-def _filled(plain: Any) -> Any:
-    """The content without empty tables and arrays, which may go or stay."""
+def _without_empty(plain: Any) -> Any:
+    """The content without empty tables and arrays, which do not count in the comparison."""
     if isinstance(plain, dict):
-        kept = {key: _filled(item) for key, item in plain.items()}
+        kept = {key: _without_empty(item) for key, item in plain.items()}
         return {key: item for key, item in kept.items() if item not in ({}, [])}
-    return [_filled(item) for item in plain] if isinstance(plain, list) else plain
+    return [_without_empty(item) for item in plain] if isinstance(plain, list) else plain
 
 
 def _tables(names: tuple[str, ...], value: dict[str, Any]) -> list[str]:
     """The lines of a table and the tables in it, each under its own header."""
-    own = [key for key, item in value.items() if not _has_head(item)]
+    own = [key for key, item in value.items() if not _has_header(item)]
     return ["", f"[{_dotted(names)}]", *_body(names, value)] if own and names else _body(names, value)
 
 
 def _body(names: tuple[str, ...], value: dict[str, Any]) -> list[str]:
     lines = [
-        f"{_dotted((key,))} = {tomlkit.item(item).as_string()}" for key, item in value.items() if not _has_head(item)
+        f"{_dotted((key,))} = {tomlkit.item(item).as_string()}" for key, item in value.items() if not _has_header(item)
     ]
     for key, item in value.items():
         inner = (*names, key)
         if isinstance(item, dict):
             lines += _tables(inner, item)
-        elif _has_head(item):
+        elif _has_header(item):
             for table in item:
                 lines += ["", f"[[{_dotted(inner)}]]", *_body(inner, table)]
     return lines
 
 
-def _has_head(value: Any) -> bool:
+def _has_header(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
 
 

@@ -101,7 +101,7 @@ def launch_of(options: Options) -> "Launch":
 
 
 def _carry_out(options: Options, request: "InstallRequest") -> int:
-    from whisper_tui.agents.client_files import carry_out, changes
+    from whisper_tui.agents.client_files import apply_changes, changes
 
     client = profile_of(options.client)
     if client.plan_install is None:
@@ -113,7 +113,7 @@ def _carry_out(options: Options, request: "InstallRequest") -> int:
     elif not _agreed(options, planned):
         return DONE if options.dry_run else REFUSED
     else:
-        carry_out(planned)
+        apply_changes(planned)
         _report(planned)
     for note in plan.notes:
         sys.stdout.write(f"{note}.\n")

@@ -425,7 +425,7 @@ def _import(options: Options) -> int:
     try:
         carried = import_rules(options.file, Path(options.file).read_text("utf-8"), options.kind)
     except ValueError as error:
-        raise InvalidRequest(f"{options.file} cannot be carried over: {error}", hint="See docs/policy.md") from error
+        raise InvalidRequest(f"{options.file} cannot be imported: {error}", hint="See docs/policy.md") from error
     if options.write:
         with _changing("rules import", options) as asked:
             for effect, rule in carried.rules:
@@ -435,7 +435,7 @@ def _import(options: Options) -> int:
     else:
         sys.stdout.write("\n".join(rule_text(effect, rule) for effect, rule in carried.rules))
     for sentence in carried.left:
-        sys.stderr.write(f"whisper-tui: not carried over: {visible(sentence)}\n")
+        sys.stderr.write(f"whisper-tui: not imported: {visible(sentence)}\n")
     return DONE
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from whisper_tui.agents.hook_formats import PASSES, Content, HookAnswer, HookFormat, HookRequest, parsed
+from whisper_tui.agents.hook_formats import NO_DECISION, Content, HookAnswer, HookFormat, HookRequest, parsed
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
@@ -113,7 +113,7 @@ class HookQuestion:
             return await self._after(ran)
         asked = self._client.read(content)
         if asked is None:
-            return PASSES
+            return NO_DECISION
         canary = CANARY.search(asked.command)
         if canary is not None:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
@@ -213,14 +213,14 @@ class HookQuestion:
         """Explain to the model, after the command, that it was changed."""
         named = TICKET.search(ran)
         if named is None:
-            return PASSES
+            return NO_DECISION
         try:
             record = await self._supervision.record(named["call"])
         except WhisperError:
-            return PASSES
+            return NO_DECISION
         # The model may have typed the number of a call of somebody else.
         if record.call.ticket != named["secret"]:
-            return PASSES
+            return NO_DECISION
         as_sent = "The command ran exactly as it was sent; whisper_tui only ran it in the agent's stead."
         return self._client.after(agent_note(record) or as_sent)
 
