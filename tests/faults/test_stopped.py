@@ -14,7 +14,13 @@ from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.state import Ended, Running
 from whisper_tui.supervisor.runs.executor import NeverRan
-from whisper_tui.system.processes import children_of
+from whisper_tui.system.processes import children_of, is_stopped
+
+
+async def stop(instance: Instance, pid: int) -> None:
+    """Stop a process. On a busy machine it is stopped some time after the signal was sent."""
+    os.kill(pid, signal.SIGSTOP)
+    await instance.until(lambda: is_stopped(pid))
 
 
 @outside_only
@@ -25,7 +31,7 @@ async def test_who_orders_something_of_a_keeper_that_hangs_is_told_so_and_it_is_
     state = (await instance.door.record(call_id)).state
     assert isinstance(state, Running)
     keeper = state.process.keeper_pid
-    os.kill(keeper, signal.SIGSTOP)
+    await stop(instance, keeper)
     was_stopped = f"call {call_id} was stopped"
     with pytest.raises(Unavailable, match=was_stopped) as told:
         await instance.door.signal(call_id, signal.SIGTERM, "leader", HUMAN)
@@ -45,7 +51,7 @@ async def test_a_run_whose_keeper_hangs_for_a_while_ends_as_if_nothing_had_been(
     call_id = await instance.start_long()
     state = (await instance.door.record(call_id)).state
     assert isinstance(state, Running)
-    os.kill(state.process.keeper_pid, signal.SIGSTOP)
+    await stop(instance, state.process.keeper_pid)
     instance.may_end.touch()
     await instance.works_again()
     assert isinstance((await instance.door.record(call_id)).state, Running)
@@ -64,6 +70,7 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
     hanging = [parent.pid, *children_of(parent.pid)]
     for pid in hanging:
         os.kill(pid, signal.SIGSTOP)
+    await until(lambda: all(map(is_stopped, hanging)))
     try:
         key = await engine.start("touch ran")
         engine.executor._runs[key].deadline = 0.0

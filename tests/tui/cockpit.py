@@ -91,6 +91,11 @@ class Cockpit:
         bars = self.app.screen.query(DecisionBar)
         await self.until(lambda: target.region and all(bool(bar.region) == bar.display for bar in bars))
         await self.until(lambda: not target.has_class("-active"))
+        await self.until(lambda: not self.screen.card.facts.asking)
+        place = None
+        while place != target.region:
+            place = target.region
+            await self.pilot.pause(0.02)
         await self.pilot.click(selector, offset=offset)
 
     async def choose(self, label: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
-from whisper_tui.system.processes import children_of
+from whisper_tui.system.processes import children_of, is_stopped
 
 
 async def test_attaching_tells_everything_again_in_order(engine: Engine):
@@ -174,6 +174,7 @@ async def test_a_job_that_nobody_can_take_any_more_is_told_as_never_run(engine: 
     waiting = children_of(zygote.pid)
     for pid in (zygote.pid, *waiting):
         os.kill(pid, signal.SIGSTOP)
+    await until(lambda: all(map(is_stopped, (zygote.pid, *waiting))))
     key = await engine.start("echo no > ran")
     for pid in (zygote.pid, *waiting):
         os.kill(pid, signal.SIGKILL)
