@@ -25,7 +25,7 @@ __all__ = ["shell"]
 
 PROGRAMS: dict[str, tuple[list[str], bytes]] = {
     "cockpit": ([], b"\x1b[?1004h"),
-    "demo": (["demo"], b"build.sh"),
+    "demo": (["demo"], b"hours.txt"),
     "watch": (["watch"], b"Type help"),
     "logs": (["logs", "1", "--follow"], b"first"),
     "serve": (["serve", "--port", "0"], b"Whoever has this address"),

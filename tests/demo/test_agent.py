@@ -16,7 +16,7 @@ from whisper_tui.model.decision import Approve, Decider, Decision, Deny
 from whisper_tui.model.state import CallRecord
 
 HUMAN = Decider(surface="demo", who="a test")
-QUICK = ("test", "fix", "test-again", "release", "clean", "clean-by-name")
+QUICK = ("build", "test", "fix", "test-again", "release", "clean", "clean-by-name")
 
 
 def quickly(ids: Iterable[str]) -> tuple[StoryScene, ...]:
@@ -48,14 +48,14 @@ def commands(records: Iterable[CallRecord]) -> list[str]:
 
 async def test_an_agent_that_is_approved_does_not_ask_again_in_other_words(monkeypatch: pytest.MonkeyPatch) -> None:
     records = await play(monkeypatch, lambda _: Approve())
-    assert 'OUT=build; rm -rf "./$OUT"' in commands(records)
-    assert "rm -rf ./build" not in commands(records)
+    assert "rm -rf cache drafts" in commands(records)
+    assert "rm -rf cache" not in commands(records)
     assert len(records) == len(QUICK) - 1
 
 
 async def test_an_agent_that_is_denied_goes_on_as_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     records = await play(monkeypatch, lambda _: Deny(reason="no"))
-    assert commands(records)[-1] == "rm -rf ./build"
+    assert commands(records).count("rm -rf cache") == 1
     assert all(record.process is None for record in records)
 
 

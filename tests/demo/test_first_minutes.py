@@ -10,15 +10,15 @@ import pytest
 from tests.demo.instance import a_supervisor
 from tests.tui.cockpit import Cockpit
 from whisper_tui.demo import scripted_agents
-from whisper_tui.demo.scripted_agents import caption, play_agent, temporary_workspace
+from whisper_tui.demo.scripted_agents import captions, play_agent, temporary_workspace
 from whisper_tui.demo.story import SCENES, StoryScene
-from whisper_tui.model.ending import Exited
+from whisper_tui.model.ending import Denied, Exited
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 
-PLAYED = ("build", "test", "fix", "test-again", "release", "clean", "clean-by-name")
+PLAYED = ("hours", "clean", "clean-by-name", "release", "build", "test", "fix", "test-again")
 
 
 @dataclass
@@ -52,19 +52,19 @@ class Newcomer:
 
 
 @asynccontextmanager
-async def newcomer(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Newcomer]:
+async def newcomer(monkeypatch: pytest.MonkeyPatch, *, undo_s: float = 0.3) -> AsyncIterator[Newcomer]:
     """The demo as `whisper-tui demo` shows it, with agents that need no time to think."""
     quick = tuple(replace(scene, pause_s=0.0) for scene in SCENES if scene.id in PLAYED)
     monkeypatch.setattr(scripted_agents, "SCENES", quick)
     scenes: dict[str, StoryScene] = {}
 
-    def words(record: CallRecord | None) -> str:
-        return caption(scenes[record.id], record) if record is not None and record.id in scenes else ""
-
     with temporary_workspace(step_s=0) as workspace:
         async with a_supervisor(workspace) as supervisor:
             agents = asyncio.create_task(play_agent(supervisor, workspace, scenes))
-            app = CockpitApp(supervisor, user="me", guidance=Guidance(caption=words), undo=UndoSettings("every", 0.3))
+            words = captions(agents, scenes)
+            app = CockpitApp(
+                supervisor, user="me", guidance=Guidance(caption=words), undo=UndoSettings("every", undo_s)
+            )
             async with app.run_test(size=(130, 48), notifications=True) as pilot:
                 yield Newcomer(Cockpit(app, pilot, play=None), scenes)  # type: ignore[arg-type]
             agents.cancel()
@@ -75,32 +75,51 @@ async def newcomer(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Newcomer]:
 async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
     async with newcomer(monkeypatch) as person:
         seat = person.seat
-        await person.reach("build")
+        await person.reach("hours")
+        await seat.sees("-Open Monday to Friday, 9 to 17", "+Open Monday to Saturday, 9 to 18")
         await seat.press("a")
-        built = await person.over("build")
-        await seat.sees("Built 4 pages and 12 images")  # in the strip of recent decisions
+        await person.over("hours")
+
+        await person.reach("clean")
+        await seat.sees("▲▲ Deletes recursively", "deletes cache, drafts")
+        await seat.press("d", *"only the cache", "enter")
+        assert isinstance((await person.over("clean")).state.ending, Denied)  # type: ignore[union-attr]
+        await person.reach("clean-by-name")
+        await seat.press("a")
+        await person.over("clean-by-name")
 
         await person.reach("release")
         await seat.press("e", *["backspace"] * len("production"), *"staging", "ctrl+s")
         released = await person.over("release")
         assert released.spec.command.words()[-1] == "staging"
 
+        await person.reach("build")
+        await seat.press("a")
+        await person.over("build")
+        await seat.sees("Built 4 pages and 12 images")  # in the strip of recent decisions
+
         await person.reach("test")
         await seat.press("F")
         tested = await person.over("test")
+        assert isinstance(tested.state, Ended) and tested.state.ending == Exited(code=1)
 
         await person.reach("fix")
         await seat.sees("-rate = 19", "+rate = 20")
         await seat.press("a")
         again = await person.over("test-again")
         assert again.decided_by is not None and again.decided_by.surface == "memory"
+        await seat.sees("whisper-tui install claude")
 
-        await person.reach("clean")
-        await seat.press("d", *"Name it.", "enter")
-        await person.reach("clean-by-name")
-        await seat.sees("deletes build")
-        await seat.press("a")
-        cleaned = await person.over("clean-by-name")
-        assert isinstance(built.state, Ended) and isinstance(cleaned.state, Ended)
-        assert isinstance(tested.state, Ended) and tested.state.ending == Exited(code=1)
-        assert built.state.ending == cleaned.state.ending == Exited(code=0)
+
+async def test_an_approval_of_the_demo_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with newcomer(monkeypatch, undo_s=60) as person:
+        await person.reach("hours")
+        await person.seat.press("F")  # For a standing approval the time to undo it is as long as the settings say.
+        await person.seat.sees("Approving call")
+        await person.seat.press("u")
+        await person.reach("hours")
+
+
+def test_the_first_calls_are_a_change_with_a_diff_and_a_real_risk() -> None:
+    first = [scene.id for scene in sorted(SCENES, key=lambda scene: scene.pause_s) if scene.follows is None][:3]
+    assert first == ["hours", "clean", "release"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.demo.scripted_agents import Workspace, temporary_workspace
+from whisper_tui.demo.scripted_agents import END, Workspace, temporary_workspace
 from whisper_tui.demo.story import (
     BUILD,
     CRAWL_LINES,
@@ -15,7 +15,6 @@ from whisper_tui.demo.story import (
     TEST_PASSES,
     Move,
     Printed,
-    StoryScene,
     crawl_line,
 )
 
@@ -68,14 +67,20 @@ def test_the_noisy_command_prints_what_the_story_says(workspace: Workspace) -> N
     assert printed.out.startswith(BY_ID["crawl"].printed.out)
 
 
-@pytest.mark.parametrize("scene", [BY_ID["clean"], BY_ID["clean-by-name"]], ids=lambda scene: scene.id)
-def test_a_risky_command_that_is_approved_removes_what_was_built_and_nothing_else(
-    workspace: Workspace, scene: StoryScene
-) -> None:
+def test_the_risk_is_real_and_the_other_wording_deletes_the_cache_alone(workspace: Workspace) -> None:
+    drafts = {"drafts", "drafts/ferns.md", "drafts/spring-letter.md"}
+    cache = {"cache", "cache/plants.json"}
     before = _files(workspace.root)
-    run(workspace, "./build.sh")
-    assert run(workspace, "bash", "-c", scene.arguments["command"]) == (0, Printed())
-    assert _files(workspace.root) == before
+    assert before >= drafts | cache
+    assert run(workspace, "bash", "-c", BY_ID["clean-by-name"].arguments["command"]) == (0, Printed())
+    assert _files(workspace.root) == before - cache
+    assert run(workspace, "bash", "-c", BY_ID["clean"].arguments["command"]) == (0, Printed())
+    assert _files(workspace.root) == before - cache - drafts
+
+
+def test_each_advice_fits_into_one_line_of_a_small_terminal() -> None:
+    advice = [END, *(line for s in SCENES for line in (s.caption, s.running, s.after, s.otherwise))]
+    assert [line for line in advice if len(line) > 78] == []
 
 
 def test_the_script_that_asks_questions_says_so_without_a_terminal(workspace: Workspace) -> None:

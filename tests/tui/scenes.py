@@ -21,7 +21,7 @@ from whisper_tui.model.verdict import NO_RULE_MATCHES, Meaning, Resolved, Risk, 
 ROOT = "/home/me/garden"
 ME = Decider(surface="cockpit", who="me")
 MEANINGS = {
-    "clean": (Meaning(words=("rm", "-rf", None), program="/usr/bin/rm"),),
+    "clean": (Meaning(words=("rm", "-rf", "cache", "drafts"), program="/usr/bin/rm"),),
     "preview": (
         Meaning(words=("./serve.sh",), program=f"{ROOT}/serve.sh", background=True),
         Meaning(words=("echo", "The preview is starting")),
@@ -150,7 +150,7 @@ def workday() -> Play:
     play.clock.advance(33)
     play.ask(
         "clean",
-        Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)", span=(11, 17)),
+        Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)", span=(0, 6)),
     )
     play.clock.advance(21)
     play.ask("fix")

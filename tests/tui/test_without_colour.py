@@ -78,7 +78,7 @@ def test_every_sign_is_another_one() -> None:
 
 async def test_the_selected_row_and_the_marked_part_of_a_command_have_signs_of_their_own() -> None:
     async with cockpit(workday(), theme="grey-dark") as seat:
-        assert "▌◆ OUT=build" in seat.text()
+        assert "▌◆ rm -rf cache" in seat.text()
         segments = [segment for strip in seat.strips() for segment in strip]
         assert any(s.text == "rm -rf" and s.style is not None and s.style.underline for s in segments)
 

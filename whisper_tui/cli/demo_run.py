@@ -14,18 +14,16 @@ from whisper_tui.config import load
 from whisper_tui.config.configuration import CONFIGURATION_FILE
 from whisper_tui.config.private_files import write_private
 from whisper_tui.config.rule_files import RuleFiles
-from whisper_tui.demo.scripted_agents import Workspace, caption, play_agent, temporary_workspace
+from whisper_tui.demo.scripted_agents import Workspace, captions, play_agent, temporary_workspace
 from whisper_tui.demo.scripted_human import run_without_terminal
 from whisper_tui.demo.story import StoryScene
-from whisper_tui.model.state import CallRecord
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, prepare
 
 STEP_S, HASTY_STEP_S = 0.2, 0.01
 """Seconds between two lines of the demo's scripts: in the cockpit, and printed."""
-FAREWELL = "The demo is over, and all that it ran with it. Run whisper-tui for work of your own."
-BEGINNING = "A demo: two agents submit commands, and you decide. This line says what to try."
+FAREWELL = "The demo is over, and all that it ran with it. Connect your own agent: whisper-tui install claude"
 CONFIGURATION = "[rules]\nread_only = false\n"
 """Read-only commands are asked too, because each command belongs to the story."""
 ENDED = 128
@@ -101,17 +99,13 @@ async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinte
 
     scenes: dict[str, StoryScene] = {}
 
-    def say(record: CallRecord | None) -> str:
-        scene = scenes.get(record.id) if record is not None else None
-        return caption(scene, record) if scene is not None and record is not None else BEGINNING
-
     agents = asyncio.create_task(play_agent(supervisor, workspace, scenes), name="the demo's agents")
     app = CockpitApp(
         supervisor,
         user=decider()["who"],
         farewell=FAREWELL,
         undo=UndoSettings(),
-        guidance=Guidance(caption=say),
+        guidance=Guidance(caption=captions(agents, scenes)),
     )
     told.end = app.exit
     try:

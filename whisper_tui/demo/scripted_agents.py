@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, Agent, Denies, Sto
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import ClientInfo, CommandSpec, SessionHello
 from whisper_tui.model.ending import Denied
-from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 from whisper_tui.tools import (
     Answer,
     CommandTool,
@@ -192,17 +192,34 @@ async def _play(
     over[scene.id].set_result(record)
 
 
+BEGINNING = "Two agents work on a small site, and you decide. This line says what to try."
+END = "That was the demo. q leaves it. Now your own agent: whisper-tui install claude"
+
+
 def caption(scene: StoryScene, record: CallRecord) -> str:
     """Return the line that tells a person about a call of the story: what to try, and later what became of it."""
     match record.state:
         case Waiting():
             return scene.caption
-        case Ended(ending=Denied()) if not isinstance(scene.move, Denies):
-            return "The agent was told that you denied this, with your reason. Press n for the next waiting call."
-        case Ended():
-            return scene.after
+        case Running():
+            return scene.running
+        case Ended(ending=ending):
+            planned = isinstance(ending, Denied) == isinstance(scene.move, Denies)
+            return scene.after if planned else scene.otherwise
         case _:
             return ""
+
+
+def captions(agents: "asyncio.Task[None]", submitted: Mapping[str, StoryScene]) -> Callable[[CallRecord | None], str]:
+    """Return a function from the selected call to its caption. `agents` is done when the story is over."""
+
+    def words(record: CallRecord | None) -> str:
+        if agents.done():
+            return END
+        scene = submitted.get(record.id) if record is not None else None
+        return caption(scene, record) if scene is not None and record is not None else BEGINNING
+
+    return words
 
 
 def _was_denied(record: CallRecord | None) -> bool:

@@ -64,6 +64,10 @@ class StoryScene:
     """Advice for the person at the cockpit while the call waits."""
     after: str
     """Advice once the call has ended as planned: its outcome, and the next step."""
+    otherwise: str = "It did not run, and the agent was told your reason. n: next call."
+    """Advice once it has ended in the other way: denied in place of run, or run in place of denied."""
+    running: str = ""
+    """Advice while the command runs."""
     printed: Printed = Printed()
     exit_code: int | None = 0
     """None: it never runs."""
@@ -118,16 +122,71 @@ def crawl_line(number: int) -> str:
 
 SCENES: tuple[StoryScene, ...] = (
     StoryScene(
+        id="hours",
+        agent=BUILDER,
+        tool="run_shell_command",
+        arguments={
+            "command": "echo 'Open Monday to Saturday, 9 to 18' > hours.txt",
+            "description": "Change the opening hours that the contact page shows",
+        },
+        title="change the opening hours",
+        move=Approves(),
+        caption="The site builder overwrites hours.txt. Is the diff right? Press a to approve.",
+        after="It ran, and the file is changed: ✔ in the list. n: next call.",
+        pause_s=0.3,
+    ),
+    StoryScene(
+        id="clean",
+        agent=BUILDER,
+        tool="run_shell_command",
+        arguments={"command": "rm -rf cache drafts", "description": "Remove temporary files, for a fresh build"},
+        title="remove temporary files, and your drafts with them",
+        move=Denies(reason="The drafts are my writing. Remove only the cache."),
+        caption="Temporary files? The drafts are yours! Press d, type: only the cache; Enter.",
+        after="It did not run. The agent was told your reason word for word. n: next call.",
+        otherwise="It ran, and the drafts are gone (the demo's). d denies and says why.",
+        exit_code=None,
+        pause_s=1.2,
+    ),
+    StoryScene(
+        id="clean-by-name",
+        agent=BUILDER,
+        tool="run_shell_command",
+        arguments={"command": "rm -rf cache", "description": "Remove the cache alone, as you asked"},
+        title="remove the cache alone, as it was told",
+        move=Approves(),
+        caption="It listened: only the cache goes. Press a; for 3 seconds, u undoes that.",
+        after="Deleted, as you allowed. n: next call.",
+        follows="clean",
+        only_if_denied=True,
+        pause_s=1.2,
+    ),
+    StoryScene(
+        id="release",
+        agent=RELEASER,
+        tool="execute_command",
+        arguments={"command": "./release.sh", "args": ["production"], "timeout": 30},
+        title="release the site to production",
+        move=Edits(args=("staging",)),
+        caption="This goes to production! Press e, change it to staging, then Ctrl+S.",
+        after="The agent was told what you changed, and what really ran. n: next call.",
+        printed=Printed(
+            out="Releasing 4 pages to \x1b[1mstaging\x1b[0m\n\x1b[32mDone:\x1b[0m staging has the new site\n"
+        ),
+        told="What ran: ./release.sh staging",
+        pause_s=2.0,
+    ),
+    StoryScene(
         id="build",
         agent=BUILDER,
         tool="run_shell_command",
         arguments={"command": "./build.sh", "description": "Build the site into build/"},
         title="build the site",
         move=Approves(),
-        caption="Two agents work on a small site. One wants to build it: press a to approve.",
-        after="The agent got this output and the exit code. Press n for the next waiting call.",
+        caption="The builder runs a script: Effects shows its text and its risks. Press a.",
+        after="The agent got this output and the exit code. n: next call.",
         printed=BUILD,
-        pause_s=0.5,
+        pause_s=4.0,
     ),
     StoryScene(
         id="test",
@@ -136,10 +195,11 @@ SCENES: tuple[StoryScene, ...] = (
         arguments={"command": "./test.sh"},
         title="run the tests",
         move=Approves(for_session=True),
-        caption="The tests run often: press F to approve this command for the whole session.",
-        after="The test failed, and the agent was told why: it reads tax.conf next.",
+        caption="Tests run often. Press F to approve this command for the whole session.",
+        after="The test failed, and the agent was told why: it corrects tax.conf next.",
         printed=TEST_FAILS,
         exit_code=1,
+        follows="build",
         pause_s=1.5,
     ),
     StoryScene(
@@ -152,7 +212,7 @@ SCENES: tuple[StoryScene, ...] = (
         },
         title="correct what the failing test complains about",
         move=Approves(),
-        caption="The agent wants to overwrite a file. Effects shows the change: press a if it is right, d to deny it.",
+        caption="The agent corrects the rate that the test named. Press a if the diff is right.",
         after="The file is changed; the agent runs its tests again.",
         follows="test",
         pause_s=2.0,
@@ -165,55 +225,11 @@ SCENES: tuple[StoryScene, ...] = (
         title="run the tests again",
         move=IsNotAsked(),
         caption="The same command as before.",
-        after="Nobody was asked: you approved this command for the session. X revokes that.",
+        after="Not asked: you approved this command for the session. X revokes that.",
         printed=TEST_PASSES,
         told="approved this same command for the session",
         follows="fix",
         pause_s=1.0,
-    ),
-    StoryScene(
-        id="release",
-        agent=RELEASER,
-        tool="execute_command",
-        arguments={"command": "./release.sh", "args": ["production"], "timeout": 30},
-        title="release the site to production",
-        move=Edits(args=("staging",)),
-        caption="This one goes to production. Press e, change production to staging, and press Ctrl+S.",
-        after="The agent was told what you changed, and what really ran.",
-        printed=Printed(
-            out="Releasing 4 pages to \x1b[1mstaging\x1b[0m\n\x1b[32mDone:\x1b[0m staging has the new site\n"
-        ),
-        told="What ran: ./release.sh staging",
-        pause_s=2.5,
-    ),
-    StoryScene(
-        id="clean",
-        agent=BUILDER,
-        tool="run_shell_command",
-        arguments={
-            "command": 'OUT=build; rm -rf "./$OUT"',
-            "description": "Remove what was built, for a fresh start",
-        },
-        title="remove what was built, through a variable",
-        move=Denies(reason="Name the directory itself: a typing error in a variable could name another one."),
-        caption="Deletes a directory whose name is in a variable. Press d and tell the agent to name it.",
-        after="The agent was told your reason, and can try again in other words.",
-        exit_code=None,
-        follows="test-again",
-        pause_s=2.0,
-    ),
-    StoryScene(
-        id="clean-by-name",
-        agent=BUILDER,
-        tool="run_shell_command",
-        arguments={"command": "rm -rf ./build", "description": "Remove what was built, by its name"},
-        title="remove what was built, by its name, as it was told",
-        move=Approves(),
-        caption="The agent listened: now the directory is named. Approvals wait a moment, u undoes them.",
-        after="Deleted, and recorded: H shows everything that ever ran.",
-        follows="clean",
-        only_if_denied=True,
-        pause_s=1.5,
     ),
     StoryScene(
         id="preview",
@@ -225,10 +241,11 @@ SCENES: tuple[StoryScene, ...] = (
         },
         title="leave a preview server in the background",
         move=Approves(),
-        caption="This leaves a server running in the background. Approve it, and see where it goes.",
+        caption="This leaves a server in the background. Press a, and see where it goes.",
         after="The command ended, its server did not: k ends what was left behind.",
         printed=Printed(out="The preview is starting\npreview: ready\n", whole=False),
         leaves="serve.sh",
+        follows="build",
         pause_s=4.0,
     ),
     StoryScene(
@@ -238,7 +255,8 @@ SCENES: tuple[StoryScene, ...] = (
         arguments={"command": "./tag.sh", "description": "Tag the release; the script asks for its name"},
         title="tag the release; the script asks questions in a terminal",
         move=Approves(),
-        caption="The script asks questions. Approve it, then press T and answer in its terminal; Ctrl+] leaves it.",
+        caption="This script asks questions. Press a, then T to answer in its terminal.",
+        running="T types into its terminal: answer its questions. Ctrl+] comes back.",
         after="The agent got what the terminal showed.",
         printed=Printed(
             out="Name of this release: spring\r\n"
@@ -246,7 +264,8 @@ SCENES: tuple[StoryScene, ...] = (
             "\x1b[32mTagged\x1b[0m spring\r\n"
         ),
         typed=(("Name of this release: ", "spring"), ("? [y/N] ", "y")),
-        pause_s=6.0,
+        follows="release",
+        pause_s=2.0,
     ),
     StoryScene(
         id="crawl",
@@ -256,9 +275,10 @@ SCENES: tuple[StoryScene, ...] = (
         title="check every link, which writes 40 MB of log",
         move=Approves(),
         caption="40 MB of log: approve it and watch. Ctrl+F finds a word, f follows the end.",
-        after="All 40 MB are kept; the agent got a part that fits. Now your own agent: whisper-tui install claude",
+        after="All of it is kept; the agent got a part that fits. H shows all past calls.",
         printed=Printed(out="".join(map(crawl_line, range(1, 201))), whole=False),
         out_bytes=CRAWL_LINES * 100,
-        pause_s=8.0,
+        follows="release",
+        pause_s=6.0,
     ),
 )

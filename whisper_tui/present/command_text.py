@@ -217,17 +217,24 @@ def _is_plain(command: Command, resolved: Resolved) -> bool:
         return resolved.unread is None
     only = resolved.commands[0]
     says_more = (
-        *(only.through, only.expanded, only.background, only.unknown, only.assignments, only.redirects, only.missing),
+        *(only.through, only.expanded, only.background, only.unknown, only.assignments, only.missing),
         *(resolved.more, resolved.unread),
     )
     if len(resolved.commands) != 1 or any(says_more):
         return False
-    return only.words == command.words() or _is_said(command, only)
+    return (only.words == command.words() and not only.redirects) or _is_said(command, only)
 
 
 def _is_said(command: Command, only: Meaning) -> bool:
-    """True if a shell text is just the words of its one command, with nothing for the shell to do."""
-    return isinstance(command, Shell) and only.words == tuple(command.text.split())
+    """True if a shell text is just the words of its one command and its redirections, as they will be."""
+    if not isinstance(command, Shell):
+        return False
+    # The effects name the file of a redirection, so the expansion of a plain one would repeat the command.
+    redirects = tuple(word for each in only.redirects for word in (each.operator, each.target))
+    try:
+        return (*only.words, *redirects) == tuple(shlex.split(command.text))
+    except ValueError:  # An unclosed quote.
+        return False
 
 
 def _title(resolved: Resolved) -> Line:

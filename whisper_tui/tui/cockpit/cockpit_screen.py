@@ -344,6 +344,7 @@ class CockpitScreen(KeyedScreen):
             return
         self.query_one(CallList).refresh()
         self.query_one(RecentDecisions).look()
+        self.query_one(Caption).about(self.shown)
         self.refresh_status()
         if (record := self.shown) is not None and record.is_open:
             self.refresh_call()
