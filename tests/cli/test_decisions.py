@@ -50,3 +50,12 @@ def test_the_last_word_of_deny_may_be_the_reason(instance: Instance) -> None:
     assert instance.run("deny", "3", "word", "--reason", "another").returncode == 4
     assert instance.run("deny", "3", "--reason", "another").returncode == 0
     assert instance.rows("show", "3")["reason"] == "another"
+
+
+def test_a_script_is_printed_line_by_line_when_approved_and_shortly_when_denied(instance: Instance) -> None:
+    script = "\n".join(f"echo line {number}" for number in range(40))
+    waiting(instance, script, script)
+    approved = instance.run("approve", "1").stdout.splitlines()
+    assert approved[:3] == ["Approved 1:", "  echo line 0", "  echo line 1"] and "  echo line 39" in approved
+    (denied,) = instance.run("deny", "2").stdout.splitlines()
+    assert denied.startswith("Denied 2: echo line 0") and denied.endswith("…") and len(denied) < 140

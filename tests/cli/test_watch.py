@@ -8,17 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
 from tests.tui.scenes import ME, Play, workday
-from whisper_tui.cli.watch_session import WatchAnswers
+from whisper_tui.cli.watch_session import WatchAnswers, WatchSession
+from whisper_tui.cli.watch_text import asks
 from whisper_tui.model.call import Argv
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import Ended, Waiting
+from whisper_tui.model.verdict import Risk
+from whisper_tui.system.state_directory import Directories
 
 
 class Seat:
@@ -37,6 +41,8 @@ class Seat:
         os.close(theirs)
         os.set_blocking(self.fd, False)
         self.text = ""
+        self.said = ""
+        """All that has been read so far."""
 
     def sees(self, words: str) -> None:
         """Wait, bounded, until these words were said since they were last looked for."""
@@ -44,7 +50,8 @@ class Seat:
         while words not in self.text:
             assert time.monotonic() < deadline, f"{words!r} was not said, but:\n{self.text}"
             try:
-                self.text += os.read(self.fd, 65_536).decode()
+                read = os.read(self.fd, 65_536).decode()
+                self.text, self.said = self.text + read, self.said + read
             except BlockingIOError:
                 time.sleep(0.02)
             except OSError:
@@ -80,6 +87,7 @@ def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance,
     seat.sees("Call 1 is approved.")
     seat.sees("Call 1: Ended with exit code 0")
     assert '"hello\\n"' in call.communicate(timeout=90)[0]
+    assert "is approved by" not in seat.said  # its own decision is reported once
     seat.says("output 1")
     seat.sees("The end of its output, 6 bytes:\r\n  hello")
     seat.says("quit")
@@ -277,6 +285,35 @@ async def test_every_other_answer_of_watch_prints_something() -> None:
     assert isinstance(play.stage.board.calls["6"].state, Ended)
     await answer(desk, clock, "quit")
     assert desk.left
+
+
+async def test_the_prompt_comes_once_after_lines_that_come_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = WatchSession(Directories(config=tmp_path, state=tmp_path, runtime=tmp_path), asks=True)
+    for number in range(4):
+        session._say(f"line {number}")
+        session._prompt()
+    said = ""
+    async with asyncio.timeout(30):
+        while "> " not in said:
+            await asyncio.sleep(0.05)
+            said += capsys.readouterr().out
+    assert said == "line 0\nline 1\nline 2\nline 3\n> "
+
+
+async def test_the_answers_yes_and_y_are_in_the_help_and_approve() -> None:
+    play = workday()
+    desk, said, clock = desk_of(play)
+    await answer(desk, clock, "help", "y")
+    assert play.stage.board.calls["7"].decision == Approve()
+    assert "or yes, or y: let it run" in "\n".join(said)
+
+
+async def test_a_severe_risk_is_read_out_as_one() -> None:
+    play = Play.begin()
+    record = play.stage.board.calls[play.ask("clean", Risk(id="destructive", sentence="Deletes"))]
+    assert "Severe risk: Deletes." in list(asks(record, play.stage.board, 1))
 
 
 async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:

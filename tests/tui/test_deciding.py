@@ -251,6 +251,16 @@ async def test_denying_a_session_names_it_and_the_number_of_calls_in_its_title()
         await seat.sees("Deny 3 waiting calls of site builder", "2 other waiting calls")
 
 
+async def test_where_no_other_call_of_the_session_waits_none_is_spoken_of() -> None:
+    play = Play.begin()
+    play.ask("build")
+    async with cockpit(play) as seat:
+        await seat.select("1")
+        await seat.press("D")
+        await seat.sees("Deny 1 waiting call of site builder", "word for word")
+        assert "other waiting" not in seat.text()
+
+
 @pytest.mark.parametrize(
     ("key", "reason"),
     [

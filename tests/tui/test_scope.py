@@ -104,6 +104,23 @@ async def test_a_suggested_beginning_is_there_to_be_edited_and_what_it_covers_is
         assert seat.record("1").decision == Approve(remember=remembered)
 
 
+@pytest.mark.parametrize(
+    ("suggested", "reach", "words"),
+    [
+        ((), 1, "No suggestion: no rule can be made of this command."),
+        ((("make", "clean"),), 1, "There is no other suggestion."),
+        ((("make", "clean"),), 0, "A suggestion is for commands that start with some words"),
+    ],
+)
+async def test_where_there_is_no_next_suggestion_the_key_says_why(
+    suggested: tuple[tuple[str, ...], ...], reach: int, words: str
+) -> None:
+    async with cockpit(with_prefixes(*suggested), size=(200, 60)) as seat:
+        await opened(seat, reach)
+        await seat.press("ctrl+n")
+        await seat.sees(words)
+
+
 async def test_a_scope_that_may_not_be_given_is_refused_with_the_reason_of_the_port() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await opened(seat, 2)

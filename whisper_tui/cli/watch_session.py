@@ -9,12 +9,22 @@ from contextlib import suppress
 
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.supervisor_control import number_of
-from whisper_tui.cli.watch_text import asks, first_words, happened, in_full, session_name, stall_sentence
+from whisper_tui.cli.watch_text import (
+    HELP,
+    asks,
+    first_words,
+    happened,
+    in_full,
+    last_lines,
+    session_name,
+    stall_sentence,
+)
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
+from whisper_tui.model.event import Decided, Event
 from whisper_tui.model.run import NO_STALL, Sandbox, Stall
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
@@ -28,19 +38,6 @@ from whisper_tui.wire.rendezvous import was_stopped
 
 GUARD_S = 0.5
 """Seconds after a call was read out in which answers are ignored: they were meant for the call before."""
-HELP = """\
-approve, or a: let it run as it was read out.
-session, or s: the same, and again whenever it is asked in this session.
-deny REASON, or d REASON: do not let it run; the agent is given the reason.
-edit COMMAND, or e COMMAND: run this instead; it is read out first.
-approve read-only, approve confined, or approve confined network: let it run in a sandbox; with session, too.
-skip, or k: leave it, and go to the next one that waits.
-call NUMBER, or c NUMBER: go to another call that waits.
-list, or l: read out everything that waits and runs.
-show, or v, with or without a number: everything about a call.
-output NUMBER, or o NUMBER: the last lines that a command has printed.
-signal NUMBER NAME: send a signal, like TERM, to everything of a run.
-quit, or q: leave; nothing stops because of it."""
 DECIDING = frozenset({"approve", "a", "session", "s", "yes", "y", "deny", "d", "edit", "e", "no", "skip", "k"})
 SANDBOXES = {
     "read-only": Sandbox(),
@@ -48,7 +45,8 @@ SANDBOXES = {
     "confined network": Sandbox(kind="workspace", network=True),
 }
 """The words that may follow `approve` and `session`."""
-LAST_LINES, LAST_BYTES = 20, 8192
+LAST_BYTES = 8192
+"""Bytes of each stream of which `output` prints the last lines."""
 
 
 class WatchAnswers:
@@ -67,6 +65,8 @@ class WatchAnswers:
         self._skipped: set[str] = set()
         self._sending = False
         """True while a decision is being sent: its event may overtake the answer to it."""
+        self._decided: set[str] = set()
+        """Calls that were decided here, whose event has not come yet."""
         self.shown: CallRecord | None = None
         """The call as it was read out. None: no call is shown."""
         self.board = Board()
@@ -94,6 +94,13 @@ class WatchAnswers:
             return False
         now = self.board.calls.get(shown.id)
         return now is None or not isinstance(now.state, Waiting) or now.seen_digest() != shown.seen_digest()
+
+    def was_said(self, event: Event) -> bool:
+        """True, once, if the event is a decision that was made and reported here."""
+        if not isinstance(event, Decided) or event.call_id not in self._decided:
+            return False
+        self._decided.discard(event.call_id)
+        return True
 
     def forget(self) -> None:
         """Take away a call that can no longer be answered; the next answer is ignored."""
@@ -217,8 +224,12 @@ class WatchAnswers:
         if self.supervision is None:
             raise InvalidRequest("the supervisor cannot be reached now", hint="Nothing is lost; answer again later")
         self._sending = True
+        self._decided.add(record.id)
         try:
             await self.supervision.decide(record.id, decision, self._me, record.seen_digest())
+        except WhisperError:
+            self._decided.discard(record.id)
+            raise
         finally:
             self._sending = False
         self._skipped.discard(record.id)
@@ -296,19 +307,14 @@ def edited_spec(asked: CommandSpec, text: str) -> CommandSpec:
     return found.spec
 
 
-def last_lines(data: bytes) -> tuple[str, ...]:
-    """The last lines of output without colours, as data."""
-    from whisper_tui.export.markdown import plain_output
-
-    text = plain_output(data).rstrip("\n")
-    return tuple(f"  {visible(line)}" for line in text.split("\n")[-LAST_LINES:]) if text else ()
-
-
 STALLS_EVERY_S = 1.0
 """Seconds between two questions which runs get no further."""
 
 RETRY_S = 2.0
 """Seconds between attempts to reach a supervisor that is gone."""
+
+PROMPT_S, LATEST_PROMPT_S = 0.3, 2.0
+"""Seconds without another line before the prompt is printed, and at most so many while lines go on."""
 
 
 class WatchSession:
@@ -319,6 +325,9 @@ class WatchSession:
         self._asks = asks
         self._desk = WatchAnswers(self._say, Decider.model_validate(decider()))
         self._prompted = False
+        self._prompt_timer: asyncio.TimerHandle | None = None
+        self._prompt_by = 0.0
+        """Loop time at which a wanted prompt is printed at the latest."""
 
     async def run(self) -> None:
         """Go on until the person leaves."""
@@ -366,7 +375,9 @@ class WatchSession:
         async for events in supervision.watch(None):
             for event in events:
                 board.apply(event)
-                if not before and (line := happened(event, board)) is not None:
+                if before or self._desk.was_said(event):
+                    continue
+                if (line := happened(event, board)) is not None:
                     self._say(line)
             if before and newest[0].id in board.calls:
                 before = False
@@ -416,6 +427,7 @@ class WatchSession:
                 self._prompt()
         finally:
             lines.close()
+            self._drop_prompt()
             self._prompted = False
 
     def _say(self, text: str) -> None:
@@ -425,10 +437,27 @@ class WatchSession:
         self._prompted = False
 
     def _prompt(self) -> None:
-        if self._asks and not self._prompted and not self._desk.left:
+        """Print the prompt once no more lines come."""
+        if not self._asks or self._prompted or self._desk.left:
+            return
+        # A screen reader reads every prompt aloud, and a call that was approved brings several events at once.
+        loop = asyncio.get_running_loop()
+        if self._prompt_timer is None:
+            self._prompt_by = loop.time() + LATEST_PROMPT_S
+        self._drop_prompt()
+        self._prompt_timer = loop.call_at(min(loop.time() + PROMPT_S, self._prompt_by), self._print_prompt)
+
+    def _print_prompt(self) -> None:
+        self._prompt_timer = None
+        if not self._prompted and not self._desk.left:
             sys.stdout.write(self._desk.prompt)
             sys.stdout.flush()
             self._prompted = True
+
+    def _drop_prompt(self) -> None:
+        if self._prompt_timer is not None:
+            self._prompt_timer.cancel()
+            self._prompt_timer = None
 
 
 class _Lines:

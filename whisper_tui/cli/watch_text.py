@@ -30,6 +30,7 @@ from whisper_tui.model.masked_calls import mask_unless_undecided
 from whisper_tui.model.run import Stall
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import listed_command, meaning_paragraphs, one_line
 from whisper_tui.present.ending_text import ending_sentence
@@ -44,6 +45,22 @@ UNSPOKEN = str.maketrans("", "", DRAWN)
 SIGN = re.compile(rf"^(\s*)[{DRAWN}]+\s?")
 SIGNED: frozenset[Role] = frozenset({"waiting", "running", "good", "bad", "behind"})
 """Roles of our own text, whose leading symbols are left out; in an agent's text they stay."""
+LAST_LINES = 20
+"""Lines at the end of an output that are read out."""
+HELP = """\
+approve, or a, or yes, or y: let it run as it was read out.
+session, or s: the same, and again whenever it is asked in this session.
+deny REASON, or d REASON: do not let it run; the agent is given the reason.
+edit COMMAND, or e COMMAND: run this instead; it is read out first.
+approve read-only, approve confined, or approve confined network: let it run in a sandbox; with session, too.
+skip, or k: leave it, and go to the next one that waits.
+call NUMBER, or c NUMBER: go to another call that waits.
+list, or l: read out everything that waits and runs.
+show, or v, with or without a number: everything about a call.
+output NUMBER, or o NUMBER: the last lines that a command has printed.
+signal NUMBER NAME: send a signal, like TERM, to everything of a run.
+quit, or q: leave; nothing stops because of it."""
+"""The answers of a person, each with what it does."""
 
 
 def happened(event: Event, board: Board) -> str | None:
@@ -132,7 +149,7 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     yield from command_lines(record)
     yield f"It runs in {visible(record.spec.cwd)}."
     for risk in record.verdict.risks if record.verdict else ():
-        yield f"Risk: {visible(risk.sentence)}."
+        yield f"{'Severe risk' if is_grave(risk) else 'Risk'}: {visible(risk.sentence)}."
     if isinstance(record.state, Waiting) and record.state.returned_because:
         yield f"It is asked again: {visible(record.state.returned_because)}."
     yield from lines(meaning_paragraphs(record.spec.command, record.resolved))
@@ -181,3 +198,11 @@ def session_name(record: CallRecord, board: Board) -> str:
 def standing_sentence(record: CallRecord) -> str:
     """Return the state or the ending of a call in a few words."""
     return ending_sentence(record.state.ending) if isinstance(record.state, Ended) else record.state.kind
+
+
+def last_lines(data: bytes) -> tuple[str, ...]:
+    """The last lines of output without colours, as data."""
+    from whisper_tui.export.markdown import plain_output
+
+    text = plain_output(data).rstrip("\n")
+    return tuple(f"  {visible(line)}" for line in text.split("\n")[-LAST_LINES:]) if text else ()

@@ -9,12 +9,15 @@ import time
 from collections import Counter
 from typing import Any
 
-from whisper_tui.cli.output_format import command_line, masked_line, print_json, print_table, risk_sign
+from whisper_tui.cli.output_format import command_line, cut, masked_line, print_json, print_table, risk_sign
 from whisper_tui.cli.subcommand import Options, Subcommands, reader_of, supervisor_of
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
 from whisper_tui.wire.light_client import LightClient
+
+DENIED = 120
+"""Columns of a denied command that are printed, to know it again."""
 
 SHOWN = 10
 """Different commands that are shown of those that an approval would have let through."""
@@ -206,7 +209,7 @@ def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
         for risk in (risk for each, risk in severe if each is row):
             sys.stdout.write(f"{risk_sign(risk)} {visible(risk['sentence'])}\n")
         if row["id"] in ids:
-            sys.stdout.write(f"   {row['id']}: {masked_line(row['command'])}\n")
+            sys.stdout.write(f"   {row['id']}: {_in_lines(row['command'])}\n")
     sys.stdout.write(f"Approve {calls} all the same? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
@@ -220,7 +223,7 @@ def say_approved(
     spec = edited or row["spec"]
     changed = ", changed" if edited else ""
     remembered = "" if scope is None else f"\n{meant(scope)}"
-    shown = _shown(spec["command"]) if edited else masked_line(row["command"])
+    shown = _shown(spec["command"]) if edited else _in_lines(row["command"])
     place = visible(spec["cwd"])
     if sandbox is not None:
         place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
@@ -230,7 +233,16 @@ def say_approved(
         runs = f"Its agent no longer waits for it ({why}). If it asks again for the same, that runs in {place}"
     elif row["agent_gave_up"]:
         runs += f", and its agent no longer waits for it ({visible(row['agent_gave_up'])})"
-    sys.stdout.write(f"Approved {row['id']}{changed}: {shown}\n{runs}{remembered}\n")
+    sys.stdout.write(f"Approved {row['id']}{changed}:{'' if shown[0] == chr(10) else ' '}{shown}\n{runs}{remembered}\n")
+
+
+def _in_lines(command: list[str] | str) -> str:
+    """Return the command without its secrets; the lines of a script stay lines, below each other."""
+    if not isinstance(command, str) or "\n" not in command:
+        return masked_line(command)
+    from whisper_tui.model.secrets import masked
+
+    return "".join(f"\n  {visible(line)}" for line in masked(command).split("\n"))
 
 
 def _sandbox(options: Options) -> dict[str, Any] | None:
@@ -252,7 +264,7 @@ def _deny(options: Options) -> int:
         for row in _all_waiting(supervisor, options):
             decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
             _decide(supervisor, row, decision, options.seen)
-            sys.stdout.write(f"Denied {row['id']}: {masked_line(row['command'])}\n")
+            sys.stdout.write(f"Denied {row['id']}: {cut(masked_line(row['command']), DENIED)}\n")
     return 0
 
 
@@ -307,7 +319,7 @@ def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
 
 
 def _shown(command: dict[str, Any]) -> str:
-    return masked_line(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
+    return _in_lines(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
 
 
 def _replacement(kind: str, text: str) -> dict[str, Any]:

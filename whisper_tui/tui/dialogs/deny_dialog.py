@@ -43,7 +43,7 @@ class DenyScreen(Dialog[Deny]):
         with Vertical(classes="dialog") as dialog:
             whole = f"{count(self._others + 1, 'waiting call')} of {self._session}"
             dialog.border_title = Content(f"Deny {whole if self._stop_session else self._what}")
-            if self._stop_session:
+            if self._stop_session and self._others:
                 others = count(self._others, "other waiting call")
                 text = f"{others} of the session {self._session} will be denied with it."
                 yield Static(Content(text), classes="dialog-problem")
@@ -100,8 +100,8 @@ class DenyScreen(Dialog[Deny]):
 
 
 EXPLAINED = (
-    "Calls of this session that begin with these words, or hold a command that does, are denied, also while no cockpit"
-    " is open: this one, those that wait and those that come. It is no rule: what hides the words is asked as before."
+    "Denies this call, and every waiting and future call of this session whose command begins with these words, also"
+    " while no cockpit is open. The words are compared as plain text: a command that disguises them is asked as before."
 )
 
 

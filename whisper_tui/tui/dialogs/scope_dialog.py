@@ -238,11 +238,16 @@ class ScopeScreen(Dialog[Approve]):
 
     def action_suggest(self) -> None:
         """Put the next suggested prefix into the field."""
-        if self._suggested:
-            self._next = (self._next + 1) % len(self._suggested)
-            self.query_one("#words", Input).value = self._suggested[self._next]
-        else:
+        words = self.query_one("#words", Input)
+        if not self._suggested:
             self.notify("No suggestion: no rule can be made of this command.", markup=False)
+        elif not self.draft().has_words:
+            self.notify("A suggestion is for commands that start with some words: choose that first.", markup=False)
+        elif words.value == self._suggested[self._next] and len(self._suggested) == 1:
+            self.notify("There is no other suggestion.", markup=False)
+        else:
+            self._next = (self._next + 1) % len(self._suggested)
+            words.value = self._suggested[self._next]
 
     async def action_sandbox(self) -> None:
         """Choose the next sandbox for the approved call and for all that the scope covers; after the last, none."""
