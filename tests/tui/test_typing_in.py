@@ -99,6 +99,17 @@ async def test_a_password_is_hidden_as_the_terminal_of_the_command_has_no_echo(t
         assert ("mellon" in seat.text()) is not quiet
 
 
+async def test_a_password_that_is_typed_into_the_terminal_itself_is_not_drawn(tmp_path: Path) -> None:
+    async with live(tmp_path) as seat:
+        await seat.start("read -s -p 'Say friend: ' word; echo \"${#word} letters\"; sleep 60", tty=True)
+        await seat.sees("Say friend:")
+        await seat.pilot.press("T")
+        await seat.sees("TERMINAL MODE")
+        await seat.pilot.press(*"mellon", "enter")
+        await seat.sees("6 letters")
+        assert "mellon" not in seat.text()
+
+
 async def test_a_person_who_shows_a_secret_is_not_overruled() -> None:
     async with cockpit(asking()) as seat:
         seat.play.stage.write("1", b"\nPassword: ")

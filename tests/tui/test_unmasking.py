@@ -1,12 +1,15 @@
 """Secrets on the screen: shown while a call is decided about, hidden from then on, revealed for ten seconds."""
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import cockpit, in_passing
 from tests.tui.past import ask, history
 from tests.tui.past import begin as begin_past
 from tests.tui.scenes import ME, Play
 from whisper_tui.cli.watch_text import first_words, in_full
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Grant, PrefixScope
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.tui.call import revealed_secrets
+from whisper_tui.tui.call.revealed_secrets import REVEALED_S
 from whisper_tui.tui.rules.rule_list import grant_paragraphs
 
 SECRET = "hunter22"
@@ -87,3 +90,59 @@ async def test_watch_and_the_list_of_approvals_hide_them():
     grant = Grant(id="g1", session_id="s1", from_call="1", scope=scope, spec=spec, granted_at=0, by=ME)
     text = "".join(span.text for each in grant_paragraphs(grant, None, 0) for span in each.spans)
     assert MASKED in text and SECRET not in text
+
+
+PASSWORD = "hunter2"
+
+
+def dumped() -> Play:
+    """A database dump whose text names its password is over and has left a process behind; another one runs."""
+    play = begin_past()
+    for _ in range(2):
+        text = f"PGPASSWORD={PASSWORD} pg_dump -h db prod > dump.sql"
+        spec = CommandSpec(command=Shell(text=text), cwd="/home/me/garden")
+        request = CallRequest(
+            session_id="s1", tool="run_shell_command", arguments={"command": text}, spec=spec, description=f"Use {text}"
+        )
+        words = ("pg_dump", "-h", "db", "prod")
+        meaning = Meaning(words=words, assignments={"PGPASSWORD": PASSWORD}, expanded=(f"PGPASSWORD={PASSWORD}",))
+        risk = Risk(id="secret-in-arguments", sentence=f"Contains the password {PASSWORD}", span=(11, 18))
+        verdict = Verdict(
+            kind="ask", reason=f"asks with {PASSWORD}", risks=(risk,), prefixes=((text.split(maxsplit=1)[0],),)
+        )
+        play.approve(play.stage.ask(request, verdict, Resolved(program="/usr/bin/bash", commands=(meaning,))))
+    play.stage.leave_behind("1", f"PGPASSWORD={PASSWORD} sleep 60")
+    play.end("1", 1)
+    ask(play, "ls")
+    return play
+
+
+async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_the_call_is_decided():
+    async with cockpit(dumped(), size=(170, 48)) as seat:
+        for keys in (
+            (),  # the list, and the strip of what was decided
+            ("up",),
+            ("m",),
+            ("end",),
+            ("y",),
+            ("b",),
+            ("escape", "E"),
+            ("escape", "ctrl+p"),
+            ("escape", "L"),
+            ("w",),
+            ("escape", "H"),
+            ("down",),
+            ("space",),
+            ("i",),
+            ("escape", "r"),
+        ):
+            await seat.press(*keys)
+            await seat.pilot.pause()
+            shown = f"{seat.text()}\n{in_passing(seat.app)}"
+            assert PASSWORD not in shown, (keys, shown)
+        await seat.press("escape", "escape")
+        await seat.select("1")
+        await seat.sees("PGPASSWORD=⟨secret⟩", "✘ exit 1")
+        assert REVEALED_S == 10
+        await seat.press("M")
+        await seat.sees(f"PGPASSWORD={PASSWORD}", "The secrets of call 1 are shown for 10 seconds.")
