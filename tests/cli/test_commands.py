@@ -125,6 +125,22 @@ def test_what_a_command_leaves_behind_is_shown_and_ended(instance):
     assert instance.run("signal", "1", "KILL").returncode == 1
 
 
+def test_several_runs_are_signalled_and_killed_at_once_or_none(instance):
+    calls = [instance.call("run_shell_command", command=f"trap '' TERM; sleep {n}; sleep 300") for n in (301, 302)]
+    assert instance.run("kill", "1").returncode == 1  # it waits, and has no process
+    instance.run("approve", "1", "2")
+    instance.until(lambda: len([row for row in instance.seen("ps") if row["state"] == "running"]) == 2)
+    assert re.search(r"^ID +PID +STATE +AGE +RISK ", instance.run("ps").stdout)
+    missing = instance.run("signal", "1", "99", "TERM")
+    assert (missing.returncode, missing.stdout) == (4, "")
+    assert instance.run("signal", "1", "2", "CONT").stdout.count("Sent SIGCONT to the tree of call") == 2
+    assert instance.run("kill", "1", "2", "--now").stdout == "Ended call 1\nEnded call 2\n"
+    for call in calls:
+        call.communicate(timeout=90)
+    assert {instance.rows("show", call_id)["signal_name"] for call_id in ("1", "2")} == {"SIGKILL"}
+    assert instance.run("kill", "1").returncode == 1
+
+
 def test_a_signal_is_named_in_the_row(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
     instance.run("approve", "1")

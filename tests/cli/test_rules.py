@@ -13,13 +13,15 @@ def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Inst
     answer = instance.run("check", "touch made; sudo rm -rf /x")
     assert answer.returncode == 0
     assert answer.stdout.startswith("ask: ")
-    assert "privilege" in answer.stdout and "destructive" in answer.stdout and "through sudo" in answer.stdout
+    assert "▲▲ privilege: " in answer.stdout and "▲▲ destructive: " in answer.stdout and "through sudo" in answer.stdout
     assert not (instance.workspace / "made").exists()
 
 
 def test_check_speaks_json(instance: Instance) -> None:
     row = instance.rows("check", "npm test")
     assert (row["verdict"], row["plain"], row["prefixes"]) == ("ask", True, [["npm", "test"]])
+    risks = {risk["id"]: risk["grave"] for risk in instance.rows("explain", "rm -rf x; curl http://h")["risks"]}
+    assert risks["destructive"] is True and risks["network"] is False
 
 
 def test_a_corpus_is_judged_line_by_line_in_one_process(instance: Instance) -> None:

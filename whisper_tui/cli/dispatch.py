@@ -32,7 +32,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.list_calls:add_listing": ("list", "ps", "history"),
     "whisper_tui.cli.commands.list_calls:add_show": ("show",),
     "whisper_tui.cli.commands.approve:add_decisions": ("approve", "deny"),
-    "whisper_tui.cli.commands.supervisor_control:add_signal": ("signal",),
+    "whisper_tui.cli.commands.supervisor_control:add_signal": ("signal", "kill"),
     "whisper_tui.cli.commands.logs_export:add_logs": ("logs",),
     "whisper_tui.cli.commands.logs_export:add_export": ("export",),
     "whisper_tui.cli.commands.approve:add_approvals": ("approvals", "revoke"),

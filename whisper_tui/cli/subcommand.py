@@ -69,7 +69,7 @@ Options = argparse.Namespace
 Run = Callable[[Options], int]
 
 GROUPS = {
-    "Decide": ("list", "approve", "deny", "signal", "pause", "resume", "approvals", "revoke"),
+    "Decide": ("list", "approve", "deny", "signal", "kill", "pause", "resume", "approvals", "revoke"),
     "Look": ("watch", "serve", "ps", "history", "show", "logs", "export"),
     "Rules": ("explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "call", "tools", "agent", "demo"),

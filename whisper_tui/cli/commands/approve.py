@@ -343,8 +343,8 @@ def add_approvals(verbs: Subcommands) -> None:
     approvals = verbs.add("approvals", "show remembered approvals, or what is denied", _approvals)
     approvals.add_argument("--denied", action="store_true", help="show what is denied for the rest of a session")
     approvals.add_argument("--json", action="store_true", help="print one array of objects")
-    revoke = verbs.add("revoke", "forget a remembered approval, or lift a denial for a session", _revoke)
-    revoke.add_argument("id", metavar="ID", help="its id, as approvals shows it")
+    revoke = verbs.add("revoke", "forget remembered approvals, or lift denials for a session", _revoke)
+    revoke.add_argument("ids", nargs="+", metavar="ID", help="an id, as approvals shows it")
 
 
 def _approvals(options: Options) -> int:
@@ -393,10 +393,11 @@ def _print_denials(rows: list[dict[str, Any]]) -> None:
 
 def _revoke(options: Options) -> int:
     with supervisor_of(options) as supervisor:
-        # `model.session_denial` has this letter too, but importing it would load pydantic.
-        if options.id.startswith("d"):
-            supervisor.ask("lift_denial", denial_id=options.id, by=decider())
-        else:
-            supervisor.ask("revoke", grant_id=options.id, by=decider())
-    sys.stdout.write(f"Revoked {options.id}\n")
+        for id_ in dict.fromkeys(options.ids):
+            # `model.session_denial` has this letter too, but importing it would load pydantic.
+            if id_.startswith("d"):
+                supervisor.ask("lift_denial", denial_id=id_, by=decider())
+            else:
+                supervisor.ask("revoke", grant_id=id_, by=decider())
+            sys.stdout.write(f"Revoked {visible(id_)}\n")
     return 0

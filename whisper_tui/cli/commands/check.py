@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whisper_tui.cli.output_format import print_json
+from whisper_tui.cli.output_format import print_json, risk_sign
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
@@ -59,6 +59,7 @@ def _check(options: Options) -> int:
 
 def _judged(options: Options) -> dict[str, Any]:
     from whisper_tui.model.call import Shell
+    from whisper_tui.model.verdict import is_grave
     from whisper_tui.policy.view import view
 
     text = options.command[0] if len(options.command) == 1 else " ".join(options.command)
@@ -72,7 +73,7 @@ def _judged(options: Options) -> dict[str, Any]:
         "command": text,
         "plain": seen.plain is not None,
         "not_plain_because": seen.doubt or None,
-        "risks": [risk.model_dump() for risk in verdict.risks],
+        "risks": [{**risk.model_dump(), "grave": is_grave(risk)} for risk in verdict.risks],
         "runs": [
             {"argv": list(inner.argv), "through": list(inner.via), "unknown": inner.opaque} for inner in seen.commands
         ],
@@ -114,7 +115,8 @@ def _lines(row: dict[str, Any]) -> list[str]:
     if row["rule"]:
         lines.append(f"  by      {visible(row['rule'])}")
     for risk in row["risks"]:
-        lines.append(f"  risk    {risk['id']}: {visible(risk['sentence'])}{_place(row['command'], risk['span'])}")
+        sentence, place = visible(risk["sentence"]), _place(row["command"], risk["span"])
+        lines.append(f"  risk    {risk_sign(risk)} {risk['id']}: {sentence}{place}")
     for inner in row["runs"]:
         words = " ".join("…" if word is None else word for word in inner["argv"])
         through = f", through {' and '.join(inner['through'])}" if inner["through"] else ""

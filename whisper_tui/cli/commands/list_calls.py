@@ -91,7 +91,7 @@ def _wait_for_a_call(options: Options) -> None:
 
 
 def _ps(options: Options) -> int:
-    return _show(options, ("ID", "PID", "STATE", "AGE", "SESSION", "COMMAND"), _processes, kind="ps")
+    return _show(options, ("ID", "PID", "STATE", "AGE", "RISK", "SESSION", "COMMAND"), _processes, kind="ps")
 
 
 def _history(options: Options) -> int:
@@ -135,12 +135,12 @@ def _processes(rows: list[Row]) -> Lines:
     for row in rows:
         if row["state"] != "ended":
             pid = str(row["pid"] or "")
-            yield row["id"], pid, state(row), _age(row), visible(row["session"]), _command(row)
+            yield row["id"], pid, state(row), _age(row), gravest(row), visible(row["session"]), _command(row)
         for process in row["background"]:
             if process["alive"]:
+                ended, session = age(time.time() - row["since"]), visible(row["session"])
                 command = visible(process["command"])
-                ended = age(time.time() - row["since"])
-                yield row["id"], str(process["pid"]), "background", ended, visible(row["session"]), command
+                yield row["id"], str(process["pid"]), "background", ended, gravest(row), session, command
 
 
 def _past(rows: list[Row]) -> Lines:

@@ -51,7 +51,7 @@ _CALLS = {"id", "ids", "calls"}
 """Arguments that are the number of a call."""
 
 _WAITING = {"approve", "deny"}
-_RUNNING = {"signal"}
+_RUNNING = {"signal", "kill"}
 
 Candidate = tuple[str, str]
 """A word, and a description of it."""

@@ -1,20 +1,22 @@
-"""`status`, `restart`, `stop`, `pause`, `resume`, `signal` and `prune`: the supervisor, and what it runs."""
+"""`status`, `restart`, `stop`, `pause`, `resume`, `signal`, `kill` and `prune`: the supervisor, and what it runs."""
 
 import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.output_format import cannot_work, print_json
 from whisper_tui.cli.subcommand import DONE, UNAVAILABLE, Options, Subcommands, home_of, supervisor_of
-from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
+from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, Unavailable, WhisperError
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
 
 if TYPE_CHECKING:
     from whisper_tui.system.state_directory import Directories
+    from whisper_tui.wire.light_client import LightClient
 
 STOP_S = 60.0
 """Seconds that a supervisor has to stop."""
@@ -238,24 +240,76 @@ def _tell(options: Options, operation: str, sentence: str) -> int:
 
 
 def add_signal(verbs: Subcommands) -> None:
-    """Declare the subcommand."""
-    parser = verbs.add("signal", "send a signal to a run or to its background processes", _signal)
-    parser.add_argument("id", metavar="ID", help="number of the call")
-    parser.add_argument("signal", metavar="SIGNAL", help="name, with or without SIG, or number")
-    parser.add_argument(
+    """Declare the subcommands."""
+    sent = verbs.add("signal", "send a signal to runs or to their background processes", _signal)
+    sent.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
+    sent.add_argument("signal", metavar="SIGNAL", help="name, with or without SIG, or number")
+    sent.add_argument(
         "--target",
         choices=("tree", "group", "leader"),
         default="tree",
         help="every process of the run (default), its process group, or its first process alone",
     )
+    kill = verbs.add(
+        "kill",
+        "end runs with all their processes: SIGTERM, then SIGKILL",
+        _kill,
+        details="It waits until they have ended. Processes that are still alive after the grace period of their call "
+        "get SIGKILL.",
+    )
+    kill.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
+    kill.add_argument("--now", action="store_true", help="send SIGKILL at once")
 
 
 def _signal(options: Options) -> int:
     number = number_of(options.signal)
     with supervisor_of(options) as supervisor:
-        supervisor.ask("signal", call_id=options.id, number=number, target=options.target, by=decider())
-    sys.stdout.write(f"Sent {_name(number)} to the {options.target} of call {options.id}\n")
+        for row in _alive(supervisor, options.ids):
+            _send(supervisor, row, number, options.target)
+            sys.stdout.write(f"Sent {_name(number)} to the {options.target} of call {row['id']}\n")
     return 0
+
+
+def _kill(options: Options) -> int:
+    with supervisor_of(options) as supervisor:
+        rows = _alive(supervisor, options.ids)
+        for row in rows:
+            _send(supervisor, row, signal.SIGKILL if options.now else signal.SIGTERM, "tree")
+        begun = time.monotonic()
+        for row in rows:
+            if not options.now and not _ends_by(supervisor, row, begun + row["spec"]["grace_s"]):
+                with suppress(NotRunning):  # It has ended meanwhile.
+                    _send(supervisor, row, signal.SIGKILL, "tree")
+            if not _ends_by(supervisor, row, time.monotonic() + KILLED_S):
+                raise Refused(f"call {row['id']} is still alive after SIGKILL", hint="whisper-tui ps shows it")
+            sys.stdout.write(f"Ended call {row['id']}\n")
+    return 0
+
+
+KILLED_S = 30.0
+"""Seconds after SIGKILL in which the supervisor has to see that all processes are gone."""
+
+
+def _ends_by(supervisor: "LightClient", row: dict[str, Any], moment: float) -> bool:
+    """Wait until no process of a call is alive. False: it is not so by that moment of the monotonic clock."""
+    while not supervisor.ask("rows", kind="show", call_id=row["id"])[0]["settled"]:
+        if time.monotonic() >= moment:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _alive(supervisor: "LightClient", ids: list[str]) -> list[dict[str, Any]]:
+    """Return the named calls, each once. Nothing is signalled unless all of them have living processes."""
+    rows = [supervisor.ask("rows", kind="show", call_id=call_id)[0] for call_id in dict.fromkeys(ids)]
+    for row in rows:
+        if row["pid"] is None or row["settled"]:
+            raise NotRunning(f"no process of call {row['id']} is alive", hint="whisper-tui ps shows what runs")
+    return rows
+
+
+def _send(supervisor: "LightClient", row: dict[str, Any], number: int, target: str) -> None:
+    supervisor.ask("signal", call_id=row["id"], number=number, target=target, by=decider())
 
 
 def number_of(text: str) -> int:
