@@ -12,7 +12,8 @@ from tests.tui.scenes import Play, workday
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.tui import app as app_module
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.theme import GROUNDS, LARGEST, PLACES, Themes, contrast, counterpart, load_themes, pairs
+from whisper_tui.tui.indexed_colours import NUMBERS, carrier, contrast, drawn_as, palette_color
+from whisper_tui.tui.theme import GROUNDS, LARGEST, PLACES, Themes, counterpart, load_themes, pairs
 
 STEMS = ("whisper", "colour-blind", "dusk", "grey", "high-contrast", "moss")
 NAMES = [f"{stem}-{kind}" for stem in STEMS for kind in ("dark", "light")]
@@ -65,6 +66,25 @@ def test_every_text_can_be_read_on_every_ground_that_it_has(name: str) -> None:
         assert contrast(text, ground) >= SMALL, f"{name}: {what}"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_text_can_be_read_in_256_colours(name: str) -> None:
+    theme = load_themes().good[name].indexed()
+    colors = {key: drawn_as(color) for key, color in theme.colors.items()}
+    for what, text, ground in pairs(colors, tuple(map(drawn_as, theme.terminal))):
+        assert contrast(text, ground) >= SMALL, f"{name}: {what}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_selection_and_the_bars_stay_different_from_what_is_around_them_in_256_colours(name: str) -> None:
+    drawn = {key: drawn_as(color) for key, color in load_themes().good[name].indexed().colors.items()}
+    assert len({drawn[key] for key in ("background", "row-back", "row-idle-back", "word-back", "button-back")}) >= 4
+    assert drawn["row-back"] not in {drawn[ground] for ground in (*GROUNDS, "word-back")}
+
+
+def test_every_number_of_the_palette_can_be_drawn() -> None:
+    assert [number for number in NUMBERS if drawn_as(carrier(number)) != palette_color(number)] == []
+
+
 @pytest.mark.parametrize("name", ["high-contrast-dark", "high-contrast-light"])
 def test_text_of_high_contrast_has_seven_to_one(name: str) -> None:
     theme = load_themes().good[name]
@@ -97,9 +117,10 @@ def seen_as(color: str, deficiency: str) -> tuple[float, float, float]:
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 @pytest.mark.parametrize("name", ["colour-blind-dark", "colour-blind-light"])
 def test_states_can_be_told_apart_by_their_colours_whatever_a_person_sees(name: str, deficiency: str) -> None:
-    colors = load_themes().good[name].colors
+    theme = load_themes().good[name]
+    in_palette = {key: drawn_as(color) for key, color in theme.indexed().colors.items()}
     states = ("success", "error", "waiting", "running", "behind")
-    for one, other in itertools.combinations(states, 2):
+    for colors, (one, other) in itertools.product((theme.colors, in_palette), itertools.combinations(states, 2)):
         distance = math.dist(seen_as(colors[one], deficiency), seen_as(colors[other], deficiency))
         assert distance > 25, f"{one} and {other}"
 
@@ -130,6 +151,21 @@ async def test_everything_that_is_drawn_can_be_read(name: str) -> None:
         assert_readable(seat)
 
 
+@pytest.mark.parametrize("name", ["whisper-dark", "whisper-light"])
+async def test_a_terminal_of_256_colours_gets_readable_text_and_no_navy(name: str) -> None:
+    async with cockpit(workday(), theme=name, indexed=True) as seat:
+        for keys in ("7", "6"):
+            await seat.select(keys)
+            found = {(drawn_as(text), drawn_as(ground), words) for text, ground, words in drawn_pairs(seat)}
+            assert len(found) > 5
+            for foreground, background, text in found:
+                assert contrast(foreground, background) >= SMALL, f"{text!r}: {foreground} on {background}"
+                assert background not in {"#00005f", "#005f5f"}, text
+        await seat.press("t")
+        await seat.until(lambda: seat.app.theme != name)
+        assert seat.app.theme_variables["row-back"] == load_themes().good[seat.app.theme].indexed().colors["row-back"]
+
+
 def assert_readable(seat: Cockpit) -> None:
     found = drawn_pairs(seat)
     assert len(found) > 5
@@ -149,14 +185,24 @@ def test_a_bad_file_is_reported_in_one_line_and_the_good_ones_stay(tmp_path: Pat
         extra=good.replace("[variables]", '[variables]\nsparkle = "#ffffff"'),
         nameless=good.replace('name = "whisper-dark"', ""),
         strange=good.replace('name = "whisper-dark"', 'name = "a\\u001b[31m"'),
+        grey=good.replace("row-back = 60", "row-back = 59"),
         twice=good,
         large=good + "#" * LARGEST,
     )
     assert list(themes.good) == ["whisper-dark"]
-    assert len(themes.problems) == 9
+    assert len(themes.problems) == 10
     assert all("\n" not in problem for problem in themes.problems)
     everything = " ".join(themes.problems)
-    for words in ("'colours'", "'primary'", "'sparkle'", "`name`", "broken.toml", "has the same name", "larger than"):
+    for words in (
+        "'colours'",
+        "'primary'",
+        "'sparkle'",
+        "`name`",
+        "broken.toml",
+        "has the same name",
+        "larger than",
+        "59, 102",
+    ):
         assert words in everything
 
 

@@ -22,6 +22,7 @@ from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
+from whisper_tui.tui.indexed_colours import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import release, replace, was_stopped
 
@@ -53,6 +54,7 @@ async def _open(home: Directories, wanted: Configuration) -> int:
             notifications=wanted.calling,
             undo=UndoSettings(wanted.cockpit.undo, wanted.cockpit.undo_s),
             themes_folder=Path(home.config) / "themes",
+            indexed=has_indexed_colours(),
             reconnect=reconnect,
             take_over=partial(asyncio.to_thread, replace, home),
             guidance=Guidance(clients=clients),

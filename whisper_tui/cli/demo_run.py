@@ -96,6 +96,7 @@ async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinte
     from whisper_tui.tui.app import CockpitApp
     from whisper_tui.tui.call.call_panel import Guidance
     from whisper_tui.tui.commands.undo_approval import UndoSettings
+    from whisper_tui.tui.indexed_colours import has_indexed_colours
 
     scenes: dict[str, StoryScene] = {}
 
@@ -105,6 +106,7 @@ async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinte
         user=decider()["who"],
         farewell=FAREWELL,
         undo=UndoSettings(),
+        indexed=has_indexed_colours(),
         guidance=Guidance(caption=captions(agents, scenes)),
     )
     told.end = app.exit

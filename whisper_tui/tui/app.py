@@ -111,13 +111,14 @@ class CockpitApp(App[None]):
         undo: UndoSettings = NO_UNDO,
         take_over: TakeOver | None = None,
         themes_folder: Path | None = None,
+        indexed: bool = False,
         guidance: Guidance = NO_GUIDANCE,
         farewell: str = "Detached. Commands keep running; whisper-tui opens the cockpit again.",
     ) -> None:
-        """`themes_folder` holds the user's own themes; `farewell` is printed after quitting."""
+        """`themes_folder`: the user's own themes. `indexed`: in 256 colours. `farewell` is printed after quitting."""
         super().__init__()
         self.stylesheet = CockpitStylesheet(variables=self.get_css_variables())
-        self.farewell = farewell
+        self.farewell, self._indexed = farewell, indexed
         self._configure(keys, _usable_themes(themes_folder), theme or DEFAULT_THEME)
         self._aims: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
         self._there = False
@@ -144,12 +145,23 @@ class CockpitApp(App[None]):
         self.set_keymap(keys.bindings())
         self._themes = themes.good
         self._problems = [*keys.problems, *themes.problems]
-        for found in self._themes.values():
-            self.register_theme(found.theme)
+        self._given_themes: set[str] = set()
+        """The names of the themes that Textual knows."""
         if theme not in self._themes:
             self._problems.append(f"There is no theme {theme!r}; there are {', '.join(self._themes)}.")
             theme = next(iter(self._themes))
+        self._give_theme(theme)
         self.theme = theme
+
+    def _give_theme(self, name: str) -> None:
+        """Give a theme to Textual, in colours that the terminal can show."""
+        # Not all of them at the start: to find colours in the palette takes some milliseconds for each theme.
+        if name in self._given_themes:
+            return
+        self._given_themes.add(name)
+        if self._indexed:
+            self._themes[name] = self._themes[name].indexed()
+        self.register_theme(self._themes[name].theme)
 
     def update_styles(self, node: DOMNode, animate: bool = True) -> None:
         """Update the styles of a node and of what is in it; a node without a parent is styled when it gets one."""
@@ -223,6 +235,7 @@ class CockpitApp(App[None]):
     def use_theme(self, name: str) -> None:
         """Switch to a theme."""
         if name != self.theme:
+            self._give_theme(name)
             self.theme = name
             self._cockpit.recolour(self._pens())
 

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,9 +17,7 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.model.text import visible
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-
-LEAST = 4.5
-"""The contrast that text of ordinary size needs (WCAG 2, level AA)."""
+from whisper_tui.tui.indexed_colours import LEAST, NUMBERS, carrier, contrast, indexed, nearest, palette_color
 
 GROUNDS = ("background", "surface", "panel")
 """Where text of every role may stand."""
@@ -31,6 +29,8 @@ OTHERS = (
     ("background", "foreground"), ("warning", "surface"), ("warning", "panel"), ("warning", "background"),
 )  # fmt: skip
 """Text that stands on a ground of its own."""
+_READ_ON: dict[str, tuple[str, ...]] = dict.fromkeys((*TEXTS, "warning"), GROUNDS)
+"""The grounds of the texts that may be exchanged for readable ones."""
 
 
 class Pair(NamedTuple):
@@ -48,18 +48,6 @@ def pairs(colors: Mapping[str, str], terminal: tuple[str, ...]) -> Iterator[Pair
         yield Pair(f"{text} on {ground}", colors[text], colors[ground])
     for number, color in enumerate(terminal):
         yield Pair(f"terminal colour {number} on background", color, colors["background"])
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours like #1a2b3c, from 1 to 21."""
-    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(color: str) -> float:
-    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 PLACES = (Path(__file__).parent.parent / "themes", Path(__file__).parent.parent.parent / "themes")
@@ -102,6 +90,16 @@ class CockpitTheme:
     """The colours 0 to 15 of terminal output, as #rrggbb."""
     colors: Mapping[str, str]
     """All other colours by the names that they have in the file."""
+    picked: Mapping[str, int] = field(default_factory=dict)
+    """Colours for a terminal of 256 colours: their numbers, where the nearest one would not do."""
+
+    def indexed(self) -> "CockpitTheme":
+        """Return this theme for a terminal of 256 colours."""
+        colors = indexed(self.colors, self.picked, _READ_ON)
+        ground = palette_color(self.picked.get("background") or nearest(self.colors["background"]))
+        terminal = tuple(carrier(nearest(color, (ground,))) for color in self.terminal)
+        theme = _theme(self.theme.name, self.theme.dark, colors)
+        return CockpitTheme(theme, terminal, colors, self.picked)
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ def _read(file: Path) -> CockpitTheme:
     if file.stat().st_size > LARGEST:
         raise _BadTheme(f"it is larger than {LARGEST} bytes")
     data = tomllib.loads(file.read_text(encoding="utf-8"))
-    unknown = set(data) - {"name", "dark", "colors", "variables", "terminal"}
+    unknown = set(data) - {"name", "dark", "colors", "variables", "terminal", "indexed"}
     if unknown:
         raise _BadTheme(f"unknown key {sorted(unknown)[0]!r}")
     name, dark = data.get("name"), data.get("dark")
@@ -173,8 +171,30 @@ def _read(file: Path) -> CockpitTheme:
     colors = _table(data, "colors", COLORS)
     variables = _table(data, "variables", VARIABLES)
     terminal = _table(data, "terminal", TERMINAL)
-    theme = Theme(name=name, dark=dark, variables=variables | _textual(colors, variables), text_alpha=1.0, **colors)  # type: ignore[arg-type]
-    return CockpitTheme(theme, tuple(terminal[color] for color in TERMINAL), colors | variables)
+    return CockpitTheme(
+        _theme(name, dark, colors | variables),
+        tuple(terminal[color] for color in TERMINAL),
+        colors | variables,
+        _numbers(data.get("indexed", {})),
+    )
+
+
+def _theme(name: str, dark: bool, colors: Mapping[str, str]) -> Theme:
+    """Return Textual's theme of some colours."""
+    own = {key: colors[key] for key in COLORS}
+    variables = {key: colors[key] for key in VARIABLES}
+    return Theme(name=name, dark=dark, variables=variables | _textual(own, variables), text_alpha=1.0, **own)  # type: ignore[arg-type]
+
+
+def _numbers(table: object) -> dict[str, int]:
+    if not isinstance(table, dict):
+        raise _BadTheme("[indexed] must be a table")
+    for key, number in table.items():
+        if key not in (*COLORS, *VARIABLES):
+            raise _BadTheme(f"unknown key {key!r} in [indexed]")
+        if not isinstance(number, int) or number not in NUMBERS:
+            raise _BadTheme(f"{key!r} in [indexed] must be a number from 16 to 255, and not 59, 102, 145 or 188")
+    return dict(table)
 
 
 def _table(data: dict[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, str]:
