@@ -1,6 +1,7 @@
 """What is shipped: the same files from the checkout, from the source package and from the wheel."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from whisper_tui.cli.commands.shell_completion import manual_pages
 
 ROOT = Path(__file__).parent.parent
 SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
@@ -71,13 +74,28 @@ def test_the_source_package_holds_what_the_wheel_is_made_of(sdist: Path) -> None
         names = {name.partition("/")[2] for name in archive.getnames()}
     themes = {f"themes/{path.name}" for path in (ROOT / "themes").glob("*.toml")}
     sources = {name for name in in_the_checkout() if not name.startswith("whisper_tui/themes/")}
-    assert (sources | themes | {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"}) - names == set()
+    assert (
+        sources | themes | {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "hatch_build.py"}
+    ) - names == set()
 
 
 def test_the_wheel_holds_exactly_what_the_checkout_holds(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        names = {name for name in archive.namelist() if ".dist-info/" not in name and ".data/" not in name}
     assert names == in_the_checkout()
+
+
+def test_the_manual_pages_are_installed_and_those_that_the_program_prints(wheel: Path, tmp_path: Path) -> None:
+    interpreter = installed_into(tmp_path / "plain", wheel)
+    pages = {page.stem: page.read_text() for page in (tmp_path / "plain" / "share" / "man" / "man1").iterdir()}
+    assert pages == manual_pages()
+    assert {"whisper-tui", "whisper-tui-approve", "whisper-tui-kill"} <= set(pages)
+    assert "whisper-tui-hook" not in pages  # internal
+    if shutil.which("man") is None:
+        return
+    environment = {**os.environ, "PATH": f"{interpreter.parent}:{os.environ['PATH']}", "MANPAGER": "cat"}
+    shown = subprocess.run(["man", "-w", "whisper-tui"], env=environment, capture_output=True, text=True, check=False)
+    assert Path(shown.stdout.strip()) == tmp_path / "plain" / "share" / "man" / "man1" / "whisper-tui.1"
 
 
 def test_the_themes_and_the_mark_of_types_are_shipped() -> None:

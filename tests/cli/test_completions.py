@@ -65,15 +65,42 @@ def test_calls_are_offered_where_they_can_be_decided_and_none_starts_a_superviso
     assert completed("show", "", home=instance.root) == {"1": "denied: echo 1", "2": "waiting: echo 2"}
 
 
-def test_bash_completes_a_word_on_tab(tmp_path: Path) -> None:
-    with Terminal(["bash", "--norc", "--noprofile", "-i"], environment(), tmp_path) as seat:
-        seat.shows(b"$ ")
-        seat.types(b'eval "$(whisper-tui completions bash)"; echo rea"dy"\n')
+INTERACTIVE = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(whisper-tui completions bash)"'),
+    "zsh": (["zsh", "-f", "-i"], 'autoload -U compinit; compinit -D -u; eval "$(whisper-tui completions zsh)"'),
+    "fish": (["fish", "--no-config", "--private", "-i"], "whisper-tui completions fish | source"),
+}
+"""How a shell is started without anybody's configuration, and how it loads the script."""
+
+
+@pytest.mark.parametrize("shell", sorted(INTERACTIVE))
+def test_a_word_is_completed_on_tab(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed here")
+    words, loads = INTERACTIVE[shell]
+    # Fish draws its prompt by a function, and its suggestions beside what is typed.
+    before = 'function fish_prompt; printf "\\$ "; end; set fish_autosuggestion_enabled 0; ' if shell == "fish" else ""
+    with Terminal(words, environment() | {"HOME": str(tmp_path)}, tmp_path) as seat:
+        seat.types(f'{before}{loads}; echo rea"dy"\n'.encode())
         seat.shows(b"ready")
-        seat.types(b"whisper-tui revo\t")
-        seat.shows(b"whisper-tui revoke ")
-        seat.types(b"\x15whisper-tui logs 1 --stream b\t")
-        seat.shows(b"--stream both ")
+        # Only a completed line prints this: the shells draw what they complete with colours in between.
+        seat.types(b"whisper-tui comple\tfi\t| head -1\n")
+        seat.shows(b"function __whisper_tui")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed here")
+def test_fish_offers_files_only_where_a_file_may_stand(tmp_path: Path) -> None:
+    (tmp_path / "both.txt").touch()
+
+    def offered(line: str) -> list[str]:
+        program = f"whisper-tui completions fish | source; complete -C '{line}'"
+        words = ["fish", "--no-config", "-c", program]
+        made = environment() | {"HOME": str(tmp_path)}
+        done = subprocess.run(words, cwd=tmp_path, env=made, capture_output=True, check=True, text=True, timeout=90)
+        return [one.split("\t")[0] for one in done.stdout.splitlines()]
+
+    assert offered("whisper-tui logs 1 --stream b") == ["both"]
+    assert offered("whisper-tui export --output b") == ["both.txt"]
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shutil.which(shell)])

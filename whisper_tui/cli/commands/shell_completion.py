@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
 
+from whisper_tui import __version__
 from whisper_tui.cli.subcommand import DONE, GROUPS, MEANINGS, Options, Subcommands, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 
@@ -31,9 +31,14 @@ compdef _whisper_tui whisper-tui
 """,
     "fish": r"""function __whisper_tui
     set -l words (commandline -opc) (commandline -ct)
-    string join0 -- $words[2..-1] | $words[1] complete 2>/dev/null
+    set -l found (string join0 -- $words[2..-1] | $words[1] complete 2>/dev/null)
+    if set -q found[1]
+        printf '%s\n' $found
+    else
+        __fish_complete_path $words[-1]
+    end
 end
-complete -c whisper-tui -a '(__whisper_tui)'
+complete -c whisper-tui -f -a '(__whisper_tui)'
 """,
 }
 """The scripts ask `whisper-tui complete`, so that they always fit the version that is installed."""
@@ -172,30 +177,41 @@ def add_man(verbs: Subcommands) -> None:
         "man",
         "print a manual page; whisper-tui man | man -l - shows it",
         _man,
-        details="Without a name it is the page of the whole program.",
+        details="Without a name it is the page of the whole program. An installed whisper_tui has them for man, too: "
+        "man whisper-tui, man whisper-tui-approve.",
     )
     parser.add_argument("name", nargs="?", metavar="SUBCOMMAND", help="the page of this subcommand")
 
 
 def _man(options: Options) -> int:
+    page = f"whisper-tui-{options.name}" if options.name else "whisper-tui"
+    pages = manual_pages(internal=True)
+    if page not in pages:
+        raise InvalidRequest(f"there is no subcommand {options.name!r}", hint="whisper-tui --help lists them")
+    sys.stdout.write(pages[page])
+    return DONE
+
+
+def manual_pages(*, internal: bool = False) -> dict[str, str]:
+    """Return the manual pages by their names; those of internal subcommands are not installed."""
     from whisper_tui.cli.dispatch import parser
 
     whole = parser().parser
+    pages = {"whisper-tui": manual(whole, "whisper-tui")}
+    listed = {name for names in GROUPS.values() for name in names}
     nested = _subparsers(whole)
-    if options.name is None or nested is None:
-        sys.stdout.write(manual(whole, "whisper-tui"))
-    elif options.name in nested.choices:
-        sys.stdout.write(manual(nested.choices[options.name], f"whisper-tui-{options.name}"))
-    else:
-        raise InvalidRequest(f"there is no subcommand {options.name!r}", hint="whisper-tui --help lists them")
-    return DONE
+    for name, one in nested.choices.items() if nested is not None else ():
+        if internal or name in listed:
+            pages[f"whisper-tui-{name}"] = manual(one, f"whisper-tui-{name}")
+    return pages
 
 
 def manual(parser: argparse.ArgumentParser, title: str) -> str:
     """Return the manual page of a parser, in the man macros of roff."""
     first, _, rest = (parser.description or "").partition(". ")
     lines = [
-        f'.TH "{title.upper()}" 1 "{time.strftime("%Y-%m-%d")}" "whisper_tui" "User Commands"',
+        # Without a date, so that the same source builds the same page.
+        f'.TH "{title.upper()}" 1 "" "whisper_tui {__version__}" "User Commands"',
         ".SH NAME",
         f"{_roff(title)} \\- {_roff(first[:1].lower() + first[1:].rstrip('.'))}",
         ".SH SYNOPSIS",
