@@ -38,17 +38,27 @@ LINES = {
     "ln -sf x app.py": ["links app.py to x (replaces a file)"],
     "git push --force origin HEAD~1:main": ["force-pushes 0 commits of main to origin (git.example.org) [on main, 3 uncommitted changes]", "talks to git.example.org (git, remote origin)"],  # noqa: E501
     "git push origin main": ["pushes 1 commit of main to origin (git.example.org) [on main, 3 uncommitted changes]", "talks to git.example.org (git, remote origin)"],  # noqa: E501
-    "./deploy.sh": ["runs ./deploy.sh: 1 risk: Deletes recursively without confirmation (`rm -rf`)"],
+    "./deploy.sh": [
+        "./deploy.sh: deletes nothing: home/x does not exist",
+        "runs ./deploy.sh: 1 risk: line 2: Deletes recursively without confirmation (`rm -rf`)",
+    ],
     "python3 tool.py": ["runs python3 tool.py: not inspected, code of python is not analysed"],
     "npm run build": [
-        "runs npm run prebuild (package.json): 1 risk: Deletes recursively without confirmation (`rm -rf`)",
+        "npm run prebuild: deletes nothing: dist does not exist",
+        "runs npm run prebuild (package.json): 1 risk: line 1: Deletes recursively without confirmation (`rm -rf`)",
         "runs npm run build (package.json): inspected, no risk known",
     ],
-    "make deploy": ["runs make deploy (Makefile): inspected, no risk known"],
+    "make deploy": [
+        "runs make deploy (Makefile): inspected, no risk known",
+        "make deploy: runs ./deploy.sh: not inspected, a script runs it, and only one level is read",
+        "make deploy: not stated: 2 of its commands run only if something is out of date, "
+        "so what they change is not stated",
+    ],
     "ssh box uptime": ["talks to box.example.org (ssh, box in ~/.ssh/config)"],
     "kubectl delete pod x": ["talks to k8s.example.org (kubectl, context prod)"],
     "psql -h localhost -c x": ["talks to localhost (psql, this machine)"],
-    "cargo build": ["not stated: what cargo changes is not known before it runs (cargo build)"],
+    "cargo build": ["runs cargo build: not inspected, it runs code of the project, which is not read"],
+    "unknown-tool build": ["not stated: what unknown-tool changes is not known before it runs (unknown-tool build)"],
     "cat .env": ["names files with secrets: .env"],
 }  # fmt: skip
 
@@ -94,4 +104,5 @@ def test_secrets_in_the_environment_are_named_and_not_shown(workspace: Path) -> 
 
 def test_code_with_a_risk_stands_out_and_code_without_one_does_not(workspace: Path) -> None:
     effects = effects_of(Shell(text="npm run build"), str(workspace), [str(workspace)], {}, budget_s=20)
-    assert [line.grave for line in effect_lines(effects.model_dump(mode="json"))] == [True, False]
+    lines = effect_lines(effects.model_dump(mode="json"))
+    assert [line.grave for line in lines if line.kind == "code"] == [True, False]

@@ -10,11 +10,13 @@ from tests.tui.test_describe import text_of
 from whisper_tui.model.call import CallRequest, CommandSpec, Function, Session, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Started
-from whisper_tui.model.verdict import Risk
-from whisper_tui.present.call_text import describe, heading
+from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
+from whisper_tui.present.call_text import card, describe, heading
 from whisper_tui.present.risk_text import GRAVE, risk_line
 from whisper_tui.tui.paragraphs_view import ParagraphsView, SeenRows
 from whisper_tui.tui.queue.call_roster import KEPT, CallRoster
+from whisper_tui.tui.queue.sections import listed
 
 
 def long_call(lines: int) -> Play:
@@ -58,10 +60,27 @@ async def test_a_row_says_who_asks_how_long_ago_and_which_risk_in_words() -> Non
 
 def test_a_grave_risk_is_said_first_and_with_another_sign() -> None:
     network = Risk(id="network", sentence="x")
-    assert "".join(span.text for span in risk_line((network,))) == "▲ network"
-    both = risk_line((network, Risk(id="destructive", sentence="x")))
+    assert "".join(span.text for span in risk_line(judged(network))) == "▲ network"
+    both = risk_line(judged(network, Risk(id="destructive", sentence="x")))
     assert [(span.text, span.role) for span in both] == [("▲▲ destructive +1", "bad")]
-    assert risk_line(())[0].text == "not flagged"
+    assert risk_line(judged())[0].text == "not flagged"
+
+
+def test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagged() -> None:
+    code = RunCode(name="./deploy.py", not_inspected="code of python is not analysed")
+    assert [span.text for span in risk_line(judged(code=code))] == ["not inspected"]
+    network = Risk(id="network", sentence="x")
+    assert "".join(span.text for span in risk_line(judged(network, code=code))) == "▲ network · not inspected"
+    assert listed(judged(code=code), "waiting").risk == "not inspected"
+    drawn = "\n".join("".join(span.text for span in each.spans) for each in card(judged(network, code=code), None))
+    assert "Not inspected: ./deploy.py, code of python is not analysed." in drawn
+
+
+def judged(*risks: Risk, code: RunCode | None = None) -> CallRecord:
+    record = next(record for record in workday().stage.board.calls.values() if isinstance(record.state, Waiting))
+    verdict = Verdict(kind="ask", reason="no rule matches this command", risks=risks)
+    resolved = Resolved(cwd=record.spec.cwd, program="/usr/bin/bash", code=(code,) if code is not None else ())
+    return record.model_copy(update={"verdict": verdict, "resolved": resolved})
 
 
 def test_only_risks_that_are_documented_are_grave() -> None:

@@ -165,12 +165,13 @@ def risk_sign(risk: dict[str, Any]) -> str:
 
 
 def gravest(row: dict[str, Any]) -> str:
-    """The gravest risk of a call in a few words, and how many there are besides; nothing where none was found."""
+    """The gravest risk of a call in a few words, how many there are besides, and whether code of it was not read."""
     risks = sorted(row.get("risks", []), key=lambda risk: not risk["grave"])  # An older supervisor names none.
+    unread = "not inspected" if row.get("not_inspected") else ""
     if not risks:
-        return ""
+        return unread
     more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
-    return f"{risk_sign(risks[0])} {risks[0]['id'].replace('-', ' ')}{more}"
+    return f"{risk_sign(risks[0])} {risks[0]['id'].replace('-', ' ')}{more}{unread and f', {unread}'}"
 
 
 def standing(row: dict[str, Any], seconds: float) -> str:

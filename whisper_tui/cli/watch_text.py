@@ -35,6 +35,7 @@ from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import listed_command, meaning_paragraphs, one_line
 from whisper_tui.present.ending_text import ending_sentence
 from whisper_tui.present.quantities import clock_time, count, duration
+from whisper_tui.present.risk_text import not_inspected_sentences
 from whisper_tui.present.security_text import refused_sentence, rules_sentence
 from whisper_tui.present.spans import Paragraph, Role
 from whisper_tui.present.words import decided_by_text, session_label
@@ -150,6 +151,8 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     yield f"It runs in {visible(record.spec.cwd)}."
     for risk in record.verdict.risks if record.verdict else ():
         yield f"{'Severe risk' if is_grave(risk) else 'Risk'}: {visible(risk.sentence)}."
+    for sentence in not_inspected_sentences(record):
+        yield f"{visible(sentence)}."
     if isinstance(record.state, Waiting) and record.state.returned_because:
         yield f"It is asked again: {visible(record.state.returned_because)}."
     yield from lines(meaning_paragraphs(record.spec.command, record.resolved))

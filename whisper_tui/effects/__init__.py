@@ -3,9 +3,10 @@
 Each step of the command is handed to those who know its program; a program that nobody knows is recorded as unknown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from whisper_tui.effects.changes import Changes, printable
+from whisper_tui.effects.changes import Changes, ReadScript, printable
 from whisper_tui.effects.code_effects import record_code
 from whisper_tui.effects.file_programs import record_program
 from whisper_tui.effects.file_view import Deadline, FileView, resolved_path
@@ -13,10 +14,12 @@ from whisper_tui.effects.git_effects import record_git
 from whisper_tui.effects.git_repository import GitReader
 from whisper_tui.effects.host_effects import record_hosts
 from whisper_tui.effects.redirections import reads_missing_file, record_redirections
+from whisper_tui.effects.script_code import record_git_hooks
 from whisper_tui.effects.text_walk import Step, TextWalk
 from whisper_tui.model.call import Command
-from whisper_tui.model.effects import MOST_ENTRIES, Effects, UnknownEffect
+from whisper_tui.model.effects import MOST_ENTRIES, CodeEffect, Effects, UnknownEffect
 from whisper_tui.model.secrets import is_secret_name
+from whisper_tui.policy.commands.git_command import parse_git
 from whisper_tui.policy.commands.shells import BUILTINS
 from whisper_tui.policy.read_only.read_only_list import only_reads
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
@@ -59,15 +62,15 @@ def effects_of(
     real = resolved_path(directory)
     changes = Changes(FileView(roots, deadline), deadline)
     git = GitReader(deadline)
-    walk = TextWalk(changes.view, environment)
     secret_files: dict[str, None] = {}
-    for step in walk.steps(command, directory):
-        if deadline.is_over:
-            changes.unknown(step, "everything", "the time was over before this command was looked at")
-            break
+
+    def record(step: Step) -> None:
         _record(step, changes, git)
         named = (word for word in step.words[1:] if word is not None and len(word) <= 4096 and names_secret(word))
-        secret_files |= dict.fromkeys(map(printable, named))
+        secret_files.update(dict.fromkeys(map(printable, named)))
+
+    walk = TextWalk(changes.view, environment)
+    _follow(walk.steps(command, directory), changes, record)
     for problem in walk.problems:
         changes.unknown(None, "everything", problem)
     secrets = (printable(name) for name, value in environment.items() if value and is_secret_name(name))
@@ -83,6 +86,89 @@ def effects_of(
         unknown=tuple(changes.unknowns),
         complete=not deadline.was_missed,
     )
+
+
+def code_of(
+    command: Command, directory: str, roots: Sequence[str], environment: Mapping[str, str], git_directory: str = ""
+) -> tuple[CodeEffect, ...]:
+    """Return the code that a command would run and that is not part of it, without looking at anything else.
+
+    `git_directory`: the directory with the hooks of the repository around the command, if there is one.
+    """
+    if "\0" in directory:
+        return ()
+    deadline = Deadline(BUDGET_S)
+    changes = Changes(FileView(roots, deadline), deadline)
+
+    def record(step: Step) -> None:
+        if git_directory and step.name == "git":
+            parsed = parse_git(step.words)
+            subcommand = step.words[parsed.at] if parsed is not None and parsed.at < len(step.words) else None
+            record_git_hooks(step, changes, subcommand or "", git_directory)
+            return
+        record_redirections(step, changes)
+        _record_code_alone(step, changes)
+        if step.name in _MAKE_SCRIPTS:
+            record_program(step, changes)
+
+    _follow(TextWalk(changes.view, environment).steps(command, directory), changes, record)
+    return tuple(changes.code)
+
+
+_MAKE_SCRIPTS = frozenset({"tee", "cp", "mv", "install", "ln", "curl", "wget"})
+"""Programs after which a script is not the file that is there now."""
+
+
+def _follow(steps: Iterable[Step], changes: Changes, record: Callable[[Step], None]) -> None:
+    """Record commands in their order, and behind each those of the scripts that it runs."""
+    for step in steps:
+        if changes.deadline.is_over:
+            changes.unknown(step, "everything", "the time was over before this command was looked at")
+            return
+        record(step)
+        while changes.scripts:
+            _follow_script(changes.scripts.pop(0), changes, record)
+
+
+def _follow_script(script: ReadScript, changes: Changes, record: Callable[[Step], None]) -> None:
+    """Record what a script does at its top level; of the rest, only which code it runs."""
+    walk = TextWalk(changes.view, {})
+    start = replace(script.step, directory=script.directory) if script.starts_there else script.step
+    sourced = script.step.name in {"source", "."}
+    own = "" if sourced or script.starts_there else script.directory
+    before, left_out = changes.mark(), 0
+    changes.script = script.name
+    try:
+        for step in walk.steps_of_script(script.text, start, own, is_bash=script.language == "bash"):
+            if changes.deadline.is_over:
+                break
+            if script.runs and step.unconditional and script.step.unconditional:
+                record(step)
+                continue
+            _record_code_alone(step, changes)
+            left_out += bool(step.words) and not _is_harmless(step)
+        if left_out:
+            why = "may run or not" if script.runs else "run only if something is out of date"
+            reason = f"{left_out:,} of its commands {why}, so what they change is not stated"
+            changes.unknown(None, "everything", reason)
+        changes.said_by(script.name, before)
+    finally:
+        changes.script = ""
+
+
+def _is_harmless(step: Step) -> bool:
+    writes = any(each.access == "write" and each.target != "/dev/null" for each in step.redirections)
+    return not writes and (step.words[0] in _QUIET or step.wraps or _only_reads(step))
+
+
+def _record_code_alone(step: Step, changes: Changes) -> None:
+    """Record the code that a command runs, and nothing else about it."""
+    if step.words and step.words[0] is not None and not step.is_function and not ELSEWHERE.intersection(step.through):
+        if step.wraps and step.name not in ELSEWHERE:
+            return
+        unknowns = len(changes.unknowns)
+        record_code(step, changes)
+        del changes.unknowns[unknowns:]
 
 
 def _record(step: Step, changes: Changes, git: GitReader) -> None:
@@ -115,14 +201,14 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
     if name == "git":
         record_git(step, changes, git)
         return
-    if step.is_function or step.words[0] in _QUIET:
+    if step.is_function or (step.words[0] in _QUIET and not step.by_runner):
         return
     if name in _SIGNALS:
         changes.unknown(step, "processes", f"{name} sends signals to processes, which are not looked at")
         return
     hosts = record_hosts(step, changes)
     files = record_program(step, changes)
-    code = not files and not hosts and record_code(step, changes)
+    code = not files and record_code(step, changes)
     if name in ELSEWHERE:
         if not step.wraps:
             changes.unknown(step, "files", f"what {name} changes there, or here, is not known before it runs")
@@ -138,8 +224,9 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
 
 def _fed(step: Step, changes: Changes, git: GitReader) -> None:
     """A command that gets more words from xargs, find or parallel."""
-    if _only_reads(step) or step.words[0] in _QUIET:
+    if not step.by_runner and (_only_reads(step) or step.words[0] in _QUIET):
         return
+    record_code(step, changes)
     changes.unknown(step, "files", f"{step.name} gets its operands from {step.through[-1]} when it runs")
     known = tuple(word for word in step.words if word is None or "{}" not in word)
     if step.name not in {"rm", "git"} and len(known) == len(step.words) and step.through[-1] == "xargs":

@@ -4,6 +4,7 @@ import difflib
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from whisper_tui.effects.file_view import Deadline, FileView, Found
 from whisper_tui.effects.text_walk import Step
@@ -41,6 +42,26 @@ CONTEXT = 3
 Operation = tuple[str, int, int, int, int]
 
 
+MOST_CODE = 20
+"""Pieces of code of one call."""
+
+
+class ReadScript(NamedTuple):
+    """Shell code of a file whose commands are looked at, too."""
+
+    step: Step
+    """The command that runs it."""
+    name: str
+    text: str
+    directory: str
+    """The directory of its file."""
+    language: str
+    starts_there: bool = False
+    """True if it runs in the directory of its file, not in that of the command."""
+    runs: bool = True
+    """False if it may not run, because what it makes is up to date."""
+
+
 class Changes:
     """Collects effects, a bounded number of each kind."""
 
@@ -54,6 +75,10 @@ class Changes:
         self.hosts: list[HostEffect] = []
         self.code: list[CodeEffect] = []
         self.unknowns: list[UnknownEffect] = []
+        self.scripts: list[ReadScript] = []
+        """Shell code that was read and of which the commands were not looked at yet."""
+        self.script = ""
+        """The script whose commands are looked at. Empty: they are those of the call."""
         self._diffs = 0
 
     def unknown(self, step: Step | None, about: str, reason: str) -> None:
@@ -64,6 +89,30 @@ class Changes:
         )
         if entry not in self.unknowns and len(self.unknowns) < MOST_ENTRIES:
             self.unknowns.append(entry)
+
+    def add_code(self, code: CodeEffect) -> None:
+        """Record a piece of code, once."""
+        code = code.model_copy(update={"script": self.script})
+        if code in self.code:
+            return
+        if len(self.code) < MOST_CODE:
+            self.code.append(code)
+        else:
+            self.unknown(None, "everything", f"it runs more than {MOST_CODE} scripts")
+
+    def mark(self) -> tuple[int, ...]:
+        """The number of entries of each kind so far."""
+        return len(self.files), len(self.removals), len(self.git), len(self.hosts), len(self.unknowns)
+
+    def said_by(self, script: str, mark: tuple[int, ...]) -> None:
+        """Say of all entries behind a mark that a script brings them about."""
+        files, removals, git, hosts, unknowns = mark
+        said = {"script": script}
+        self.files[files:] = [each.model_copy(update=said) for each in self.files[files:]]
+        self.removals[removals:] = [(each.model_copy(update=said), names) for each, names in self.removals[removals:]]
+        self.git[git:] = [each.model_copy(update=said) for each in self.git[git:]]
+        self.hosts[hosts:] = [each.model_copy(update=said) for each in self.hosts[hosts:]]
+        self.unknowns[unknowns:] = [each.model_copy(update=said) for each in self.unknowns[unknowns:]]
 
     def find(self, step: Step, path: str | None, *, follow: bool = True) -> Found | None:
         """Look at a path that a command names. None: it is not known, which is then recorded."""

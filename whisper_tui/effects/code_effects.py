@@ -3,57 +3,122 @@
 Shell code is read by the policy, one level deep: the scripts that a script runs are not opened.
 """
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from whisper_tui.effects.changes import Changes, printable
-from whisper_tui.effects.file_view import read_regular
+from whisper_tui.effects.changes import Changes, ReadScript, printable
 from whisper_tui.effects.operands import ParsedWords
+from whisper_tui.effects.script_code import (
+    SECOND_LEVEL,
+    SHELLS,
+    add_code,
+    digest_of,
+    inspected,
+    record_file,
+    shown,
+)
 from whisper_tui.effects.text_walk import Step
-from whisper_tui.model.call import CommandSpec, Shell
-from whisper_tui.model.effects import LONGEST_CODE, CodeEffect
-from whisper_tui.model.verdict import Resolved, Risk
+from whisper_tui.policy.commands.argv import Words
 from whisper_tui.policy.commands.shells import BUILTINS
-from whisper_tui.policy.risks.call_risks import risks_of
 from whisper_tui.policy.risks.code_execution import is_interpreter
-from whisper_tui.policy.view import LONGEST_READ, Question, view
-
-LARGEST_CODE = 1 << 20
-MOST_CODE = 20
-"""Pieces of code of one call."""
+from whisper_tui.policy.view import CommandView
 
 MOST_TARGETS = 30
 """Targets of a Makefile whose recipes are shown for one command."""
 
-_SHELLS = frozenset({"bash", "sh", "dash", "ksh", "zsh", "ash", "mksh"})
-_ALREADY_SAID = frozenset({"length", "outside-workspace", "unseen-script"})
-"""Risks that are about a call and say nothing about the code of a file."""
+
+PACKAGE_CODE = "packages bring code of their own, which nobody has read"
+PROJECT_CODE = "it runs code of the project, which is not read"
+IMAGE_CODE = "what is in a container image is not read"
+
+_TOOLS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("pip", "pip3"), ("install download wheel", PACKAGE_CODE)),
+    "uv": ("sync add build lock pip-install pip-sync tool-install venv", PACKAGE_CODE),
+    "pipx": ("install upgrade inject reinstall upgrade-all", PACKAGE_CODE),
+    "poetry": ("install add update build sync", PACKAGE_CODE),
+    "pdm": ("install add update build sync", PACKAGE_CODE),
+    "pipenv": ("install sync update", PACKAGE_CODE),
+    **dict.fromkeys(("conda", "mamba", "micromamba"), ("install create update env-create env-update", PACKAGE_CODE)),
+    "gem": ("install update build", PACKAGE_CODE),
+    **dict.fromkeys(("bundle", "bundler"), ("install update", PACKAGE_CODE)),
+    "composer": ("install update require run-script run create-project", PACKAGE_CODE),
+    **dict.fromkeys(("apt", "apt-get", "dnf", "yum", "apk", "brew"), ("install upgrade add", PACKAGE_CODE)),
+    "cargo": ("run r test t build b check c bench install clippy doc nextest fix rustc publish package", PROJECT_CODE),
+    "go": ("run test generate install tool", PROJECT_CODE),
+    "deno": ("run task test bench serve compile install x", PROJECT_CODE),
+    "dotnet": ("run test build publish restore watch pack msbuild tool-install", PROJECT_CODE),
+    "swift": ("run test build package", PROJECT_CODE),
+    "zig": ("run test build", PROJECT_CODE),
+    "stack": ("run test build exec bench install runghc", PROJECT_CODE),
+    "cabal": ("run test build bench install", PROJECT_CODE),
+    "flutter": ("run test build pub-get", PROJECT_CODE),
+    "dart": ("run test compile pub-get", PROJECT_CODE),
+    "mise": ("run r tasks-run", PROJECT_CODE),
+    "hatch": ("build test fmt", PROJECT_CODE),
+    "meson": ("setup compile test install", PROJECT_CODE),
+    **dict.fromkeys(("docker", "podman", "nerdctl"), (
+        "run build create start compose-up compose-run compose-build compose-start compose-restart compose-create "
+        "compose-exec buildx-build buildx-bake image-build container-run container-create container-start load pull",
+        IMAGE_CODE,
+    )),
+    **dict.fromkeys(("docker-compose", "podman-compose"), ("up run build start restart create exec", IMAGE_CODE)),
+    **dict.fromkeys(
+        "pytest py.test tox nox rake rspec gradle mvn ant sbt lein mix ninja cmake ctest bazel bazelisk buck scons waf "
+        "jest vitest mocha ava karma cypress playwright webpack vite rollup gulp grunt turbo nx lerna parcel esbuild "
+        "eslint prettier ts-node tsx invoke fab pre-commit ansible-playbook phpunit pest artisan behave molecule "
+        "task mage earthly dagger java javaw scala kotlin clojure clj runghc runhaskell celery gunicorn uvicorn flask "
+        "streamlit jupyter snakemake nextflow vagrant alembic django-admin husky lefthook".split(),
+        ("", PROJECT_CODE),
+    ),
+}  # fmt: skip
+"""Tools that run code of the project, of packages or of images: their subcommands that do, or empty for all."""
+
+_TELLS_ABOUT_ITSELF = frozenset({"--version", "-V", "--help", "-h", "-version", "version", "help"})
 
 
-GIT_HOOKS = {
-    "commit": ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"),
-    "push": ("pre-push",),
-    "checkout": ("post-checkout",),
-    "switch": ("post-checkout",),
-    "merge": ("pre-merge-commit", "post-merge"),
-    "pull": ("pre-merge-commit", "post-merge"),
-    "rebase": ("pre-rebase", "post-checkout", "post-rewrite"),
-    "am": ("applypatch-msg", "pre-applypatch", "post-applypatch"),
-}
-"""The hooks that subcommands of git run."""
+def may_run_code(seen: CommandView, programs: Iterable[str | None], root: str) -> bool:
+    """True unless a call certainly runs nothing but programs of the system: then nobody has to look for its code."""
+    return (
+        seen.problem is not None
+        or any(command.runner is not None or _may_be_code(command.argv) for command in seen.commands)
+        or any(program is not None and program.startswith(root.rstrip("/") + "/") for program in programs)
+    )
+
+
+def _may_be_code(argv: Words) -> bool:
+    first = argv[0] if argv else ""
+    if first is None or "/" in first:
+        return True
+    known = first in _RUNNERS or first in _TOOLS or first in SHELLS or first in {"source", ".", "git"}
+    return known or is_interpreter(first)
 
 
 def record_code(step: Step, changes: Changes) -> bool:
     """Record the code that a command runs. Returns False if it is not known to run any."""
+    before = len(changes.code)
+    known = _record_known(step, changes)
+    if step.by_runner and len(changes.code) == before:
+        manager = step.through[-1] if step.through else ""
+        # `yarn run NAME` is a script of package.json, or a program of a package.
+        if manager in {"yarn", "bun", "pnpm"} and _scripts_named(step, changes, manager, step.name or "", "."):
+            return True
+        add_code(changes, {"name": _named(step, (*step.through, step.name))}, PACKAGE_CODE)
+        return True
+    return known
+
+
+def _record_known(step: Step, changes: Changes) -> bool:
     name = step.name or ""
     if name in _RUNNERS:
         return _RUNNERS[name](step, changes)
-    if name in _SHELLS or name in {"source", "."}:
+    if name in SHELLS or name in {"source", "."}:
         return _shell_file(step, changes)
+    if name in _TOOLS and _tool(step, changes):
+        return True
     if is_interpreter(name):
         return _interpreted(step, changes)
     if step.words and "/" in (step.words[0] or ""):
@@ -66,6 +131,27 @@ def record_code(step: Step, changes: Changes) -> bool:
     return False
 
 
+def _tool(step: Step, changes: Changes) -> bool:
+    """A tool that runs code which is not in a file that it names."""
+    verbs, why = _TOOLS[step.name or ""]
+    if _TELLS_ABOUT_ITSELF.intersection(step.words[1:2]):
+        return False
+    words = [word for word in step.words[1:] if word is None or not word.startswith(("-", "+"))]
+    # An option's value may stand before the subcommand, so each of the first words may be it.
+    pairs = {f"{one}-{other}" for one, other in itertools.pairwise(words[:3])}
+    given = {word for word in words[:3] if word} | pairs
+    verb = next((each for each in verbs.split() if each in given), "")
+    if verbs and not verb and None not in words[:1]:
+        return False
+    add_code(changes, {"name": _named(step, (step.name, *verb.split("-")))}, why)
+    return True
+
+
+def _named(step: Step, words: tuple[str | None, ...]) -> str:
+    """The beginning of a command as a name for the code that it runs."""
+    return printable(" ".join(word or "…" for word in words if word != ""))
+
+
 def _in_path(step: Step, name: str) -> str | None:
     for directory in (step.environment.get("PATH") or "").split(os.pathsep):
         candidate = os.path.join(step.directory or "/", directory or ".", name)
@@ -74,92 +160,9 @@ def _in_path(step: Step, name: str) -> str | None:
     return None
 
 
-def record_file(step: Step, changes: Changes, path: str | None, name: str, language: str = "") -> None:
-    """Record a file that is run. `language`: the shell or interpreter that reads it, if that is known."""
-    found = changes.find(step, path)
-    if found is None:
-        _add(changes, CodeEffect(name=printable(name), not_inspected="the file is only known when it runs"))
-        return
-    if found.made:
-        why = "an earlier command writes the file"
-        _add(changes, CodeEffect(name=printable(name), path=printable(found.path), not_inspected=why))
-        return
-    if found.kind != "file":
-        why = "there is no such file" if found.kind == "absent" else "it is no regular file"
-        _add(changes, CodeEffect(name=printable(name), path=printable(found.path), not_inspected=why))
-        return
-    content, why = read_regular(found.real, LARGEST_CODE)
-    known = {"name": printable(name), "path": printable(found.path), "size": found.size}
-    if content is None:
-        _add(changes, CodeEffect.model_validate({**known, "not_inspected": why}))
-        return
-    known["digest"] = sha256(content).hexdigest()[:16]
-    if b"\0" in content[:8192]:
-        _add(changes, CodeEffect.model_validate({**known, "not_inspected": "it is a program in machine code"}))
-        return
-    text = content.decode("utf-8", "replace")
-    language = language or _shebang(text)
-    if language in _SHELLS:
-        _add(changes, _inspected(step, text, known))
-    else:
-        why = f"code of {language} is not analysed" if language else "its language is not known"
-        _add(changes, CodeEffect.model_validate({**known, **_shown(text), "not_inspected": why}))
-
-
-def record_git_hooks(step: Step, changes: Changes, subcommand: str, git_directory: str) -> None:
-    """Record the hooks of a repository that a git command runs."""
-    for name in GIT_HOOKS.get(subcommand, ()):
-        path = os.path.join(git_directory, "hooks", name)
-        if os.access(path, os.X_OK):
-            record_file(step, changes, path, f"git hook {name}", "sh")
-
-
-def _shebang(text: str) -> str:
-    """The interpreter that the first line of a file names; empty if it names none."""
-    match = re.match(r"#!\s*(?:\S*/)?([\w.+-]+)(?:[ \t]+(?:-\S+[ \t]+)*([\w.+-]+))?", text)
-    if match is None:
-        return ""
-    return (match[2] or "") if match[1] == "env" else match[1]
-
-
-def _shown(text: str) -> dict[str, object]:
-    shown = printable(text[:LONGEST_CODE]).replace("\0", "␀")[:LONGEST_CODE]
-    return {"text": shown, "cut": len(text) > LONGEST_CODE}
-
-
-def _inspected(step: Step, text: str, known: Mapping[str, object]) -> CodeEffect:
-    """Shell code with the risks that the policy finds in it."""
-    if len(text) > LONGEST_READ:
-        why = f"it is longer than {LONGEST_READ:,} characters"
-        return CodeEffect.model_validate({**known, **_shown(text), "not_inspected": why})
-    problem = view(Shell(text=text)).problem
-    risks = shell_risks(text, step.directory or "/")
-    found = {"inspected": problem is None, "not_inspected": problem or "", "risks": risks}
-    return CodeEffect.model_validate({**known, **_shown(text), **found})
-
-
-def shell_risks(text: str, directory: str) -> tuple[Risk, ...]:
-    """The risks of a shell text by itself, without those that are about a call."""
-    question = Question(
-        session_id="",
-        session_root=directory,
-        spec=CommandSpec(command=Shell(text=text), cwd=directory),
-        description="",
-        resolved=Resolved(cwd=directory),
-    )
-    return tuple(risk for risk in risks_of(question) if risk.id not in _ALREADY_SAID)
-
-
-def _add(changes: Changes, code: CodeEffect) -> None:
-    if len(changes.code) < MOST_CODE:
-        changes.code.append(code)
-    else:
-        changes.unknown(None, "everything", f"it runs more than {MOST_CODE} scripts")
-
-
 def _shell_file(step: Step, changes: Changes) -> bool:
     """`bash FILE`, `source FILE`; with `-c` the text is part of the command."""
-    args = ParsedWords(step.words, "oO", ("rcfile", "init-file"))
+    args = ParsedWords((step.words[0], *_before_operand(step, "oO")), "oO", ("rcfile", "init-file"))
     if args.has("c"):
         return True
     operand = args.operands[0] if args.operands else None
@@ -178,17 +181,19 @@ def _shell_file(step: Step, changes: Changes) -> bool:
 def _interpreted(step: Step, changes: Changes) -> bool:
     name = step.name or ""
     valued = "WXm" if name.startswith(("python", "pypy")) else "rIeEpM"
-    args = ParsedWords(step.words, valued, ("require", "import", "loader", "eval", "print"))
+    # The options of the script itself stand behind it, and are not those of the interpreter.
+    words = (step.words[0], *_before_operand(step, valued))
+    args = ParsedWords(words, valued, ("require", "import", "loader", "eval", "print"))
     language = re.sub(r"[\d.]+\Z", "", name)
     if args.has("c", "e", "E", "p", "eval", "print"):
         changes.unknown(step, "everything", f"code of {language} is not analysed")
     elif args.has("m"):
-        changes.unknown(step, "everything", f"what the module {args.value('m') or '…'} changes is not known")
+        module = args.value("m") or "…"
+        add_code(changes, {"name": _named(step, (name, "-m", module))}, f"code of {language} is not analysed")
     elif not args.operands or args.operands[0] == "-":
         changes.unknown(step, "everything", f"code of {language} is not analysed")
     else:
-        operand = next(iter(ParsedWords(step.words[:1] + _before_operand(step, valued), valued).operands), None)
-        record_file(step, changes, operand, f"{name} {operand or '…'}", language)
+        record_file(step, changes, args.operands[0], f"{name} {args.operands[0] or '…'}", language)
     return True
 
 
@@ -207,13 +212,14 @@ def _before_operand(step: Step, valued: str) -> tuple[str | None, ...]:
 
 def _program_file(step: Step, changes: Changes, path: str) -> bool:
     found = changes.find(step, path)
-    if found is not None and found.kind == "file" and not found.made and changes.view.is_outside(found.real):
-        content, _ = read_regular(found.real, LARGEST_CODE)
-        # A program of the system by its path is no script of somebody else.
-        if found.real.startswith(("/usr/", "/bin/", "/opt/", "/nix/", "/lib")) or content is None:
-            return False
+    # A program of the system by its path is no script of somebody else.
+    if found is not None and found.real.startswith(_SYSTEM) and changes.view.is_outside(found.real):
+        return False
     record_file(step, changes, path, step.words[0] or path)
     return True
+
+
+_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/opt/", "/nix/", "/lib")
 
 
 def _package_script(step: Step, changes: Changes) -> bool:
@@ -229,27 +235,37 @@ def _package_script(step: Step, changes: Changes) -> bool:
     elif step.name in {"yarn", "pnpm", "bun"} and verb and verb not in _VERBS:
         script = verb
     else:
-        if verb in {"install", "i", "ci", "add", "publish", "update", "rebuild", "pack"}:
-            changes.unknown(step, "everything", "packages and their install scripts change files below node_modules")
-            return True
-        return False
+        installs = verb in _INSTALLS or (step.name == "yarn" and not operands and not args.has("version", "help", "v"))
+        if installs:
+            why = "packages and their install scripts change files below node_modules"
+            changes.unknown(step, "everything", why)
+            add_code(changes, {"name": _named(step, (step.name, verb))}, PACKAGE_CODE)
+        return installs
     if not script:
         return True  # it lists the scripts
     base = args.value("C", "prefix", "dir", "cwd") or "."
-    path = os.path.join(base, "package.json")
-    scripts, size = _scripts_of(step, changes, path)
-    if script not in scripts:
-        why = "package.json has no such script" if scripts else "package.json cannot be read"
-        _add(changes, CodeEffect(name=f"{step.name} run {printable(script)}", path=printable(path), not_inspected=why))
-        return True
-    for name in (f"pre{script}", script, f"post{script}"):
-        if name in scripts:
-            named = {"name": f"{step.name} run {printable(name)}", "path": _absolute(step, path), "size": size}
-            named["digest"] = sha256(scripts[name].encode("utf-8", "replace")).hexdigest()[:16]
-            _add(changes, _inspected(step, scripts[name], named))
+    if not _scripts_named(step, changes, step.name or "", script, base):
+        path = os.path.join(base, "package.json")
+        why = "package.json has no such script, or cannot be read"
+        add_code(changes, {"name": f"{step.name} run {printable(script)}", "path": _absolute(step, path)}, why)
     return True
 
 
+def _scripts_named(step: Step, changes: Changes, manager: str, script: str, base: str) -> bool:
+    """Record a script of package.json, and those that run before and after it. Returns False if there is none."""
+    path = os.path.join(base, "package.json")
+    package = _package(step, changes, path)
+    if script not in package.scripts:
+        return False
+    for name in (f"pre{script}", script, f"post{script}"):
+        if name in package.scripts:
+            title = f"{manager} run {printable(name)}"
+            known = {"name": title, "path": _absolute(step, path), "size": package.size, "digest": package.digest}
+            _add_text(step, changes, package.scripts[name], known, [package.line_of(name)])
+    return True
+
+
+_INSTALLS = frozenset("install i ci add publish update up upgrade rebuild pack it install-test create init".split())
 _VERBS = frozenset(
     (
         "install add remove upgrade up update init info why list ls outdated publish pack cache config create dlx "
@@ -263,7 +279,19 @@ def _absolute(step: Step, path: str) -> str:
     return printable(os.path.normpath(os.path.join(step.directory or "/", path)))
 
 
-def _scripts_of(step: Step, changes: Changes, path: str) -> tuple[dict[str, str], int | None]:
+class _Package(NamedTuple):
+    scripts: dict[str, str]
+    text: str = ""
+    size: int | None = None
+    digest: str | None = None
+
+    def line_of(self, script: str) -> int:
+        """The line of package.json in which a script stands, as far as its text tells."""
+        start = max(0, self.text.find('"scripts"'))
+        return self.text.count("\n", 0, max(start, self.text.find(json.dumps(script), start))) + 1
+
+
+def _package(step: Step, changes: Changes, path: str) -> _Package:
     found = changes.find(step, path)
     content = None if found is None else changes.view.content(found)[0]
     try:
@@ -271,15 +299,29 @@ def _scripts_of(step: Step, changes: Changes, path: str) -> tuple[dict[str, str]
     except (ValueError, RecursionError):
         value = None
     scripts = value.get("scripts") if isinstance(value, dict) else None
-    if not isinstance(scripts, dict):
-        return {}, None
+    if not isinstance(scripts, dict) or not content or found is None:
+        return _Package({})
     known = {name: text for name, text in scripts.items() if isinstance(name, str) and isinstance(text, str)}
-    return known, found.size if found is not None else None
+    return _Package(known, content.decode("utf-8", "replace"), found.size, digest_of(content))
+
+
+def _add_text(
+    step: Step, changes: Changes, text: str, known: Mapping[str, object], lines: list[int], *, runs: bool = True
+) -> None:
+    """Record shell text that stands in another file. `runs`: False if it may be up to date, and not run."""
+    if changes.script:
+        add_code(changes, known, SECOND_LEVEL)
+        return
+    changes.add_code(inspected(step, changes, text, known, lines))
+    directory = os.path.dirname(str(known.get("path") or "")) or step.directory or "/"
+    script = ReadScript(step, str(known["name"]), text, directory, "sh", starts_there=True, runs=runs)
+    changes.scripts.append(script)
 
 
 class _Rule(NamedTuple):
     needs: tuple[str, ...]
-    recipe: tuple[str, ...]
+    recipe: tuple[tuple[int, str], ...]
+    """Its commands, each with its line in the file."""
 
 
 def _make(step: Step, changes: Changes) -> bool:
@@ -307,6 +349,14 @@ def _just(step: Step, changes: Changes) -> bool:
 _RULE = re.compile(r"([^\s:#=][^:#=]*?)\s*::?(?!=)\s*([^=].*|)\Z")
 
 
+_MORE_IN_MAKEFILE = re.compile(
+    r"^\s*-?s?include\b|\$[({](?:shell|eval|call|file|guile)\b|^[^\t\n#]*!=|^\s*(?:export\s+)?SHELL\s*[:?]*=|^\s*define\b"
+    r"|^\s*(?:load\b|\.SHELLFLAGS)", re.MULTILINE
+)  # fmt: skip
+_MORE_IN_JUSTFILE = re.compile(r"^(?:import|mod|!include)\b|`|^set\s+(?:shell|dotenv|script)|\bshell\(", re.MULTILINE)
+"""Parts by which a file runs, includes or replaces more than the recipes that are read."""
+
+
 def _recipes(
     step: Step,
     changes: Changes,
@@ -315,43 +365,46 @@ def _recipes(
     reader: Callable[[str], tuple[dict[str, _Rule], str]],
 ) -> None:
     """Record the recipes of targets and of those that they need."""
-    what = " ".join((step.name or "", *(target or "…" for target in targets)))
+    what = _named(step, (step.name, *targets))
     found = next((each for name in names if (each := changes.find(step, name)) and each.kind == "file"), None)
     if found is None or None in targets:
         why = "the target is only known when it runs" if None in targets else "no file with recipes was found"
-        _add(changes, CodeEffect(name=printable(what), not_inspected=why))
+        add_code(changes, {"name": what}, why)
         return
     content, why = changes.view.content(found)
-    known = {"name": printable(what), "path": printable(found.path), "size": found.size}
+    known: dict[str, object] = {"name": what, "path": printable(found.path), "size": found.size}
     if content is None:
-        _add(changes, CodeEffect.model_validate({**known, "not_inspected": why}))
+        add_code(changes, known, why)
         return
-    known["digest"] = sha256(content).hexdigest()[:16]
-    rules, first = reader(content.decode("utf-8", "replace"))
+    known["digest"] = digest_of(content)
+    whole = content.decode("utf-8", "replace")
+    rules, first = reader(whole)
     wanted = [target for target in targets if target is not None] or ([first] if first else [])
-    lines, missing = _gathered(rules, wanted)
-    text = "\n".join(lines)
-    if missing:
-        shown = {**_shown(text), "not_inspected": f"there is no simple rule for {printable(missing)}"}
-        _add(changes, CodeEffect.model_validate({**known, **shown}))
-        return
-    effect = _inspected(step, text, known)
-    if re.search(r"\$[({@<^*%]|\{\{", text) and effect.inspected:
-        why = "the recipe holds variables that are not expanded"
-        effect = effect.model_copy(update={"inspected": False, "not_inspected": why})
-    _add(changes, effect)
+    recipe, missing = _gathered(rules, wanted)
+    text = "\n".join(line for _, line in recipe)
+    more = (_MORE_IN_JUSTFILE if reader is _just_rules else _MORE_IN_MAKEFILE).search(whole)
+    if missing or not wanted:
+        add_code(changes, {**known, **shown(text)}, f"there is no simple rule for {printable(missing or what)}")
+    elif more:
+        line = whole.count("\n", 0, more.end()) + 1
+        add_code(changes, {**known, **shown(text)}, f"line {line} of the file runs or includes more than the recipe")
+    elif re.search(r"\$[({@<^*%]|\{\{", text):
+        add_code(changes, {**known, **shown(text)}, "the recipe holds variables that are not expanded")
+    else:
+        _add_text(step, changes, text, known, [number for number, _ in recipe], runs=False)
 
 
-def _gathered(rules: Mapping[str, _Rule], wanted: list[str]) -> tuple[list[str], str]:
+def _gathered(rules: Mapping[str, _Rule], wanted: list[str]) -> tuple[list[tuple[int, str]], str]:
     """The recipe lines of targets, those that they need first; and a target for which there is no rule."""
-    lines: list[str] = []
+    lines: list[tuple[int, str]] = []
     done: set[str] = set()
     waiting = list(reversed(wanted))
     opened: set[str] = set()
+    has_patterns = any("%" in target for target in rules)
     while waiting:
         target = waiting[-1]
         rule = rules.get(target)
-        if rule is None and target in wanted:
+        if rule is None and (target in wanted or has_patterns):
             return lines, target
         if rule is None or target in done or target in opened or len(done) > MOST_TARGETS:
             waiting.pop()
@@ -369,11 +422,11 @@ def _make_rules(text: str) -> tuple[dict[str, _Rule], str]:
     rules: dict[str, _Rule] = {}
     first = ""
     current: tuple[str, ...] = ()
-    for line in _logical_lines(text):
+    for number, line in _logical_lines(text):
         if line.startswith("\t"):
             command = line.strip().lstrip("@-+").strip()
             for target in current if command else ():
-                rules[target] = rules[target]._replace(recipe=(*rules[target].recipe, command))
+                rules[target] = rules[target]._replace(recipe=(*rules[target].recipe, (number, command)))
             continue
         if not line.strip() or line.startswith("#"):
             continue
@@ -382,35 +435,36 @@ def _make_rules(text: str) -> tuple[dict[str, _Rule], str]:
         for target in current:
             needs, _, recipe = match[2].partition(";") if match else ("", "", "")
             before = rules.get(target, _Rule((), ()))
-            more = (recipe.strip(),) if recipe.strip() else ()
+            more = ((number, recipe.strip()),) if recipe.strip() else ()
             rules[target] = _Rule((*before.needs, *needs.replace("|", " ").split()), (*before.recipe, *more))
             if not first and not target.startswith("."):
                 first = target
     return rules, first
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Lines with those that end in a backslash joined to the next."""
-    held = ""
-    for line in text.split("\n"):
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, those that end in a backslash joined to the next."""
+    held, begun = "", 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        begun = begun if held else number
         if line.endswith("\\"):
             held += line[:-1] + " "
             continue
-        yield held + (line.lstrip() if held else line)
+        yield begun, held + (line.lstrip() if held else line)
         held = ""
     if held:
-        yield held
+        yield begun, held
 
 
 def _just_rules(text: str) -> tuple[dict[str, _Rule], str]:
     """The recipes of a justfile, and the first of them."""
     rules: dict[str, _Rule] = {}
     first = current = ""
-    for line in text.split("\n"):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line[:1] in {" ", "\t"} and current:
             command = line.strip().lstrip("@-").strip()
             if command:
-                rules[current] = rules[current]._replace(recipe=(*rules[current].recipe, command))
+                rules[current] = rules[current]._replace(recipe=(*rules[current].recipe, (number, command)))
             continue
         match = re.match(r"@?([A-Za-z_][\w-]*)([^:=]*):(?!=)\s*(.*)\Z", line)
         current = match[1] if match else ""

@@ -3,6 +3,7 @@
 Nothing is opened but regular files outside of /proc, /sys and /dev, and no walk outlives its deadline.
 """
 
+import fnmatch
 import os
 import stat
 import time
@@ -144,6 +145,11 @@ class FileView:
         """True if a real path is in no directory of the workspace."""
         return not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self._roots)
 
+    def root_of(self, real: str) -> str:
+        """The directory of the workspace that a real path is in, or the path itself outside of it."""
+        inside = (root for root in self._roots if real == root or real.startswith(root.rstrip("/") + "/"))
+        return next(inside, real)
+
     def note(self, real: str, kind: FileKind, content: bytes | None = None) -> None:
         """Remember that a command changes a path."""
         if kind == "absent":
@@ -189,6 +195,32 @@ class FileView:
                 else:
                     names[name] = None
         return list(names)
+
+    def matching(self, directory: str, pattern: str, most: int) -> list[str] | None:
+        """The paths that match a pattern of the shell at that point. None: more than `most`, or unreadable."""
+        prefixes = ["/" if pattern.startswith("/") else ""]
+        parts = [part for part in pattern.split("/") if part]
+        for number, part in enumerate(parts):
+            last, found = number == len(parts) - 1, []
+            for prefix in prefixes:
+                base = os.path.join(directory, prefix)
+                if not any(character in part for character in "*?["):
+                    found += [prefix + part] if self.exists(os.path.join(base, part)) else []
+                    continue
+                names = self.names_in(base, most * 10)
+                if names is None:
+                    return None
+                # bash without dotglob: `*` matches no hidden file.
+                hidden = part.startswith(".")
+                found += [
+                    prefix + name
+                    for name in names
+                    if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
+                ]
+            prefixes = found if last else [path + "/" for path in found]
+            if len(prefixes) > most:
+                return None
+        return [path.rstrip("/") for path in prefixes] if parts else []
 
     def content(self, found: Found) -> tuple[bytes | None, str]:
         """The content of a file at that point, or None and the reason why it is not known."""

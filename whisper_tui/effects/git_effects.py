@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from whisper_tui.effects.changes import Changes, printable
-from whisper_tui.effects.code_effects import GIT_HOOKS, record_git_hooks
 from whisper_tui.effects.file_programs import record_program
 from whisper_tui.effects.file_view import Found
 from whisper_tui.effects.git_repository import NO_REPOSITORY, GitReader, setting_is_harmless, unquoted_name
 from whisper_tui.effects.host_effects import record_remote_host
 from whisper_tui.effects.operands import ParsedWords
+from whisper_tui.effects.script_code import GIT_HOOKS, record_git_hooks
 from whisper_tui.effects.text_walk import MOST_NAMES, Step
 from whisper_tui.model.effects import GitEffect
 from whisper_tui.model.verdict import Repository

@@ -4,7 +4,6 @@ The walk follows `cd`, assignments, subshells and pipes as far as they are certa
 known when the command runs is None, never a guess.
 """
 
-import fnmatch
 import os
 import re
 import shlex
@@ -41,6 +40,11 @@ _ASSIGNING = frozenset(
     {"read", "declare", "typeset", "local", "unset", "let", "mapfile", "readarray", "getopts", "coproc", "eval"}
     | {"source", ".", "trap"}
 )
+_OWN_DIRECTORY = re.compile(
+    r'\bcd "(?:\$\(dirname (?:-- )?"\$(?:0|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?\})"\)|\$\{0%/\*\})"(?=\s|;|&|\)|$)'
+)
+"""The usual way in which a script changes to the directory of its own file."""
+_SUBSHELL_FUNCTION = re.compile(r"\(\s*\)\s*\(")
 _ASSIGNS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(")
 _SHELLS = frozenset({"bash", "sh", "dash", "ksh", "mksh", "ash", "zsh"})
 _MOVES = frozenset({"-C", "--chdir", "-D", "-i", "--login", "-l", "-", "-R", "--chroot"})
@@ -82,6 +86,10 @@ class Step:
     """True if it calls a function of the text, the commands of which are steps of their own."""
     is_bash: bool = False
     """True if bash runs it, of which `echo` leaves backslashes alone."""
+    by_runner: bool = False
+    """True if it is a program of the project or of a package, which a wrapper like `npx` finds."""
+    unconditional: bool = True
+    """False if it is in a branch, a loop or a function, behind `&&` or `||`, or behind an `exit` that may happen."""
 
     @property
     def name(self) -> str | None:
@@ -101,12 +109,8 @@ class Disk(Protocol):
         """True if there is a directory at that point of the text."""
         ...
 
-    def names_in(self, path: str, most: int) -> list[str] | None:
-        """The names in a directory at that point. None: too many, or unreadable."""
-        ...
-
-    def exists(self, path: str) -> bool:
-        """True if there is anything of that name at that point."""
+    def matching(self, directory: str, pattern: str, most: int) -> list[str] | None:
+        """The names that match a pattern of the shell at that point. None: too many, or unreadable."""
         ...
 
 
@@ -135,6 +139,8 @@ class _Shell:
     depth: int = 0
     """Loops and branches around the place."""
     nested_moved: bool = False
+    may_have_ended: bool = False
+    """True behind an `exit` or `return` that may or may not happen."""
 
 
 class TextWalk:
@@ -162,6 +168,14 @@ class TextWalk:
         else:
             self.problems.append("it is a tool that the agent runs itself")
 
+    def steps_of_script(self, text: str, step: Step, directory: str, *, is_bash: bool) -> Iterator[Step]:
+        """The commands of a script that a command runs; `directory`: that of its file, if the script can tell it."""
+        self._is_bash = is_bash
+        if directory:
+            text = _OWN_DIRECTORY.sub(lambda _: f"cd {shlex.quote(directory)}", text)
+        variables = {**step.environment, **dict.fromkeys(("BASH_SOURCE", "OLDPWD", "RANDOM", "SECONDS", "LINENO"))}
+        yield from self._script(text, step.directory, variables, (), 0)
+
     def _script(
         self, text: str, directory: str | None, variables: dict[str, str | None], through: tuple[str, ...], depth: int
     ) -> Iterator[Step]:
@@ -174,6 +188,7 @@ class TextWalk:
         shell = _Shell(text, directory, variables, through, frozenset(script.functions))
         assigning = any((each.argv[0] if each.argv else "") in _ASSIGNING for each in script.commands)
         shell.unsure = assigning or bool(script.evaluations) or _ASSIGNS_INSIDE.search(text) is not None
+        shell.may_have_ended = _SUBSHELL_FUNCTION.search(text) is not None
         events = list(_events(text, script))
         shell.uncertain = frozenset(script.loop_variables) | _assigned_in_branches(events)
         yield from self._events(shell, events, depth)
@@ -194,6 +209,7 @@ class TextWalk:
                 after = next((each.mark for each in events[at + 1 :] if each.mark), ";")
                 piped = before in {"|", "|&"}
                 made = self._step(shell, event.command, source if piped else None, piped=piped)
+                made = replace(made, unconditional=made.unconditional and before not in {"&&", "||"})
                 yield from self._run(made, depth)
                 alone = piped or after in {"|", "|&", "&"}
                 certain = shell.depth == 0 and before != "||"
@@ -202,6 +218,7 @@ class TextWalk:
                 # Nothing behind an `exit` runs that stands at the top of its text.
                 if certain and not alone and before in {";", "\n"} and not shell.outer and _ends_shell(made):
                     return
+                shell.may_have_ended = shell.may_have_ended or _ends_shell(made)
                 before, source = "", made
 
     def _nested(self, shell: _Shell, command: SimpleCommand, depth: int) -> Iterator[Step]:
@@ -214,7 +231,8 @@ class TextWalk:
     def _group(self, shell: _Shell, redirection: Redirection) -> Iterator[Step]:
         opened = self._opened(shell, (redirection,))
         self._count += 1
-        yield Step((), shell.directory, shell.variables, opened, shell.through, piped=True)
+        certain = shell.depth == 0 and not shell.may_have_ended
+        yield Step((), shell.directory, shell.variables, opened, shell.through, piped=True, unconditional=certain)
 
     def _step(self, shell: _Shell, command: SimpleCommand, source: Step | None, *, piped: bool) -> Step:
         words = tuple(each for word in command.words for each in self.expand(shell, word))
@@ -232,6 +250,7 @@ class TextWalk:
             piped=piped,
             is_function=bool(words) and words[0] in shell.functions,
             is_bash=self._is_bash,
+            unconditional=shell.depth == 0 and not shell.may_have_ended,
         )
 
     def _opened(self, shell: _Shell, redirections: Sequence[Redirection]) -> tuple[OpenedFile, ...]:
@@ -271,10 +290,14 @@ class TextWalk:
             environment[variable] = value
         input_alone = tuple(each for each in step.redirections if each.body is not None)
         for argv in unwrapped.commands:
-            inner = Step(argv, directory, environment, input_alone, through, source=step.source, piped=step.piped)
+            inner = Step(
+                argv, directory, environment, input_alone, through, source=step.source, piped=step.piped,
+                by_runner=unwrapped.runner is not None, unconditional=step.unconditional,
+            )  # fmt: skip
             yield from self._run(inner, depth + 1)
         for text in unwrapped.texts:
-            yield from self._script(text, directory, environment, through, depth + 1)
+            for each in self._script(text, directory, environment, through, depth + 1):
+                yield each if step.unconditional else replace(each, unconditional=False)
 
     def _moved(self, shell: _Shell, step: Step, *, alone: bool, certain: bool) -> None:
         """Follow a `cd`."""
@@ -370,37 +393,12 @@ class TextWalk:
     def _files(self, shell: _Shell, pattern: str) -> list[str | None]:
         if shell.directory is None and not pattern.startswith("/"):
             return [None]
-        found = self._matching(shell.directory or "/", pattern)
+        found = self._disk.matching(shell.directory or "/", pattern, MOST_NAMES)
         if found is None or len(found) > MOST_NAMES:
             return [None]
         # bash without nullglob passes an unmatched pattern on as it is.
         names: list[str | None] = [*sorted(found)]
         return names or [pattern]
-
-    def _matching(self, directory: str, pattern: str) -> list[str] | None:
-        prefixes = ["/" if pattern.startswith("/") else ""]
-        parts = [part for part in pattern.split("/") if part]
-        for number, part in enumerate(parts):
-            last, found = number == len(parts) - 1, []
-            for prefix in prefixes:
-                base = os.path.join(directory, prefix)
-                if not any(character in part for character in "*?["):
-                    found += [prefix + part] if self._disk.exists(os.path.join(base, part)) else []
-                    continue
-                names = self._disk.names_in(base, MOST_NAMES * 10)
-                if names is None:
-                    return None
-                # bash without dotglob: `*` matches no hidden file.
-                hidden = part.startswith(".")
-                found += [
-                    prefix + name
-                    for name in names
-                    if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
-                ]
-            prefixes = found if last else [path + "/" for path in found]
-            if len(prefixes) > MOST_NAMES:
-                return None
-        return [path.rstrip("/") for path in prefixes] if parts else []
 
 
 def glob_literal(text: str) -> str:
@@ -409,7 +407,7 @@ def glob_literal(text: str) -> str:
 
 
 def _ends_shell(step: Step) -> bool:
-    return step.name == "exit" or (step.name == "exec" and len(step.words) > 1)
+    return step.name in {"exit", "return"} or (step.name == "exec" and len(step.words) > 1)
 
 
 def _structure(shell: _Shell, mark: str, before: str, source: Step | None) -> tuple[str, Step | None]:

@@ -68,6 +68,10 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
             {"id": risk.id, "sentence": risk.sentence, "grave": is_grave(risk)}
             for risk in (record.verdict.risks if record.verdict else ())
         ],
+        "not_inspected": [
+            {"name": code.name, "why": code.not_inspected}
+            for code in (record.resolved.not_inspected if record.resolved else ())
+        ],
         "pid": process.leader.pid if process else None,
         **_ending_row(record),
         "blocked": _blocked(record),

@@ -63,6 +63,8 @@ class FileEffect(Value):
     """More about it: the new mode or owner, the target of a link."""
     below: bool = False
     """True if files below it may change as well, without being listed."""
+    script: str = ""
+    """The script that brings it about. Empty: the command itself does."""
 
 
 class Removal(Value):
@@ -89,6 +91,8 @@ class Removal(Value):
     """Why git was not asked, as a clause."""
     missing: tuple[str, ...] = ()
     """Paths that are named and do not exist, so that nothing is deleted there."""
+    script: str = ""
+    """The script that brings it about. Empty: the command itself does."""
 
 
 class DroppedCommit(Value):
@@ -124,6 +128,8 @@ class GitEffect(Value):
     """Those that are not listed."""
     unknown: str = ""
     """The question that git could not be asked, or did not answer, as a clause."""
+    script: str = ""
+    """The script that brings it about. Empty: the command itself does."""
 
 
 class HostEffect(Value):
@@ -136,6 +142,15 @@ class HostEffect(Value):
     """False if it is this machine."""
     source: str = ""
     """Where the name comes from: the configuration file, context or variable. Empty: it is in the command."""
+    script: str = ""
+    """The script that brings it about. Empty: the command itself does."""
+
+
+class CodeRisk(Risk):
+    """A risk of code that is not part of the command."""
+
+    line: Count | None = None
+    """The line of the file, from 1. None: it is about all of the code."""
 
 
 class CodeEffect(Value):
@@ -155,7 +170,9 @@ class CodeEffect(Value):
     """True if its commands were read and `risks` holds what was found."""
     not_inspected: str = ""
     """Why it was not inspected, as a clause."""
-    risks: tuple[Risk, ...] = ()
+    risks: tuple[CodeRisk, ...] = ()
+    script: str = ""
+    """The script that runs it. Empty: the command does."""
 
 
 class UnknownEffect(Value):
@@ -165,6 +182,8 @@ class UnknownEffect(Value):
     command: str
     """The beginning of the command that it is about."""
     reason: str
+    script: str = ""
+    """The script that brings it about. Empty: the command itself does."""
 
 
 class Effects(Value):

@@ -107,7 +107,9 @@ class _Hidden:
         problem = resolved.problem and self._text(resolved.problem)
         commands = tuple(self._meaning(meaning) for meaning in resolved.commands)
         variables = masked_environment(resolved.variables)
-        return resolved.model_copy(update={"problem": problem, "commands": commands, "variables": variables})
+        code = tuple(each.model_copy(update={"name": self._text(each.name)}) for each in resolved.code)
+        facts = {"problem": problem, "commands": commands, "variables": variables, "code": code}
+        return resolved.model_copy(update=facts)
 
     def process(self, process: BackgroundProcess) -> BackgroundProcess:
         return process.model_copy(update={"command": self._text(process.command)})

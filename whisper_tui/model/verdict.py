@@ -150,6 +150,19 @@ class Repository(Value):
     """True if it has, or could have, submodules, whose configuration git reads as well."""
 
 
+class RunCode(Value):
+    """Code that a command runs and that is no part of it: a script, a task, or a program of the project."""
+
+    name: str
+    """As a person would call it: `./deploy.sh`, `npm run build`."""
+    path: str | None = None
+    """The file that holds it. None: there is none, or it is not known."""
+    digest: str | None = None
+    """First digits of the SHA-256 of that file."""
+    not_inspected: str = ""
+    """Why its commands were not read, as a clause. Empty: they were, and their risks are among those of the call."""
+
+
 class Resolved(Value):
     """Programs, files and values that the words of a command mean on this machine at this moment."""
 
@@ -183,3 +196,10 @@ class Resolved(Value):
     """Files that it may write and that decide what runs later, or who may approve: each path with its kind."""
     contents: dict[str, str] = Field(default_factory=dict)
     """Digests of its scripts by path: a file can change without a change of its times."""
+    code: tuple[RunCode, ...] = ()
+    """Code that it runs and that is no part of it."""
+
+    @property
+    def not_inspected(self) -> tuple[RunCode, ...]:
+        """The code that nobody has read: where there is any, a command without a risk is not harmless."""
+        return tuple(code for code in self.code if code.not_inspected)

@@ -19,7 +19,13 @@ from whisper_tui.present.command_text import (
 )
 from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
-from whisper_tui.present.risk_text import blocked_paragraphs, risk_role, risk_sign, sandbox_paragraphs
+from whisper_tui.present.risk_text import (
+    blocked_paragraphs,
+    not_inspected_sentences,
+    risk_role,
+    risk_sign,
+    sandbox_paragraphs,
+)
 from whisper_tui.present.spans import BLANK, LONGEST_SAID, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text
 
@@ -257,7 +263,8 @@ def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
         )
         for risk in risks
     ]
-    return (*found, BLANK) if found else ()
+    unread = [Paragraph(said(f"{text}.", "risk"), (Span(" ? ", "risk"),)) for text in not_inspected_sentences(record)]
+    return (*found, *unread, BLANK) if found or unread else ()
 
 
 def _line_of(risk: Risk, command: Command) -> Line:

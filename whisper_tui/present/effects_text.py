@@ -34,11 +34,11 @@ def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
     """Return everything that the effects state, what is lost first and what is not known last."""
     directory = effects["directory"]
     return (
-        *(_removal(each, directory) for each in effects["removals"]),
-        *(_file(each, directory) for each in effects["files"]),
-        *(_git(each, with_state=not number) for number, each in enumerate(effects["git"])),
-        *(_host(each) for each in effects["hosts"]),
-        *(_code(each) for each in effects["code"]),
+        *(_by_whom(each, _removal(each, directory)) for each in effects["removals"]),
+        *(_by_whom(each, _file(each, directory)) for each in effects["files"]),
+        *(_by_whom(each, _git(each, with_state=not number)) for number, each in enumerate(effects["git"])),
+        *(_by_whom(each, _host(each)) for each in effects["hosts"]),
+        *(_by_whom(each, _code(each)) for each in effects["code"]),
         *_secrets(effects),
         *_unknown(effects),
     )
@@ -47,6 +47,12 @@ def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
 def no_effects_text(effects: Facts) -> str:
     """Return the one sentence for a command without any effect that could be stated; empty if there is one."""
     return "" if effect_lines(effects) else "changes nothing that is known"
+
+
+def _by_whom(each: Facts, line: EffectLine) -> EffectLine:
+    """The line, with the script that brings the effect about."""
+    script = each.get("script")  # An older supervisor looks into no script.
+    return line._replace(text=f"{script}: {line.text}") if script else line
 
 
 def _name(path: str, directory: str) -> str:
@@ -174,7 +180,7 @@ def _host(each: Facts) -> EffectLine:
 def _code(each: Facts) -> EffectLine:
     file = each["path"].rsplit("/", 1)[-1] if each["path"] else ""
     path = f" ({file})" if file and file not in each["name"] else ""
-    risks = [risk["sentence"] for risk in each["risks"]]
+    risks = [_risk(risk) for risk in each["risks"]]
     found = f"{count(len(risks), 'risk')}: {'; '.join(risks[:3])}" if risks else ""
     found += f"; {len(risks) - 3} more" if len(risks) > 3 else ""
     if each["inspected"]:
@@ -183,6 +189,11 @@ def _code(each: Facts) -> EffectLine:
         said = "not inspected" + (f", {each['not_inspected']}" if each["not_inspected"] else "")
         said += f"; {found}" if found else ""
     return EffectLine(f"runs {each['name']}{path}: {said}", "code", bool(risks) or not each["inspected"])
+
+
+def _risk(risk: Facts) -> str:
+    line = risk.get("line")
+    return f"line {line:,}: {risk['sentence']}" if line else str(risk["sentence"])
 
 
 def _secrets(effects: Facts) -> Iterator[EffectLine]:
@@ -196,6 +207,6 @@ def _secrets(effects: Facts) -> Iterator[EffectLine]:
 def _unknown(effects: Facts) -> Iterator[EffectLine]:
     for each in effects["unknown"]:
         command = f" ({each['command']})" if each["command"] else ""
-        yield EffectLine(f"not stated: {each['reason']}{command}", "unknown")
+        yield _by_whom(each, EffectLine(f"not stated: {each['reason']}{command}", "unknown"))
     if not effects["complete"]:
         yield EffectLine("not stated: there was no time to look at everything", "unknown")

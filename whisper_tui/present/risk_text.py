@@ -9,7 +9,13 @@ from whisper_tui.model.verdict import GRAVE, Risk, is_grave
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import error_text, toast_text
 
-__all__ = ["GRAVE", "is_grave", "risk_line", "risk_role", "risk_sign"]
+__all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_role", "risk_sign"]
+
+NOT_INSPECTED = "not inspected"
+"""Said of a call that runs code which nobody has read: no word about it may sound harmless."""
+
+MOST_NAMED = 4
+"""Pieces of such code that are named."""
 
 
 def risk_role(risk: Risk) -> Role:
@@ -22,13 +28,23 @@ def risk_sign(risk: Risk) -> str:
     return "▲▲" if is_grave(risk) else "▲"
 
 
-def risk_line(risks: tuple[Risk, ...]) -> Line:
-    """The gravest risk in a few words, and the number of others."""
+def risk_line(record: CallRecord) -> Line:
+    """The gravest risk in a few words, the number of others, and whether the call runs code that nobody has read."""
+    risks = record.verdict.risks if record.verdict else ()
+    unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
-        return (Span("not flagged", "muted"),)
+        return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)
     first = next((risk for risk in risks if is_grave(risk)), risks[0])
     more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
-    return (Span(f"{risk_sign(first)} {first.id.replace('-', ' ')}{more}", risk_role(first)),)
+    gravest = Span(f"{risk_sign(first)} {first.id.replace('-', ' ')}{more}", risk_role(first))
+    return (gravest, Span(f" · {NOT_INSPECTED}", "risk")) if unread else (gravest,)
+
+
+def not_inspected_sentences(record: CallRecord) -> tuple[str, ...]:
+    """Return a sentence for each piece of code that the call runs and that nobody has read."""
+    code = record.resolved.not_inspected if record.resolved else ()
+    shown = [f"Not inspected: {each.name}, {each.not_inspected}" for each in code[:MOST_NAMED]]
+    return (*shown, f"Not inspected: {len(code) - MOST_NAMED:,} more") if len(code) > MOST_NAMED else tuple(shown)
 
 
 def sandbox_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:

@@ -117,6 +117,9 @@ def _lines(row: dict[str, Any]) -> list[str]:
     for risk in row["risks"]:
         sentence, place = visible(risk["sentence"]), _place(row["command"], risk["span"])
         lines.append(f"  risk    {risk_sign(risk)} {risk['id']}: {sentence}{place}")
+    for code in row["resolved"]["code"]:
+        if code["not_inspected"]:
+            lines.append(f"  unread  {visible(code['name'])}: not inspected, {visible(code['not_inspected'])}")
     for inner in row["runs"]:
         words = " ".join("…" if word is None else word for word in inner["argv"])
         through = f", through {' and '.join(inner['through'])}" if inner["through"] else ""

@@ -264,6 +264,8 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
         for risk in row["risks"]:
             yield "risk", f"{risk_sign(risk)} {risk['sentence']}"
+        for code in row["not_inspected"]:
+            yield "risk", f"not inspected: {code['name']}, {code['why']}"
         for prefix in row["verdict"]["prefixes"]:
             yield "remember as", f"{command_line(prefix)} …"
     if row["returned_because"]:

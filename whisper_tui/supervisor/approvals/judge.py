@@ -5,16 +5,18 @@ import shlex
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
+from whisper_tui.effects import code_of
+from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CommandSpec, Function, Session, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
 from whisper_tui.policy.evaluate import evaluate, evaluate_function
 from whisper_tui.policy.rules.rule import Rules, stricter
-from whisper_tui.policy.view import Question
+from whisper_tui.policy.view import Question, view
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
 from whisper_tui.supervisor.resolve.command_files import changed_files, what_changed
 from whisper_tui.supervisor.resolve.resolve import resolve
@@ -66,9 +68,37 @@ def judge_alone(
             sandbox_problem=sandbox_problem(),
             now=now,
         )
-        return evaluate(question, rules, ()), resolved
+        return with_code(evaluate(question, rules, ()), resolved, spec, root, environment)
 
     return refused_on_error(judge)
+
+
+MOST_RISKS = 20
+"""Risks of a call and of its scripts together."""
+
+
+def with_code(
+    verdict: Verdict, resolved: Resolved, spec: CommandSpec, root: str, environment: Mapping[str, str]
+) -> tuple[Verdict, Resolved]:
+    """Add the code that a command runs, and its risks. They are for the human: the verdict was made without them."""
+    programs = (meaning.program for meaning in resolved.commands)
+    if resolved.problem or resolved.cwd is None or not may_run_code(view(spec.command), programs, root):
+        return verdict, resolved
+    repository = resolved.repository
+    hooks = repository.common_dir if repository is not None else ""
+    found = code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
+    if not found:
+        return verdict, resolved
+    code = tuple(
+        RunCode(name=each.name, path=each.path, digest=each.digest, not_inspected=each.not_inspected) for each in found
+    )
+    risks = dict.fromkeys(
+        Risk(id=risk.id, sentence=f"{each.name}{f' line {risk.line}' if risk.line else ''}: {risk.sentence}")
+        for each in found
+        for risk in each.risks
+    )
+    updated = verdict.model_copy(update={"risks": (*verdict.risks, *risks)[:MOST_RISKS]})
+    return updated, resolved.model_copy(update={"code": code})
 
 
 BLOCKED_KEPT = 1000
@@ -154,7 +184,9 @@ class Judge:
             verdict = evaluate_function(question, spec.command, rules, memory)
         else:
             verdict = evaluate(question, rules, memory)
-        return self._unless_denied(call.session_id, spec, verdict, resolved), resolved
+        environment = self._environments.of(call.session_id)
+        verdict = self._unless_denied(call.session_id, spec, verdict, resolved)
+        return with_code(verdict, resolved, spec, question.session_root, environment)
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
         """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 30)."""
@@ -223,7 +255,7 @@ class Judge:
 
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
     """True if a command would start another program or file now than when it was approved (decision 15)."""
-    ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": ()}
+    ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": (), "code": ()}
     if by_human:
         ignored |= {"repository": None, "git_is_neutral": False}
     return before.model_copy(update=ignored) != now.model_copy(update=ignored)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import command_paragraphs, command_title, head_and_tail_line, meaning_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.risk_text import risk_role, risk_sign
+from whisper_tui.present.risk_text import not_inspected_sentences, risk_role, risk_sign
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, labelled, said
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -55,6 +55,7 @@ def _call(record: CallRecord, number: int, session: str) -> tuple[Paragraph, ...
             Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (Span(f" {risk_sign(risk)} ", risk_role(risk)),))
             for risk in risks
         ),
+        *(Paragraph(said(f"{text}.", "risk"), (Span(" ? ", "risk"),)) for text in not_inspected_sentences(record)),
         *(replace(paragraph, decides=True) for paragraph in decides),
         BLANK,
     )

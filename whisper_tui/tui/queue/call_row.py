@@ -94,13 +94,13 @@ def row_line(
 
 def _facts(record: CallRecord, session: Session | None, width: int) -> Line:
     """Return session and risk in exactly `width` columns, the risk at the right."""
-    risk = (*_again(record), *risk_line(record.verdict.risks if record.verdict else ()))
+    risk = (*_again(record), *risk_line(record))
     name = fitted(_name(record, session), max(0, width - width_of(risk) - 2))
     return fitted((*name, Span("  "), *risk), width)
 
 
 def _second_line(record: CallRecord, session: Session | None, width: int) -> Line:
-    risk = (Span("  "), *risk_line(record.verdict.risks if record.verdict else ()))
+    risk = (Span("  "), *risk_line(record))
     again = (Span("  "), *_again(record)) if _returned(record) else ()
     gone = (Span("  agent gone", "muted"),) if record.agent_gave_up is not None else ()
     name = _name(record, session)

@@ -17,7 +17,7 @@ NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
 Grouping = Literal["arrival", "session", "likeness", "risk"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 """The order of waiting calls: by arrival, by session, similar ones together, or by risk."""
-RISK_GROUPS = ("severe risk", "some risk", "not flagged")
+RISK_GROUPS = ("severe risk", "some risk", "not inspected", "not flagged")
 """The groups of calls by their risk, from the top."""
 
 
@@ -97,7 +97,9 @@ def listed(record: CallRecord, section: Section) -> ListedCall:
 
 def _risk_group(record: CallRecord) -> str:
     risks = record.verdict.risks if record.verdict is not None else ()
-    return RISK_GROUPS[0 if any(map(is_grave, risks)) else 1 if risks else 2]
+    if risks:
+        return RISK_GROUPS[0 if any(map(is_grave, risks)) else 1]
+    return RISK_GROUPS[2 if record.resolved is not None and record.resolved.not_inspected else 3]
 
 
 def searched_words(record: CallRecord) -> str:
