@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
+from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.indexed_colours import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import release, replace, was_stopped
@@ -57,7 +59,7 @@ async def _open(home: Directories, wanted: Configuration) -> int:
             indexed=has_indexed_colours(),
             reconnect=reconnect,
             take_over=partial(asyncio.to_thread, replace, home),
-            guidance=Guidance(clients=clients),
+            guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
         )
         await app.run_async()
         return app.return_code or 0
@@ -72,6 +74,26 @@ async def _first(home: Directories) -> SupervisorClient:
         return await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state))
     except OtherVersion:
         return SupervisorClient.unconnected(home, start=False, local_output=LocalOutput(home.state))
+
+
+HINTS_FILE = "hints"
+"""The file of the state directory with the names of the hints that were shown."""
+
+
+def remembered_hints(path: Path) -> FirstHints:
+    """Return the hints, those that a file names as shown before."""
+
+    def remember(hint: str) -> None:
+        # A hint that is shown twice harms nobody, so a disk that is full is no reason to complain.
+        with suppress(OSError), path.open("a", encoding="utf-8") as file:
+            file.write(f"{hint}\n")
+
+    try:
+        return FirstHints(path.read_text(encoding="utf-8").split(), remember)
+    except FileNotFoundError:
+        return FirstHints((), remember)
+    except (OSError, UnicodeDecodeError):
+        return FirstHints()
 
 
 LOOK_S = 1.0

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -22,6 +22,7 @@ from whisper_tui.tui.button_bar import ButtonBar, label
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import available
+from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -202,6 +203,8 @@ class Guidance:
     """Returns a line about the selected call, empty for none."""
     clients: tuple[tuple[str, str], ...] = ()
     """The agent clients on this machine, by name and title."""
+    hints: FirstHints = field(default_factory=FirstHints)
+    """Shows each hint once; without arguments, none at all."""
 
 
 NO_GUIDANCE = Guidance()
@@ -237,8 +240,7 @@ class CallPanel(Vertical):
         self._hidden: Line = ()
         self.details = False
         """True while everything about the call is shown, and not only what a decision needs."""
-        self.clients: tuple[tuple[str, str], ...] = ()
-        """The agent clients on this machine, for the welcome."""
+        self.guidance = NO_GUIDANCE
         self._rows = 0
         self._room: int | None = None
 
@@ -274,13 +276,14 @@ class CallPanel(Vertical):
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
-        paragraphs = welcome(self.clients)
+        paragraphs = welcome(self.guidance.clients)
         if record is not None:
             shown = drawn or record
             text = (
                 describe(shown, session, now, recent, effects) if self.details else card(shown, session, effects, offer)
             )
             paragraphs = (*note, *text)
+            self.guidance.hints.about(self, record, offers_rule=bool(offer))
         self._heading = heading(record, now, still=still, silent_since=silent_since) if record is not None else NOTHING
         self.query_one(ParagraphsView).show(paragraphs, from_top=another)
         self.query_one(ActionBar).show(record, still=still)

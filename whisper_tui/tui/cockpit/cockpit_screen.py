@@ -138,7 +138,7 @@ class CockpitScreen(KeyedScreen):
         yield TooSmall(id="too-small")
         yield from (StatusBar(id="status"), Banner(id="banner"), HealthBar(lambda: self.supervision))
         yield Caption(self._guidance.caption)
-        yield DecisionBar(id="decisions")
+        yield DecisionBar(self._guidance.hints, id="decisions")
         with Horizontal(id="cockpit"):
             yield CallColumn(self.clock, id="left")
             with Vertical(id="right"):
@@ -150,7 +150,7 @@ class CockpitScreen(KeyedScreen):
     def on_mount(self) -> None:
         """Begin to follow events, and to draw ages every second."""
         self.query_one(OutputArea).display = False
-        self.query_one(CallPanel).clients = self._guidance.clients
+        self.query_one(CallPanel).guidance = self._guidance
         calls = self.query_one(CallList)
         calls.standing_still = self.run_watch.standing_still
         calls.show(self._roster)

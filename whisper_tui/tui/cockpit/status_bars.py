@@ -27,6 +27,7 @@ from whisper_tui.present.security_text import refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.messages import CommandRequested
@@ -267,6 +268,10 @@ BUTTONS = ("undo", "review")
 class DecisionBar(Horizontal):
     """A bar with pending approvals, the number of marked calls, and session denials; hidden if there are none."""
 
+    def __init__(self, hints: FirstHints, *, id: str) -> None:
+        super().__init__(id=id)
+        self._hints = hints
+
     def compose(self) -> ComposeResult:
         """Yield the text, and the buttons for its commands."""
         yield LineView(id="decision-words")
@@ -286,6 +291,8 @@ class DecisionBar(Horizontal):
         """Show the text about pending approvals, the number of marks, and the text about session denials."""
         parts = [part for part in (pending, f"{count(marked, 'call')} marked" if marked else "", denials) if part]
         self.display = bool(parts)
+        if pending:
+            self._hints.show(self, "undo")
         self.query_one("#now-undo").display = bool(pending)
         self.query_one("#now-review").display = bool(marked)
         self.query_one(LineView).show((Span(" ◆ ", "waiting"), Span(" · ".join(parts), "strong")))

@@ -1,0 +1,59 @@
+"""Hints for somebody new: each once, when it is of use, and never again."""
+
+from pathlib import Path
+
+from tests.tui.cockpit import Cockpit, cockpit, in_passing
+from tests.tui.scenes import workday
+from tests.tui.test_card import in_directory
+from tests.tui.test_typing_in import asking
+from whisper_tui.cli.cockpit_launcher import remembered_hints
+from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.commands.all_commands import keymap
+from whisper_tui.tui.commands.undo_approval import UndoSettings
+from whisper_tui.tui.first_hints import FirstHints
+
+UNDO = UndoSettings("every", 3.0)
+
+
+async def approve(seat: Cockpit) -> None:
+    await seat.select("7")
+    await seat.press("a")
+    await seat.sees("Approving call 7")
+
+
+async def test_the_first_approval_says_how_it_is_undone_and_the_next_one_does_not(tmp_path: Path) -> None:
+    for number in range(2):
+        hints = remembered_hints(tmp_path / "hints")
+        async with cockpit(workday(), undo=UNDO, guidance=Guidance(hints=hints)) as seat:
+            await approve(seat)
+            if not number:
+                await seat.sees("u undoes an approval")
+            assert ("u undoes an approval" in in_passing(seat.app)) is (number == 0)
+    assert (tmp_path / "hints").read_text() == "undo\n"
+
+
+async def test_a_run_in_a_terminal_says_how_to_type_into_it_one_hint_at_a_time() -> None:
+    told: list[str] = []
+    async with cockpit(asking(), guidance=Guidance(hints=FirstHints((), told.append))) as seat:
+        await seat.sees("T types into the terminal of this command; Ctrl+] comes back.")
+        seat.screen.query_one("#decisions").show("Approving call 1 in 3 s", 0, "")  # type: ignore[attr-defined]
+        assert told == ["terminal"]
+
+
+async def test_the_first_rule_on_offer_says_what_it_is(tmp_path: Path) -> None:
+    play = in_directory(tmp_path, "npm run build", ("npm", "run", "build"))
+    async with cockpit(play, guidance=Guidance(hints=FirstHints(()))) as seat:
+        await seat.sees("l approves this call and saves a rule")
+
+
+async def test_a_hint_names_the_keys_in_force() -> None:
+    keys = keymap("default", {"undo": "F9"})
+    async with cockpit(workday(), undo=UNDO, keys=keys, guidance=Guidance(hints=FirstHints(()))) as seat:
+        await approve(seat)
+        await seat.sees("F9 undoes an approval")
+
+
+def test_a_file_of_hints_that_cannot_be_read_shows_none(tmp_path: Path) -> None:
+    (tmp_path / "hints").mkdir()
+    assert not remembered_hints(tmp_path / "hints").has("undo")
+    assert remembered_hints(tmp_path / "new").has("undo")
