@@ -2,10 +2,9 @@
 
 import pytest
 
-from whisper_tui.tui.indexed_colours import contrast
 from whisper_tui.tui.output.ansi import DIRECT, PLAIN, Pen, Run, pen_after, read_line
 from whisper_tui.tui.output.painter import Pens
-from whisper_tui.tui.theme import PLACES, load_themes
+from whisper_tui.tui.theme import PLACES, contrast, load_themes
 
 
 def text_of(line: bytes) -> str:

@@ -12,8 +12,20 @@ from tests.tui.scenes import Play, workday
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.tui import app as app_module
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.indexed_colours import NUMBERS, carrier, contrast, drawn_as, palette_color
-from whisper_tui.tui.theme import GROUNDS, LARGEST, PLACES, Themes, counterpart, load_themes, pairs
+from whisper_tui.tui.theme import (
+    GROUNDS,
+    LARGEST,
+    NUMBERS,
+    PLACES,
+    Themes,
+    carrier,
+    contrast,
+    counterpart,
+    drawn_as,
+    load_themes,
+    pairs,
+    palette_color,
+)
 
 STEMS = ("whisper", "colour-blind", "dusk", "grey", "high-contrast", "moss")
 NAMES = [f"{stem}-{kind}" for stem in STEMS for kind in ("dark", "light")]

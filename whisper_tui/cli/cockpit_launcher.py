@@ -24,7 +24,7 @@ from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 from whisper_tui.tui.first_hints import FirstHints
-from whisper_tui.tui.indexed_colours import has_indexed_colours
+from whisper_tui.tui.theme import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import release, replace, was_stopped
 

@@ -96,7 +96,7 @@ async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinte
     from whisper_tui.tui.app import CockpitApp
     from whisper_tui.tui.call.call_panel import Guidance
     from whisper_tui.tui.commands.undo_approval import UndoSettings
-    from whisper_tui.tui.indexed_colours import has_indexed_colours
+    from whisper_tui.tui.theme import has_indexed_colours
 
     scenes: dict[str, StoryScene] = {}
 

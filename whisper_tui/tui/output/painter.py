@@ -12,11 +12,11 @@ from rich.style import Style
 from textual.strip import Strip
 
 from whisper_tui.model.run import Stream
-from whisper_tui.tui.indexed_colours import contrast
 from whisper_tui.tui.output.ansi import DEFAULT, DIRECT, PLAIN, Pen, Run, read_line
 from whisper_tui.tui.output.output_search import Needle
 from whisper_tui.tui.output.output_view import DRAWN, ShownRow
 from whisper_tui.tui.output.stream_reader import HEX_ROW, Row
+from whisper_tui.tui.theme import contrast
 
 NO_STYLE = Style()
 LEAST_READ = 2.5
