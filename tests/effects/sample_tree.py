@@ -23,6 +23,15 @@ printf 'a,b\n3,4\n' > data/two.csv
 printf 'blank\n' > 'name with space.txt'
 printf '*.log\nbuild/\nnode_modules/\n' > .gitignore
 printf '#!/bin/sh\necho hello > made-by-script\n' > script.sh; chmod +x script.sh
+mkdir tools
+printf '#!/bin/bash\nset -euo pipefail\ncd "$(dirname "$0")"\nrm -rf ../build\nmkdir -p out\necho v1 > out/version\n' > tools/build.sh
+printf '#!/bin/sh\nif [ -n "$1" ]; then\n  rm -rf data\nfi\nsed -i s/one/ONE/ README.md\ntouch "$1.txt"\n' > tools/args.sh
+printf 'f() {\n  rm -f README.md\n}\nmv untracked.txt moved.txt\nf\n' > tools/function.sh
+printf '[ -f README.md ] || exit 1\n: > empty.txt\ntrue && touch and.txt\nfor n in 1 2; do touch "n$n"; done\n' > tools/loop.sh
+printf 'usage() { echo usage; exit 2; }\ncase "${1:-}" in x) usage;; esac\ncp README.md copy.md\n' > tools/usage.sh
+printf '. ./tools/build.sh\necho after > after.txt\n' > tools/sources.sh
+chmod +x tools/*.sh
+printf '{"scripts": {"prebuild": "rm -rf build", "build": "mkdir dist && echo built > dist/a"}}\n' > package.json
 printf 'all: made-by-make\nmade-by-make:\n\techo made > made-by-make\n' > Makefile
 printf -- '--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n' > change.patch
 ln -s README.md link.txt; ln -s src srclink; ln -s nowhere dead
@@ -39,7 +48,7 @@ printf 'new\n' > untracked.txt
 printf 'log\n' > notes.log; printf 'object\n' > build/out.o
 tar czf archive.tar.gz src/deep; rm -f archive.zip
 printf '\000\001\002' > binary.bin
-"""
+"""  # noqa: E501 scripts, one a line
 
 
 class State(NamedTuple):

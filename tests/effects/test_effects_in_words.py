@@ -32,6 +32,8 @@ LINES = {
     "rm -r src": [
         "deletes src (4 files, 8 B): 1 restorable from git, 1 modified since git last saw it, 1 untracked, 1 ignored"
     ],
+    "sed -i s/one/two/ app.py": ["edits app.py (exists, 8 B, +1 -1 lines)"],
+    "sed -i 'N;s/o/0/' app.py": ["edits app.py (exists, 8 B, not computed)"],
     "rm -f nothing": ["deletes nothing: nothing does not exist"],
     "mv app.py lib.py": ["moves app.py to lib.py", "writes lib.py (new, +2 -0 lines)"],
     "chmod 600 app.py": ["changes mode of app.py to 600"],

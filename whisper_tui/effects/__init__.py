@@ -13,7 +13,7 @@ from whisper_tui.effects.file_view import Deadline, FileView, resolved_path
 from whisper_tui.effects.git_effects import record_git
 from whisper_tui.effects.git_repository import GitReader
 from whisper_tui.effects.host_effects import record_hosts
-from whisper_tui.effects.redirections import reads_missing_file, record_redirections
+from whisper_tui.effects.operands import reads_missing_file, record_redirections
 from whisper_tui.effects.script_code import record_git_hooks
 from whisper_tui.effects.text_walk import Step, TextWalk
 from whisper_tui.model.call import Command

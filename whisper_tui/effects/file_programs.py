@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from whisper_tui.effects.changes import Changes
 from whisper_tui.effects.file_view import Found
-from whisper_tui.effects.operands import ParsedWords, Program, find_targets
-from whisper_tui.effects.redirections import input_of
+from whisper_tui.effects.operands import ParsedWords, Program, find_targets, input_of
+from whisper_tui.effects.text_edits import EDITORS, SED
 from whisper_tui.effects.text_walk import MOST_NAMES, Step
 from whisper_tui.effects.transfer_programs import TRANSFERS
-from whisper_tui.policy.read_only import special_programs
 
 
 def _rm(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -281,82 +280,6 @@ def _owner_change(step: Step, args: ParsedWords, changes: Changes) -> None:
             changes.change(step, found, "changes owner of", only_if=only_if, detail=owner or "", below=below)
 
 
-def _in_place(step: Step, operands: Iterable[str | None], suffix: str, changes: Changes, why: str) -> None:
-    for found in find_targets(step, operands, changes):
-        if found.kind != "file":
-            continue
-        if suffix:
-            name = os.path.basename(found.path)
-            backup = suffix.replace("*", name) if "*" in suffix else name + suffix
-            kept = changes.find(step, os.path.join(os.path.dirname(found.path), backup))
-            if kept is not None:
-                changes.write(step, kept, changes.view.content(found)[0], detail=f"a backup of {found.path}")
-        changes.write(step, found, None, why=why, action="edits")
-
-
-def _sed(step: Step, args: ParsedWords, changes: Changes) -> None:
-    operands = list(args.operands)
-    scripts = args.all("e", "expression")
-    if not args.has("e", "expression", "f", "file"):
-        scripts = operands[:1]
-        operands = operands[1:]
-    known = [script for script in scripts if script is not None]
-    if args.has("f", "file") or len(known) < len(scripts) or not all(special_programs.sed([each]) for each in known):
-        changes.unknown(step, "files", "its script may write other files, or run commands")
-    if args.has("i", "in-place"):
-        suffix = args.value("i", "in-place") or ""
-        _in_place(step, operands, suffix, changes, "what its script makes of the content is not computed")
-
-
-_SUBSTITUTION = re.compile(
-    r"(?:s|tr|y)([/|!,#])(?:(?!\1)[^$@`\\(]|\\[^e])*\1(?:(?!\1)[^@`\\(]|\\.)*\1[gimsx]*;?\Z", re.DOTALL
-)
-"""Code of perl that only replaces text."""
-
-
-def _perl(step: Step, args: ParsedWords, changes: Changes) -> None:
-    code = args.all("e", "E")
-    operands = args.operands if code else args.operands[1:]
-    if not code or not all(each is not None and _SUBSTITUTION.match(each) for each in code) or args.has("M", "m", "I"):
-        changes.unknown(step, "everything", "code of perl is not analysed")
-    if args.has("i"):
-        _in_place(step, operands, args.value("i") or "", changes, "what its code makes of the content is not computed")
-
-
-def _patch(step: Step, args: ParsedWords, changes: Changes) -> None:
-    if args.has("dry-run"):
-        return
-    if args.operands:
-        _in_place(step, args.operands[:1], ".orig" if args.has("b", "backup") else "", changes, "it is patched")
-        return
-    text = _patch_text(step, args, changes)
-    if text is None:
-        changes.unknown(step, "files", "the files that the patch names are only known when it runs")
-        return
-    strip = int(args.value("p", "strip") or 0) if (args.value("p", "strip") or "0").isdecimal() else 0
-    base = args.value("d", "directory") or "."
-    for named in re.findall(r"^\+\+\+ ([^\t\n]+)", text, re.MULTILINE):
-        path = "/".join(named.split("/")[strip:]) if args.has("p", "strip") else os.path.basename(named)
-        for found in find_targets(step, [os.path.join(base, path)], changes):
-            changes.write(
-                step, found, None, why="the patch is the difference", action="edits", only_if="the patch applies"
-            )
-    if "+++ /dev/null" in text or args.has("R", "reverse"):
-        changes.unknown(step, "files", "the patch makes or deletes files")
-
-
-def _patch_text(step: Step, args: ParsedWords, changes: Changes) -> str | None:
-    named = args.value("i", "input")
-    if named is None:
-        named = next((each.target for each in step.redirections if each.operator == "<"), None)
-    if named is not None:
-        found = changes.find(step, named)
-        content = changes.view.content(found)[0] if found is not None else None
-    else:
-        content = input_of(step, changes.view)[0]
-    return None if content is None else content.decode("utf-8", "replace")
-
-
 def _find(step: Step, args: ParsedWords, changes: Changes) -> None:
     words = step.words[1:]
     tests = next((at for at, word in enumerate(words) if word is None or word.startswith(("-", "(", "!"))), len(words))
@@ -458,17 +381,16 @@ _PROGRAMS: Mapping[str, Program] = {
     "chmod": Program(_mode_change),
     "chown": Program(_owner_change, "", "reference from"),
     "chgrp": Program(_owner_change, "", "reference"),
-    "perl": Program(_perl, "eEMmI", "", "i0lFCD"),
-    "patch": Program(_patch, "pidorBDFgVYz", "strip input directory output reject-file fuzz"),
     "find": Program(_find),
     "mkfifo": Program(_make_nodes, "m", "mode"),
     "mknod": Program(_make_nodes, "m", "mode"),
     "split": Program(_split, "abClnt", "suffix-length bytes line-bytes lines number separator additional-suffix"),
     **TRANSFERS,
+    **EDITORS,
 }  # fmt: skip
 _IN_PLACE: Mapping[str, Program] = {
-    "sed": Program(_sed, "efl", "expression file line-length", "i"),
-    "gsed": Program(_sed, "efl", "expression file line-length", "i"),
+    "sed": SED,
+    "gsed": SED,
     "sort": Program(_sort, "kotSTP", "output key field-separator buffer-size temporary-directory parallel sort "
                      "files0-from batch-size compress-program random-source"),
 }  # fmt: skip

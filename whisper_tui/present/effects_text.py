@@ -97,7 +97,7 @@ def _notes(each: Facts, directory: str) -> Iterator[str]:
     elif each["diff"] is not None and each["before"] == "file" and content:
         yield "same content"
     elif each["no_diff"] and content and each["before"] == "file":
-        yield f"no diff: {each['no_diff']}"
+        yield each["no_diff"] if each["no_diff"] == "not computed" else f"no diff: {each['no_diff']}"
     if each["through_link"]:
         yield f"really {_name(each['real'], directory)}"
     if each["outside"]:
