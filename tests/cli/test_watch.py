@@ -117,9 +117,9 @@ def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance
     calls = [instance.call("execute_command", command="echo", args=[word]) for word in ("one", "two")]
     seat.sees("Call 1> ")
     instance.run("deny", "1", "--reason", "not that one")
-    seat.sees("Call 1 no longer waits as it was read out. Press Enter for the next.")
+    seat.sees("Call 1 was decided elsewhere or has changed. Press Enter for the next.")
     seat.says("approve")
-    seat.sees("Nothing was done: that call no longer waits.")
+    seat.sees("Nothing was done: that call is decided already.")
     seat.sees("Call 2> ")
     assert instance.rows("show", "2")["state"] == "waiting"
     seat.says("approve")
@@ -214,7 +214,7 @@ async def test_an_answer_that_comes_with_the_call_before_is_not_taken() -> None:
     clock.now += 1
     await desk.answer("approve")
     await desk.answer("approve")
-    assert said[-1] == "Nothing was done: call 8 was read out only now. Answer again."
+    assert said[-1] == "Nothing was done: call 8 has just been read out. Answer again."
     assert isinstance(play.stage.board.calls["8"].state, Waiting)
 
 
@@ -325,7 +325,7 @@ async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:
     )
     play.stage.board.calls["7"] = changed.model_copy(update={"call": call})
     await answer(desk, clock, "approve")
-    assert "Nothing was done: call 7 no longer waits as it was read out." in said
+    assert "Nothing was done: call 7 was decided elsewhere or has changed." in said
     assert isinstance(play.stage.board.calls["7"].state, Waiting)
     await asyncio.sleep(0)
 

@@ -20,7 +20,7 @@ CACHE = "/home/me/.cache/garden"
 WRITES = BlockedAttempt(what="write", subject=CACHE)
 NETWORK = BlockedAttempt(what="network")
 TOUCH = Rules(allow=(Rule(name="touch", prefix=("touch",)),))
-"""Lets a command run unasked that its read-only sandbox will block."""
+"""Lets a command run without approval that its read-only sandbox will block."""
 
 
 def confined(play: Play, scene: str = "build", sandbox: Sandbox | None = None) -> str:

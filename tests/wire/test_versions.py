@@ -67,7 +67,7 @@ async def test_an_operation_that_an_older_supervisor_lacks_is_answered_with_how_
 async def test_an_older_program_is_refused_in_words_at_the_socket(server, home):
     raw = await Raw.open(home, hello=False)
     answer = await raw.say({"door": "port", "version": OLDEST - 1})
-    assert answer["error"]["kind"] == "other_version" and "what runs goes on" in answer["error"]["hint"]
+    assert answer["error"]["kind"] == "other_version" and "running commands continue" in answer["error"]["hint"]
     assert await raw.is_closed()
 
 

@@ -126,7 +126,7 @@ class WatchAnswers:
         if self.between and word.lower() in {"", *DECIDING}:
             self.between = False
             if word:
-                self._say("Nothing was done: that call no longer waits.")
+                self._say("Nothing was done: that call is decided already.")
             self._next()
             return
         try:
@@ -166,11 +166,11 @@ class WatchAnswers:
             self._say("Nothing waits for you.")
             return
         if self.gone():
-            self._say(f"Nothing was done: call {record.id} no longer waits as it was read out.")
+            self._say(f"Nothing was done: call {record.id} was decided elsewhere or has changed.")
             self._next()
             return
         if self._clock() - self._read_at < GUARD_S:
-            self._say(f"Nothing was done: call {record.id} was read out only now. Answer again.")
+            self._say(f"Nothing was done: call {record.id} has just been read out. Answer again.")
             return
         match word:
             case "deny" | "d":
@@ -348,7 +348,7 @@ class WatchSession:
             try:
                 self._desk.supervision = supervision
                 await self._tell(supervision)
-                problem = "The supervisor has stopped. Commands that run go on under their keepers."
+                problem = "The supervisor has stopped. Running commands continue under their keepers."
             except WhisperError as error:
                 problem = error_text(error)
             finally:
@@ -391,7 +391,7 @@ class WatchSession:
         if not self._asks:
             return
         if desk.shown is not None and desk.gone():
-            self._say(f"Call {desk.shown.id} no longer waits as it was read out. Press Enter for the next.")
+            self._say(f"Call {desk.shown.id} was decided elsewhere or has changed. Press Enter for the next.")
             desk.forget()
         else:
             desk.news()
@@ -418,7 +418,7 @@ class WatchSession:
     async def _answer(self) -> None:
         """Take answers, one line after the other, until the end of input."""
         lines = _Lines(sys.stdin.fileno())
-        self._say("Type help for what can be answered.")
+        self._say("Type help for the list of answers.")
         self._prompt()
         try:
             while not self._desk.left and (line := await lines.next()) is not None:

@@ -154,12 +154,12 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     for sentence in not_inspected_sentences(record):
         yield f"{visible(sentence)}."
     if isinstance(record.state, Waiting) and record.state.returned_because:
-        yield f"It is asked again: {visible(record.state.returned_because)}."
+        yield f"Asked again: {visible(record.state.returned_because)}."
     yield from lines(meaning_paragraphs(record.spec.command, record.resolved))
     if record.call.description:
         yield f"The agent says: {visible(record.call.description)}"
     if record.verdict is not None:
-        yield f"It is asked because {visible(record.verdict.reason)}."
+        yield f"Reason: {visible(record.verdict.reason)}."
     if waiting > 1:
         yield f"{count(waiting, 'call')} wait."
 

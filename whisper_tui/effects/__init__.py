@@ -175,7 +175,7 @@ def _record(step: Step, changes: Changes, git: GitReader) -> None:
     elsewhere = ELSEWHERE.intersection(step.through)
     if elsewhere:
         if not step.wraps:
-            reason = f"what runs through {' and '.join(sorted(elsewhere))} changes another machine or container"
+            reason = f"commands run through {' and '.join(sorted(elsewhere))} change another machine or container"
             # A container may have directories of this machine.
             changes.unknown(step, "hosts" if elsewhere <= {"ssh", "mosh"} else "files", reason)
         return

@@ -13,16 +13,16 @@ def approved_scope(scope: Scope) -> str:
     """Return what a standing approval allows from now on, to follow a semicolon."""
     match scope:
         case ExactScope(uses=uses, minutes=minutes):
-            return f"the same command runs unasked {_how_long(uses, minutes)}"
+            return f"the same command runs without approval {_how_long(uses, minutes)}"
         case PrefixScope(words=words, directory=directory, uses=uses, minutes=minutes):
             where = f" in {visible(directory)}" if directory is not None else ""
-            return f"commands starting with {_said(words)} run unasked{where} {_how_long(uses, minutes)}"
+            return f"commands starting with {_said(words)} run without approval{where} {_how_long(uses, minutes)}"
         case RuleScope(words=words, where=where, minutes=minutes):
             place = "in this workspace" if where == "project" else "everywhere"
             until = f", for {limit(minutes * 60)}" if minutes is not None else ""
-            return f"a rule is saved: commands starting with {_said(words)} run unasked {place}{until}"
+            return f"a rule is saved: commands starting with {_said(words)} run without approval {place}{until}"
         case _:
-            return "the same command runs unasked for the rest of the session"
+            return "the same command runs without approval for the rest of the session"
 
 
 def _how_long(uses: int | None, minutes: float | None) -> str:

@@ -51,10 +51,11 @@ PANE_KEYS = [
     "",
     "## Mouse",
     "",
-    "Click a call to select it, the heading of what waits to group it, a button to do what it says, a key in the footer"
-    " to press it. `⋯` at the end of the buttons, like `Ctrl+P More` in the footer, lists everything that can be done"
-    " now. The wheel scrolls what is under it; with Shift, sideways. While you type into a terminal, a program that"
-    " asks for the mouse has it, until `Ctrl+]` or a click on the title of the terminal gives it back.",
+    "Click a call to select it, the heading of the waiting calls to group them, a button to do what it says, a "
+    "key in the footer to press it. `⋯` at the end of the buttons, like `Ctrl+P More` in the footer, lists "
+    "everything that can be done now. The wheel scrolls what is under it; with Shift, sideways. While you type "
+    "into a terminal, a program that asks for the mouse has it, until `Ctrl+]` or a click on the title of the "
+    "terminal gives it back.",
     "",
     "## In dialogs",
     "",

@@ -24,7 +24,7 @@ GREETING_S = 30.0
 """Seconds in which the supervisor has to answer a hello."""
 
 _STREAM_BUFFER = 16 * 1024 * 1024
-_HINT = "What runs goes on; any whisper-tui command brings the supervisor back"
+_HINT = "Running commands continue; any whisper-tui command brings the supervisor back"
 
 
 class Link:

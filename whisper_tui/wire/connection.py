@@ -222,5 +222,5 @@ def _parts(operation: Operation, items: tuple[Any, ...]) -> Iterator[bytes]:
 def _stopping() -> WhisperError:
     return Unavailable(
         "the connection to the supervisor was lost: it is stopping",
-        hint="What runs goes on; any whisper-tui command brings the supervisor back",
+        hint="Running commands continue; any whisper-tui command brings the supervisor back",
     )

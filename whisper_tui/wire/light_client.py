@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ANSWER_S = 60.0
 """Seconds in which an answer has to come."""
 
-_AGAIN = "What runs goes on; try again"
+_AGAIN = "Running commands continue; try again"
 _PIECE = 1 << 18
 _WRITING = 1  # SHUT_WR
 

@@ -18,11 +18,13 @@ LONGEST_ANSWER = 256 * 1024 * 1024
 """Bytes of one line that a client accepts: enough for the largest page of history."""
 
 
-HAND_OVER = "Run whisper-tui restart: a supervisor of this version takes over, and what runs goes on"
+HAND_OVER = "Run whisper-tui restart: a supervisor of this version takes over, and running commands continue"
 """The advice to a human about a supervisor of another version."""
 
 
-_START_AGAIN = "Start the agent again, or have a human run whisper-tui restart with its version; what runs goes on"
+_START_AGAIN = (
+    "Start the agent again, or have a human run whisper-tui restart with its version; running commands continue"
+)
 _PROGRAMS = {"port": "program", "mcp": "relay"}
 """The programs whose operation does not bear their name."""
 
@@ -54,7 +56,7 @@ def _advice(newest: object) -> str:
         return HAND_OVER
     return (
         "Start it again as it is installed now, or run whisper-tui restart with the version that you want; "
-        "what runs goes on"
+        "running commands continue"
     )
 
 

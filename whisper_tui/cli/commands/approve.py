@@ -108,7 +108,7 @@ def covered(supervisor: LightClient, call_id: str, scope: Scope, edited: dict[st
     """Return lines about earlier calls that the approval would have let through. Raises `Refused`."""
     found = supervisor.ask("would_cover", call_id=call_id, scope=scope, edited=edited)
     ids = set(found["calls"])
-    lines = [f"It would have let through {len(ids)} of the last {found['looked_at']} calls{':' if ids else ''}"]
+    lines = [f"The approval would have covered {len(ids)} of the last {found['looked_at']} calls{':' if ids else ''}"]
     rows = supervisor.ask("rows", kind="history", limit=max(1, found["looked_at"])) if ids else []
     counted = Counter(masked_line(row["command"]) for row in rows if row["id"] in ids)
     lines += [f"  {times:>4} x  {command}" for command, times in counted.most_common(SHOWN)]
@@ -203,14 +203,14 @@ def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
         found = "; ".join(dict.fromkeys(risk["sentence"] for _, risk in severe))
         raise Refused(
             f"nothing was approved, because of severe risks of {calls}: {visible(found)}",
-            hint="Say --yes to approve them all the same",
+            hint="Say --yes to approve them anyway",
         )
     for row in rows:
         for risk in (risk for each, risk in severe if each is row):
             sys.stdout.write(f"{risk_sign(risk)} {visible(risk['sentence'])}\n")
         if row["id"] in ids:
             sys.stdout.write(f"   {row['id']}: {_in_lines(row['command'])}\n")
-    sys.stdout.write(f"Approve {calls} all the same? [y/N] ")
+    sys.stdout.write(f"Approve {calls} anyway? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise Refused("nothing was approved", hint=f"whisper-tui show {ids[0]} shows the call in full")

@@ -111,9 +111,12 @@ def rules_of(options: Options) -> "Rules":
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
+    from whisper_tui.model.verdict import READ_ONLY_RULE
+
     lines = [f"{row['verdict']}: {visible(row['reason'])}"]
     if row["rule"]:
-        lines.append(f"  by      {visible(row['rule'])}")
+        rule = "the built-in read-only list" if row["rule"] == READ_ONLY_RULE else visible(row["rule"])
+        lines.append(f"  by      {rule}")
     for risk in row["risks"]:
         sentence, place = visible(risk["sentence"]), _place(row["command"], risk["span"])
         lines.append(f"  risk    {risk_sign(risk)} {risk['id']}: {sentence}{place}")

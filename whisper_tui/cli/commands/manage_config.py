@@ -55,7 +55,7 @@ def _edit(home: "Directories", path: Path) -> None:
     from whisper_tui.cli.commands.manage_rules import check_outside
     from whisper_tui.config.private_files import write_private
 
-    # The file decides what runs unasked, so a supervised command must not change it this way either.
+    # The file decides what runs without approval, so a supervised command must not change it this way either.
     check_outside("config edit", home)
     words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or USUAL_EDITOR)
     if not path.exists():

@@ -244,7 +244,7 @@ def add_rules(verbs: Subcommands) -> None:
     sentence = "show what rules of a project, or your own that somebody changed, would allow, and let that hold"
     trusting = _action(actions, "trust", sentence, trust)
     describe_trust(trusting)
-    doubting = _action(actions, "untrust", "take back the trust in a project's rules", untrust)
+    doubting = _action(actions, "untrust", "stop trusting a project's rules", untrust)
     doubting.add_argument("directory", metavar="DIR", help="the workspace")
     _action(actions, "export", "print all rules that hold as TOML", _export)
 

@@ -110,7 +110,7 @@ def _status(options: Options) -> int:
         sys.stdout.write(f"{visible(sentence)}\n")
     if status["paused_since"] is not None:
         since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
-        sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume lets it go on\n")
+        sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume continues it\n")
     return 0
 
 
@@ -207,7 +207,7 @@ def _restart(options: Options) -> int:
     with supervisor_of(options, start=False) as supervisor:
         now = supervisor.greeting
     sys.stdout.write(
-        f"whisper_tui {now['supervisor']} (pid {now['pid']}) supervises {home.state} now; what ran goes on\n"
+        f"whisper_tui {now['supervisor']} (pid {now['pid']}) supervises {home.state} now; running commands continue\n"
     )
     return 0
 
@@ -225,7 +225,7 @@ def add_pause(verbs: Subcommands) -> None:
 
 
 def _pause(options: Options) -> int:
-    return _tell(options, "pause", "Everything is paused: whisper-tui resume lets it go on\n")
+    return _tell(options, "pause", "Everything is paused: whisper-tui resume continues it\n")
 
 
 def _resume(options: Options) -> int:

@@ -418,7 +418,8 @@ def deletes(argv: Words, name: str) -> list[Danger]:
         verb = entry.words[-1] if entry.words else ""
         if effect := _RECOVERABLE.get(" ".join((name, *entry.words))):
             return [Danger("interrupts", f"{effect} (`{shown}`)", at)]
-        sentence = next((said for pattern, said in _EFFECTS if pattern.search(f"{verb} {' '.join(option)}")), _LOSS)
+        effects = (said for pattern, said in _EFFECTS if pattern.search(f"{verb} {' '.join(option)}"))
+        sentence = next(effects, None) or _LOSSES.get(name, "Deletes or overwrites data")
         return [Danger("destructive", f"{sentence} (`{shown}`)", at)]
     return []
 
@@ -438,7 +439,21 @@ _EFFECTS = (
     ),
     (re.compile(r"uninstall|remove$|purge|erase|autoremove"), "Removes something that is installed or deployed"),
 )
-_LOSS = "Deletes or overwrites data or resources"
+_LOSSES = {
+    name: loss
+    for names, loss in (
+        ("kubectl helm", "Destroys cluster resources"),
+        ("terraform tofu pulumi", "Destroys deployed infrastructure"),
+        ("aws gcloud gsutil az doctl heroku flyctl fly", "Deletes resources in the cloud"),
+        ("docker podman", "Removes containers, images, networks or volumes"),
+        ("rsync rclone", "Deletes files that the source does not have"),
+        ("passwd usermod userdel groupdel deluser visudo", "Changes or deletes accounts of this machine"),
+        ("crontab at atrm", "Removes scheduled commands"),
+        ("iptables ip6tables nft ufw firewall-cmd", "Changes the firewall"),
+        ("history", "Clears the history of the shell"),
+    )
+    for name in names.split()
+}
 
 
 def _is_option(word: str, options: tuple[str, ...]) -> bool:

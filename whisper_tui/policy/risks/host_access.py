@@ -252,7 +252,8 @@ def kill(argv: Words) -> list[Danger]:
     for index, word in enumerate(argv[1:], start=1):
         # -1 is every process, 0 the own group, 1 the init process; as the first word, -1 is a signal
         if word in {"-1", "1", "0"} and word in targets:
-            return [Danger("ends-processes", f"Kills every process of this user or group (`kill {word}`)", index)]
+            whom = {"-1": "every process of this user", "0": "its own process group", "1": "the init process"}[word]
+            return [Danger("ends-processes", f"Kills {whom} (`kill {word}`)", index)]
     return []
 
 

@@ -353,7 +353,7 @@ class Pool:
         self._tasks.discard(task)
         # Without this task nothing would be started or recorded any more, and nobody would notice (decision 2).
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("the supervisor stops: it has failed; what runs goes on", exc_info=error)
+            _log.critical("the supervisor stops: it has failed; running commands continue", exc_info=error)
             self._fail()
 
     async def end(self, record: CallRecord) -> None:

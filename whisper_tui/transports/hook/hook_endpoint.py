@@ -221,7 +221,7 @@ class HookQuestion:
         # The model may have typed the number of a call of somebody else.
         if record.call.ticket != named["secret"]:
             return NO_DECISION
-        as_sent = "The command ran exactly as it was sent; whisper_tui only ran it in the agent's stead."
+        as_sent = "The command ran exactly as it was sent; whisper_tui ran it for the agent."
         return self._client.after(agent_note(record) or as_sent)
 
 

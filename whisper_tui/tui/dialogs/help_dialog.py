@@ -25,7 +25,7 @@ SIGNS: tuple[tuple[str, Role, str], ...] = (
     ("▲", "risk", "Flagged: a risk."),
     ("▲▲", "bad", "Flagged: a grave risk; the command destroys something for good, or misleads the reader."),
     ("✓", "strong", "Marked by you."),
-    ("▸", "muted", "The line goes on: → scrolls, w wraps."),
+    ("▸", "muted", "The line is longer: → scrolls, w wraps."),
     ("↺", "risk", "Asked again, because something changed after the approval."),
 )
 

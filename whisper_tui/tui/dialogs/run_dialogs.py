@@ -130,7 +130,7 @@ EXPLAINED: dict[str, str] = {
     "SIGKILL": "End at once; nothing is cleaned up",
     "SIGHUP": "The terminal is gone; servers often read settings anew",
     "SIGQUIT": "Quit and leave a core dump for debugging",
-    "SIGSTOP": "Pause; it cannot be caught, and SIGCONT goes on",
+    "SIGSTOP": "Pause; it cannot be caught, and SIGCONT continues",
     "SIGCONT": "Go on after a pause",
     "SIGTSTP": "Pause, as Ctrl+Z does; programs may refuse",
     "SIGUSR1": "The program's own meaning, often a progress report",

@@ -60,7 +60,7 @@ HISTORY: tuple[Command, ...] = (
     Command("history-layout", "o", "Output", "Show both streams, only stdout, or only stderr.", "History"),
     Command("history-again", "r", "Run again", "Ask for it once more, through the policy.", "History", in_footer=True),
     Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
-    Command("history-figures", "i", "Figures", "What its session comes to, in figures.", "History", in_footer=True),
+    Command("history-figures", "i", "Figures", "Show statistics of its session.", "History", in_footer=True),
     Command(
         "history-export", "E", "Export", "Write it, its session or everything to a file.", "History", in_footer=True
     ),
