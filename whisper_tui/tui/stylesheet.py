@@ -1,7 +1,7 @@
 """Textual's style sheet with memos, without which the cockpit spends half of its start on matching rules."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from textual.cache import LRUCache
@@ -162,6 +162,8 @@ def _place(node: DOMNode, asked: tuple[str, ...]) -> Place:
     at: object = node
     while isinstance(at, DOMNode):
         above += (type(at), at._id, frozenset(at._classes))
-        above += [at.has_pseudo_classes({name}) for name in asked]
+        if asked:
+            known: dict[str, Callable[[Any], bool]] = at._PSEUDO_CLASSES
+            above += [name in known and known[name](at) for name in asked]
         at = at._parent
     return tuple(above)
