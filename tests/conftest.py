@@ -20,6 +20,11 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     # The same for whoever starts them with nohup: programs that end with their terminal then rightly would not.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Tests start thousands of programs. Without compiled files, each of them would compile all that it imports again, which
+# takes longer than what it does.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # An agent that runs the tests, and says so to its hooks, is not the agent that they play.
 os.environ.pop("CLAUDE_PID", None)
 

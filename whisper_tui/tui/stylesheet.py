@@ -21,7 +21,7 @@ PLACES = 256
 """Places in the tree whose styles a selection keeps, before it begins anew."""
 
 Place = tuple[object, ...]
-"""What rules can ask of a node and of all above it."""
+"""The properties of a node, and of all above it, that rules can depend on."""
 
 
 class CockpitStylesheet(Stylesheet):
