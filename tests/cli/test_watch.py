@@ -14,10 +14,10 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
-from tests.tui.scenes import ME, Play, workday
+from tests.tui.scenes import ME, ROOT, Play, workday
 from whisper_tui.cli.watch_session import WatchAnswers, WatchSession
 from whisper_tui.cli.watch_text import asks
-from whisper_tui.model.call import Argv
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import Ended, Waiting
@@ -344,3 +344,27 @@ async def test_the_event_of_an_own_decision_may_come_before_its_answer() -> None
     await answer(desk, clock, "approve")
     assert "Call 7 is approved." in said
     assert desk.shown is not None and desk.shown.id == "8" and not desk.between
+
+
+async def test_the_effects_are_read_out_after_the_risk_and_the_command() -> None:
+    play = Play.begin()
+    lines = "; ".join(f"echo {number} > new{number}.txt" for number in range(8))
+    spec = CommandSpec(command=Shell(text=f"{lines}; rm -rf src"), cwd=ROOT)
+    play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+    desk, said, clock = desk_of(play)
+    before = len(said)
+    await desk.read_effects()
+    effects = said[before:]
+    assert [line.split()[1] for line in effects] == ["deletes", *["writes"] * 5, "3"]
+    assert effects[-1] == "And 3 more effects; show reads them all."
+    await answer(desk, clock, "show")
+    assert said[-1] == "Effect: writes new7.txt (new, +1 -0 lines)."
+
+
+async def test_effects_of_a_call_that_was_decided_meanwhile_are_not_read_out() -> None:
+    play = workday()
+    desk, said, _ = desk_of(play)
+    play.approve(desk.shown.id)
+    before = len(said)
+    await desk.read_effects()
+    assert said[before:] == []

@@ -11,7 +11,10 @@ from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.supervisor_control import number_of
 from whisper_tui.cli.watch_text import (
     HELP,
+    MOST_EFFECTS,
     asks,
+    edited_spec,
+    effects_said,
     first_words,
     happened,
     in_full,
@@ -21,7 +24,7 @@ from whisper_tui.cli.watch_text import (
 )
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.call import CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
 from whisper_tui.model.event import Decided, Event
@@ -32,7 +35,6 @@ from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.risk_text import why_not_confined
 from whisper_tui.present.words import error_text
 from whisper_tui.system.state_directory import Directories
-from whisper_tui.tui.dialogs.drafts import Draft, checked
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import was_stopped
 
@@ -73,6 +75,8 @@ class WatchAnswers:
         self.supervision: Supervision | None = None
         self.between = False
         """True if the shown call was decided elsewhere, and the person has not answered since."""
+        self.laid = asyncio.Event()
+        """Set once a call was read out, until its effects are."""
         self.left = False
         """True if the person wants to leave."""
 
@@ -113,6 +117,18 @@ class WatchAnswers:
         self._edited, self._deny_asked = None, False
         self._read_at = self._clock()
         self._say_all(asks(record, self.board, len(self.board.waiting)))
+        self.laid.set()
+
+    async def read_effects(self) -> None:
+        """Read out the effects of the call that was laid before the person, once it was."""
+        await self.laid.wait()
+        self.laid.clear()
+        record = self.shown
+        if record is not None and self.supervision is not None:
+            with suppress(WhisperError):  # It was decided meanwhile, or the connection is lost: others say that.
+                effects = await self.supervision.effects(record.id)
+                if self.shown is record:
+                    self._say_all(effects_said(effects, MOST_EFFECTS))
 
     def _next(self) -> None:
         self.shown = None
@@ -267,6 +283,8 @@ class WatchAnswers:
         if call_id or record is None:
             record = await self._port.record(call_id)
         self._say_all(in_full(record, self.board, time.time()))
+        if isinstance(record.state, Waiting):
+            self._say_all(effects_said(await self._port.effects(record.id)))
 
     async def _output(self, call_id: str) -> None:
         for stream, name in (("out", "output"), ("err", "errors")):
@@ -288,23 +306,6 @@ class WatchAnswers:
     def _say_all(self, said: Iterable[str]) -> None:
         for line in said:
             self._say(line)
-
-
-def edited_spec(asked: CommandSpec, text: str) -> CommandSpec:
-    """Return the command that replaces the requested one. Raises `InvalidRequest`."""
-    command = asked.command
-    timeout = f"{asked.timeout_s!r}" if asked.timeout_s is not None else ""
-    if isinstance(command, Shell):
-        draft = Draft("", text, asked.cwd, timeout)
-    elif isinstance(command, Argv):
-        program, _, arguments = text.partition(" ")
-        draft = Draft(program, arguments, asked.cwd, timeout)
-    else:
-        raise InvalidRequest("this call runs no command, so there is none to edit", hint="Approve it, or deny it")
-    found = checked(draft, asked)
-    if found.spec is None:
-        raise InvalidRequest(" ".join(found.problems).rstrip("."), hint="Edit it again")
-    return found.spec
 
 
 STALLS_EVERY_S = 1.0
@@ -335,7 +336,8 @@ class WatchSession:
         following = asyncio.create_task(self._follow(supervision), name="follow")
         answering = asyncio.create_task(self._answer(), name="answer") if self._asks else None
         looking = asyncio.create_task(self._look_at_runs(), name="stalls")
-        tasks = [task for task in (following, answering, looking) if task is not None]
+        reading = asyncio.create_task(self._read_effects(), name="effects")
+        tasks = [task for task in (following, answering, looking, reading) if task is not None]
         done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in rest:
             task.cancel()
@@ -396,6 +398,11 @@ class WatchSession:
         else:
             desk.news()
         self._prompt()
+
+    async def _read_effects(self) -> None:
+        while True:
+            await self._desk.read_effects()
+            self._prompt()
 
     async def _look_at_runs(self) -> None:
         """Say which runs are stopped or need input: no event tells, because that is not journaled."""

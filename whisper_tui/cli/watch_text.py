@@ -5,8 +5,11 @@ import shlex
 from collections.abc import Iterator
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, masked_denial
+from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import signal_name
+from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
     AgentGaveUp,
     AttemptRefused,
@@ -33,12 +36,14 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import listed_command, meaning_paragraphs, one_line
+from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence
 from whisper_tui.present.quantities import clock_time, count, duration
 from whisper_tui.present.risk_text import not_inspected_sentences
 from whisper_tui.present.security_text import refused_sentence, rules_sentence
 from whisper_tui.present.spans import Paragraph, Role
 from whisper_tui.present.words import decided_by_text, session_label
+from whisper_tui.tui.dialogs.drafts import Draft, checked
 
 DRAWN = "│┆┊▲“◆◇▶▷●○✔✘⊘↺┌"
 """Symbols that a screen reader would read out by their Unicode names."""
@@ -164,10 +169,46 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
         yield f"{count(waiting, 'call')} wait."
 
 
+MOST_EFFECTS = 6
+"""Effects that are read out unasked; `show` reads all of them."""
+
+
+def effects_said(effects: Effects, most: int | None = None) -> Iterator[str]:
+    """Yield the effects of a call, one sentence each, the gravest first."""
+    facts = effects.model_dump(mode="json")
+    found = effect_lines(facts)
+    if most is not None:
+        # The code that it runs was read out with the risks already.
+        found = tuple(sorted((line for line in found if line.kind != "code"), key=lambda line: not line.grave))
+    for line in found[:most]:
+        yield f"Effect: {visible(line.text)}."
+    if most is not None and len(found) > most:
+        yield f"And {count(len(found) - most, 'more effect')}; show reads them all."
+    if nothing := no_effects_text(facts):
+        yield f"It {nothing}."
+
+
 def in_full(record: CallRecord, board: Board, now: float) -> Iterator[str]:
     """Everything about a call."""
     yield f"Call {record.id}."
     yield from lines(describe(mask_unless_undecided(record), board.sessions.get(record.call.session_id), now))
+
+
+def edited_spec(asked: CommandSpec, text: str) -> CommandSpec:
+    """Return the command that replaces the requested one. Raises `InvalidRequest`."""
+    command = asked.command
+    timeout = f"{asked.timeout_s!r}" if asked.timeout_s is not None else ""
+    if isinstance(command, Shell):
+        draft = Draft("", text, asked.cwd, timeout)
+    elif isinstance(command, Argv):
+        program, _, arguments = text.partition(" ")
+        draft = Draft(program, arguments, asked.cwd, timeout)
+    else:
+        raise InvalidRequest("this call runs no command, so there is none to edit", hint="Approve it, or deny it")
+    found = checked(draft, asked)
+    if found.spec is None:
+        raise InvalidRequest(" ".join(found.problems).rstrip("."), hint="Edit it again")
+    return found.spec
 
 
 def command_lines(record: CallRecord) -> Iterator[str]:
