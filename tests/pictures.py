@@ -75,7 +75,7 @@ PICTURES = (
     Picture("deny", workday, "8", ("d",), shows="Deny call 8"),
     Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),
     Picture("scope", lambda: with_prefixes(("./build.sh", "--all")), "1", ("A",), shows="1 would have run without"),
-    Picture("found", two_streams, "1", ("z", "ctrl+f", *"err", "enter"), shows="of 5 “err”", screens=1),
+    Picture("found", two_streams, "1", ("ctrl+f", *"err", "enter"), shows="of 5 “err”", screens=1),
     Picture("terminal", asking, "1", ("T",), shows="Name of this release:", screens=1),
     Picture("left-behind", left_behind, "1", ("b",), shows="Left over from earlier days"),
     Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),

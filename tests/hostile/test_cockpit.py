@@ -148,7 +148,7 @@ async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text:
         await in_dialog(seat, "b")
         await in_dialog(seat, "k")
         await in_dialog(seat, "x")
-        for key in ("z", "w", "W", "#", "#", "o", "o", "ctrl+f"):
+        for key in ("Z", "w", "W", "#", "#", "o", "o", "ctrl+f"):
             await seat.press(key)
             await seat.settled()
             check(seat, printed=True)

@@ -54,7 +54,7 @@ async def test_output_is_searched_with_the_mouse() -> None:
         await seat.until(lambda: seat.screen.query_one(SearchBar).has_focus)
         await seat.press(*"out 7", "enter")
         await seat.sees("of 11 “out 7”")
-        finder = seat.pane("out").finder
+        finder = seat.pane("both").finder
         assert finder is not None
         first = finder.rank
         await seat.click("#do-next-match")
@@ -72,8 +72,8 @@ async def test_output_is_shown_otherwise_with_the_mouse() -> None:
         for command, changed in (
             ("wrap", lambda: area.wraps),
             ("timestamps", lambda: area.stamps),
-            ("interleave", lambda: area.merged),
-            ("arrange", lambda: not area.has_class("-side") and not area.merged),
+            ("interleave", lambda: not area.merged),
+            ("arrange", lambda: not area.has_class("-side")),
             ("layout", lambda: area.choice == "out"),
             ("bytes", lambda: out.as_bytes),
             ("follow", lambda: out.view is not None and not out.view.following),
@@ -91,14 +91,14 @@ async def test_output_is_taken_elsewhere_with_the_mouse(monkeypatch: pytest.Monk
     async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
         await seat.click("#do-pager")
         await seat.until(lambda: paged)
-        assert paged[0].startswith("out 0\n") and paged[0].endswith("out 499\n")
+        assert paged[0].startswith("out 0\n") and paged[0].endswith("err 499\n")
         await seat.click("#do-save")
         await seat.until(lambda: isinstance(seat.app.screen, SaveScreen))
         await seat.press("escape")
         await seat.until(lambda: len(seat.app.screen_stack) == 1)
         await seat.click("#do-copy")
         await seat.sees("Copied ")
-        assert seat.app.clipboard.endswith("out 499\n")
+        assert seat.app.clipboard.endswith("err 499\n")
 
 
 async def test_every_command_about_output_has_its_button() -> None:
@@ -148,7 +148,7 @@ async def test_recorded_output_is_gone_through_with_buttons() -> None:
             await seat.click(f"#do-history-{command}")
             await seat.sees(seen)
         await seat.click("#do-history-layout")
-        await seat.until(lambda: screen.query_one(OutputArea).choice == "out")
+        await seat.until(lambda: screen.query_one(OutputArea).choice == "both")
         assert {f"do-{id_}" for id_ in REPLAY_BUTTONS} == {
             button.id for button in screen.query_one(ReplayArea).query(".bar-buttons Button")
         }

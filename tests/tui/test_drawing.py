@@ -45,7 +45,7 @@ async def test_rows_that_stay_are_not_drawn_again_while_output_grows(monkeypatch
 
 async def test_what_is_drawn_row_by_row_is_what_would_be_drawn_whole() -> None:
     lines = b"".join(b"\x1b[3%dmline\x1b[0m %d %s\n" % (n % 8, n, b"x" * (n % 90)) for n in range(1000))
-    keys = ("f", "shift+up", "w", "W", "W", "w", "z", "shift+up", "z", "number_sign", "number_sign", "f", "D", "t")
+    keys = ("f", "shift+up", "w", "W", "W", "w", "Z", "shift+up", "Z", "number_sign", "number_sign", "f", "D", "t")
     async with cockpit(running(lines), size=(80, 24)) as seat:
         await seat.sees("line 999")
         for number, key in enumerate(keys, start=2):

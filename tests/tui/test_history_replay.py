@@ -61,9 +61,9 @@ async def test_the_output_is_gone_through_by_keys_and_by_mouse():
 async def test_o_shows_each_stream_alone():
     async with cockpit(a_month()) as seat, history(seat):
         await seat.press("down")
-        await seat.sees("step 5", "note 5")
-        await seat.press("o")
-        await seat.until(lambda: "note 5" not in seat.text())
+        await seat.sees("step 5", "▌note 5")
+        await seat.press("o", "o")
+        await seat.until(lambda: "step 5" in seat.text() and "note 5" not in seat.text())
 
 
 async def test_a_call_that_never_ran_has_nothing_to_play():

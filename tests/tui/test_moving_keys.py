@@ -60,12 +60,12 @@ async def test_n_says_that_nothing_waits() -> None:
 async def test_tab_gives_the_focus_around() -> None:
     async with cockpit(long_output()) as seat:
         seen = []
-        for _ in range(4):
+        for _ in range(3):
             seen.append(type(seat.app.focused))
             await seat.press("tab")
-        assert seen == [CallList, ParagraphsView, OutputPane, OutputPane]
+        assert seen == [CallList, ParagraphsView, OutputPane]
         await seat.press("shift+tab")
-        assert seat.app.focused is seat.pane("err")
+        assert seat.app.focused is seat.pane("both")
 
 
 async def test_shift_arrows_scroll_the_call_while_the_list_has_the_focus() -> None:
@@ -81,18 +81,20 @@ async def test_shift_arrows_scroll_the_call_while_the_list_has_the_focus() -> No
 
 async def test_g_and_capital_g_move_in_the_pane_that_has_the_focus() -> None:
     async with cockpit(long_output()) as seat:
-        pane = seat.pane("out")
+        pane = seat.pane("both")
         pane.focus()
         await seat.press("g")
         assert first_row(pane) == "out 0"
         await seat.press("G")
-        assert pane.strips[-1].text == "out 499"
+        assert pane.strips[-1].text == "err 499"
         assert pane.view is not None and pane.view.following
 
 
 async def test_arrows_and_pages_scroll_output_that_has_the_focus() -> None:
     async with cockpit(long_output()) as seat:
+        await seat.press("o")
         pane = seat.pane("err")
+        await seat.until(lambda: pane.region)
         pane.focus()
         await seat.press("home")
         assert first_row(pane) == "err 0"
@@ -125,21 +127,19 @@ async def test_left_and_right_show_the_rest_of_long_lines() -> None:
 
 async def test_f_holds_the_output_still_and_follows_it_again() -> None:
     async with cockpit(long_output()) as seat:
-        pane = seat.pane("out")
+        pane, written = seat.pane("both"), seat.play.stage.written["1"]
         await seat.press("f")
         seat.play.stage.write("1", b"new line\n")
-        await seat.until(lambda: pane.view is not None and pane.view.size == len(seat.play.stage.written["1"].out))
+        await seat.until(lambda: pane.view is not None and pane.view.size == len(written.out) + len(written.err))
         assert "new line" not in seat.text()
         await seat.press("f")
         await seat.sees("new line")
 
 
-async def test_o_shows_both_streams_then_each_alone() -> None:
+async def test_o_shows_merged_streams_then_both_apart_then_each_alone() -> None:
     async with cockpit(long_output()) as seat:
-        out, err = seat.pane("out"), seat.pane("err")
         shown = []
-        for _ in range(4):
-            shown.append((out.display, err.display))
+        for _ in range(5):
+            shown.append([pane.id for pane in seat.panes])
             await seat.press("o")
-        assert shown == [(True, True), (True, False), (False, True), (True, True)]
-        await seat.sees("stderr", "(o)")
+        assert shown == [["both"], ["out", "err"], ["out"], ["err"], ["both"]]

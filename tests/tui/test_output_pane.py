@@ -139,7 +139,7 @@ async def test_output_that_cannot_be_read_says_so_in_its_pane(monkeypatch: pytes
 async def test_ended_streams_are_complete_and_empty_ones_say_so() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("3")
-        await seat.sees("complete", "(no output)")
+        await seat.sees("complete", "stderr is empty")
 
 
 async def test_a_call_that_never_ran_has_no_panes_and_all_the_room() -> None:
@@ -152,6 +152,8 @@ async def test_a_call_that_never_ran_has_no_panes_and_all_the_room() -> None:
 
 async def test_streams_stand_side_by_side_where_it_is_wide_and_alone_where_it_is_low() -> None:
     async with cockpit(running(b"a\n", b"b\n"), size=(170, 60)) as seat:
+        await seat.press("o")
+        await seat.until(lambda: seat.pane("out").region and seat.pane("err").region)
         assert seat.pane("out").region.y == seat.pane("err").region.y
         await seat.pilot.resize_terminal(120, 40)
         await seat.until(lambda: seat.pane("out").region.x == seat.pane("err").region.x)

@@ -81,17 +81,46 @@ async def test_capital_w_says_when_each_line_came() -> None:
         await seat.until(lambda: ".000 out" not in seat.text())
 
 
-async def test_z_shows_both_streams_in_the_order_of_time() -> None:
+async def test_both_streams_are_one_text_in_the_order_of_time_and_capital_z_separates_them() -> None:
     async with cockpit(two_streams()) as seat:
-        await seat.press("z")
         expected = [f"{stream} {number}" for number in range(5) for stream in ("out", "err")]
         await seat.until(lambda: rows(seat, "both") == expected)
         await seat.sees("▌err 4", " out 4", "stdout and ▌stderr")
         assert not seat.pane("out").display and not seat.pane("err").display
         seat.play.stage.write("1", b"last\n", "err")
         await seat.sees("▌last")
-        await seat.press("z")
+        await seat.press("Z")
         await seat.until(lambda: seat.pane("out").display and seat.pane("err").display)
+        await seat.sees("last", "stdout 30 B", "stderr 35 B")
+
+
+async def test_a_reader_keeps_the_place_when_the_other_stream_begins() -> None:
+    async with cockpit(running(b"".join(b"line %d\n" % number for number in range(300)))) as seat:
+        assert not seat.pane("err").display
+        await seat.press("w", "ctrl+f", *"line 150", "enter")
+        await seat.sees("1 of 1 “line 150”")
+        before = rows(seat)
+        assert any("line 150" in row for row in before)
+        seat.play.stage.write("1", b"first problem\n", "err")
+        await seat.until(lambda: seat.pane("both").display)
+        assert rows(seat, "both") == before
+        await seat.sees("1 of 1 “line 150”", "f to follow")
+        await seat.press("f")
+        await seat.sees("▌first problem", "line 299")
+
+
+async def test_a_separate_stream_without_output_is_only_a_title_until_its_first_byte() -> None:
+    async with cockpit(running(b"".join(b"line %d\n" % number for number in range(300)))) as seat:
+        out, err = seat.pane("out"), seat.pane("err")
+        await seat.press("o")
+        await seat.until(lambda: err.region.height == 1)
+        await seat.sees("stderr 0 B (no output yet)")
+        await out.move("rows", -100)
+        top = rows(seat)[0]
+        seat.play.stage.write("1", b"problem\n", "err")
+        await seat.until(lambda: err.region.height > 2)
+        await seat.sees("problem")
+        assert rows(seat)[0] == top and abs(out.region.height - err.region.height) <= 1
 
 
 async def test_the_bar_puts_streams_side_by_side_and_stacks_them_again() -> None:
@@ -162,7 +191,6 @@ async def test_matches_of_both_streams_are_gone_to_in_the_order_of_time() -> Non
         play.stage.write("1", b"a line\n")
         play.stage.write("1", b"a line\n", "err")
     async with cockpit(play) as seat:
-        await seat.press("z")
         await found(seat, "a line")
         await seat.sees("1 of 10")
         for rank in range(2, 11):
@@ -193,6 +221,7 @@ async def test_keys_are_answered_while_much_is_searched(monkeypatch: pytest.Monk
 
 async def test_a_stream_without_output_is_not_searched_for_ever() -> None:
     async with cockpit(running(b"straw\n")) as seat:
+        await seat.press("Z")
         await found(seat, "needle")
         await seat.until(lambda: seat.text().count("0 “needle”") == 2)
         assert "searched" not in next(line for line in seat.text().splitlines() if "stderr" in line)
@@ -258,7 +287,7 @@ async def test_capital_s_saves_a_stream_for_its_owner_alone(tmp_path: Path) -> N
 
 async def test_both_streams_are_saved_in_the_order_of_time(tmp_path: Path) -> None:
     async with cockpit(two_streams()) as seat:
-        await seat.press("z")
+        await seat.until(lambda: seat.pane("both").display)
         await saved(seat, tmp_path / "both")
         expected = "".join(f"{stream} {number}\n" for number in range(5) for stream in ("out", "err"))
         await seat.until(lambda: (tmp_path / "both").exists() and (tmp_path / "both").read_text() == expected)
@@ -275,7 +304,7 @@ async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
 async def test_escape_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with cockpit(two_streams()) as seat:
-        await seat.press("S")
+        await seat.press("o", "S")
         await seat.sees("call-1-stdout.log")
         await seat.press("tab")
         await seat.sees("call-1-stderr.log")

@@ -39,7 +39,7 @@ def build_with_prefixes() -> Play:
 WHOLE = ("step 5 of 5", "at the end")
 """The history shows all output of the call."""
 REPLAY = ("H", "down", "0", *["right_square_bracket"] * 5)
-SEARCH = ("z", "W", "ctrl+f", "e", "r", "r", "enter")
+SEARCH = ("W", "ctrl+f", "e", "r", "r", "enter")
 TRY = ("L", "slash", *"rm -r x", "enter")
 
 SCENES = [

@@ -12,7 +12,7 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.run import StallNews
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.notify.notifier import Notifier
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
@@ -31,7 +31,7 @@ from whisper_tui.tui.cockpit.status_bars import (
     TooSmall,
 )
 from whisper_tui.tui.command_definition import available, why_not
-from whisper_tui.tui.command_screen import KeyedScreen
+from whisper_tui.tui.command_screen import KeyedScreen, PaneZoom
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.commands.marked_calls import MarkCommands
@@ -111,6 +111,8 @@ class CockpitScreen(KeyedScreen):
         """The function of each command, by its id."""
 
     def _commands(self) -> dict[str, Callable[[], object]]:
+        # A waiting call is never hidden: it is decided about by what is seen of it (decision 29).
+        self._zoom = PaneZoom(self, ("#call",), "#output", ("#left",), lambda: _waits(self.shown))
         groups = (
             self.decisions,
             self._marks,
@@ -120,9 +122,10 @@ class CockpitScreen(KeyedScreen):
             SignalCommands(self),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
-            NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell),
+            NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),
             ScreenCommands(self, lambda: self.pens),
             self._output_commands,
+            self._zoom,
             self.notifier,
             self.card,
         )
@@ -225,8 +228,8 @@ class CockpitScreen(KeyedScreen):
             self.card.draw(record, session, self._roster.beside(record))
         self.query_one(Caption).about(record)
         self.decisions.guard.shows(record, choice=self.query_one(CallList).choice)
-        output = self.query_one(OutputArea)
-        output.show(self.supervision, record)
+        self.query_one(OutputArea).show(self.supervision, record)
+        self._zoom.apply()
         self._share_height()
         if _kind(before) != _kind(record):
             self.refresh_bindings()
@@ -355,12 +358,7 @@ class CockpitScreen(KeyedScreen):
         board, need_input = self.board, len(self.run_watch.need_input)
         paused = sum(1 for id_ in board.running if self.run_watch.is_still(board.calls[id_]))
         status.counts(
-            self._roster.totals,
-            connected=self._connected,
-            who=who,
-            hushed=hushed,
-            paused=paused,
-            need_input=need_input,
+            self._roster.totals, connected=self._connected, who=who, hushed=hushed, paused=paused, need_input=need_input
         )
         self.title = f"{self._roster.totals['waiting']} waiting"
 
@@ -368,3 +366,7 @@ class CockpitScreen(KeyedScreen):
 def _kind(record: CallRecord | None) -> tuple[str, bool] | None:
     """Return the facts of a call on which the availability of commands depends."""
     return (record.state.kind, record.is_open) if record is not None else None
+
+
+def _waits(record: CallRecord | None) -> bool:
+    return record is not None and isinstance(record.state, Waiting)

@@ -46,7 +46,23 @@ MOVE: tuple[Command, ...] = (
 
 VIEW: tuple[Command, ...] = (
     Command("follow", "f", "Follow", "Follow the end of the output, or stop following.", "View", "ran"),
-    Command("layout", "o", "Output", "Show both streams, only stdout, or only stderr.", "View", "ran"),
+    Command(
+        "layout",
+        "o",
+        "Output",
+        "Show the streams merged, apart, or only one; a terminal as lines.",
+        "View",
+        "ran",
+    ),
+    Command(
+        "zoom",
+        "z,plus",
+        "Zoom",
+        "Give the output, or the focused call, the whole right side, then the whole screen, then its usual room.",
+        "View",
+        "call",
+    ),
+    Command("zoom-out", "underscore", "Zoom out", "Go back one step of Zoom; Esc ends it.", "View", "call"),
     Command("group", "ctrl+g", "Sort", "Sort the waiting calls by arrival, risk, session or similarity.", "View"),
     Command(
         "details",
@@ -59,7 +75,13 @@ VIEW: tuple[Command, ...] = (
     Command("jump-to-risk", "apostrophe", "To the risk", "Scroll to the next risky part of the call.", "View", "call"),
     Command("reveal", "M", "Secrets", "Reveal the secrets of the call for ten seconds, or hide them.", "View", "call"),
     Command("filter", "slash", "Filter", "List only the calls that contain some words.", "View", in_footer=True),
-    Command("clear-filter", "escape", "All calls", "Clear the filter, and focus the list.", "View"),
+    Command(
+        "clear-filter",
+        "escape",
+        "All calls",
+        "End a search or a zoom, else clear the filter, and focus the list.",
+        "View",
+    ),
 )
 
 SCREENS: tuple[Command, ...] = (
@@ -151,8 +173,18 @@ def _is_severe(record: CallRecord) -> bool:
 class NavigationCommands:
     """Carries out the commands that move, filter, group, change the view, and quit."""
 
-    def __init__(self, cockpit: CockpitContext, commands: tuple[Command, ...], farewell: Callable[[], str]) -> None:
-        """`commands` are listed by the help; `farewell` returns the first of the last words on the terminal."""
+    def __init__(
+        self,
+        cockpit: CockpitContext,
+        commands: tuple[Command, ...],
+        farewell: Callable[[], str],
+        unzoom: Callable[[], bool],
+    ) -> None:
+        """`commands` are listed by the help; `farewell` returns the first of the last words on the terminal.
+
+        `unzoom` ends a zoom, and returns False if there was none.
+        """
+        self._unzoom = unzoom
         self._cockpit = cockpit
         self._commands = commands
         self._farewell = farewell
@@ -263,9 +295,11 @@ class NavigationCommands:
             self._calls.action_end_of(-1 if end == "start" else 1)
 
     def clear_filter(self) -> None:
-        """End the search in the output, if there is one, else clear the filter."""
+        """End the search in the output or the zoom, if there is one, else clear the filter."""
         if (area := self._cockpit.screen.query_one(OutputArea)).searching:
             area.find(None)
+            return
+        if self._unzoom():
             return
         self._cockpit.screen.query_one(FilterBar).clear_filter()
         self._calls.focus()

@@ -49,7 +49,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("wrap", "w", "Wrap", "Wrap long lines, or cut them off.", "Output", "ran"),
     Command("timestamps", "W", "Times", "Show or hide the time of each line.", "Output", "ran"),
-    Command("interleave", "z", "By time", "Show both streams merged by time, or each on its own.", "Output", "ran"),
+    Command("interleave", "Z", "Merge", "Merge both streams by time, or show each on its own.", "Output", "ran"),
     Command("arrange", "vertical_line", "Arrange", "Put the streams side by side, or stack them.", "Output", "ran"),
     Command("bytes", "number_sign", "Bytes", "Show the output as bytes, or as text again.", "Output", "ran"),
     Command("copy", "c", "Copy", "Copy the rows of output that are on the screen, in full.", "Output", "ran"),

@@ -26,7 +26,7 @@ from whisper_tui.present.words import error_text, session_label
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.command_screen import CommandScreen
+from whisper_tui.tui.command_screen import CommandScreen, PaneZoom
 from whisper_tui.tui.commands.rerun import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
@@ -57,7 +57,20 @@ HISTORY: tuple[Command, ...] = (
     Command("history-ahead", "right_square_bracket", "Ahead", "Go five seconds on in the output.", "History"),
     Command("history-begin", "0", "Beginning", "Show the output as it began.", "History"),
     Command("history-finish", "9", "All output", "Show all of the output.", "History"),
-    Command("history-layout", "o", "Output", "Show both streams, only stdout, or only stderr.", "History"),
+    Command(
+        "history-layout",
+        "o",
+        "Output",
+        "Show the streams merged, apart, or only one; a terminal as lines.",
+        "History",
+    ),
+    Command(
+        "history-zoom",
+        "z",
+        "Zoom",
+        "Give the output, or the focused call, the whole right side, then the whole screen.",
+        "History",
+    ),
     Command("history-again", "r", "Run again", "Ask for it once more, through the policy.", "History", in_footer=True),
     Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
     Command("history-figures", "i", "Figures", "Show statistics of its session.", "History", in_footer=True),
@@ -179,6 +192,8 @@ class HistoryScreen(CommandScreen):
         self._past = self._new_past()
         self._looking = False
         self._problem = ""
+        around = ("#past", "#past-search", "#past-filters")
+        self._zoom = PaneZoom(self, ("#past-heading", "#past-detail"), "#past-replay", around)
         self._unmasking = RevealedSecrets(self, lambda: self._show_record(self.record, from_top=False))
         self.does = self._what_is_done()
 
@@ -202,7 +217,8 @@ class HistoryScreen(CommandScreen):
             "history-figures": self._figures,
             "history-export": self._export,
             "history-help": lambda: self.app.push_screen(HelpScreen(HISTORY)),
-            "history-leave": lambda: self.dismiss(None),
+            "history-zoom": lambda: self._zoom.step(1),
+            "history-leave": self._leave,
         }
         return found | {f"history-{name}": partial(self._choose, name) for name in NEXT}
 
@@ -333,6 +349,7 @@ class HistoryScreen(CommandScreen):
             self._show_record(record, from_top=True)
             self.refresh_bindings()
             await self.query_one(ReplayArea).show(supervision, record)
+            self._zoom.apply()
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
 
@@ -389,6 +406,10 @@ class HistoryScreen(CommandScreen):
             session_id = self.record.call.session_id
             name = self._session_name(session_id)
             self.app.push_screen(StatisticsScreen(self._cockpit.supervision, session_id, name))
+
+    def _leave(self) -> None:
+        if not self._zoom.back():
+            self.dismiss(None)
 
     def _export(self) -> None:
         if self.record is not None:

@@ -257,7 +257,7 @@ def _clock(seconds: float) -> str:
 
 FRAMES_PER_S = 30
 BUTTONS = tuple(
-    f"history-{word}" for word in ("play", "faster", "slower", "back", "ahead", "begin", "finish", "layout")
+    f"history-{word}" for word in ("play", "faster", "slower", "back", "ahead", "begin", "finish", "layout", "zoom")
 )
 
 
@@ -271,6 +271,13 @@ class ReplayArea(Vertical):
         self._supervision: Supervision | None = None
         self.player: OutputPlayer | None = None
         """The player of the shown call; None if nothing ran."""
+        self.away = False
+        """True while another pane has its room."""
+
+    @property
+    def has_output(self) -> bool:
+        """True if the shown call has run."""
+        return self.player is not None
 
     def compose(self) -> ComposeResult:
         """The output, the bar and the buttons."""
@@ -286,7 +293,7 @@ class ReplayArea(Vertical):
         """Show all output of a call, or nothing, then read its time index. Raises `WhisperError`."""
         self._supervision = supervision
         ran = record is not None and record.process is not None
-        self.display = ran
+        self.display = ran and not self.away
         self.player = OutputPlayer(Recording(supervision, record), self._clock) if ran and record is not None else None
         self._show_output()
         player = self.player

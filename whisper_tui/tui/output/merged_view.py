@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from whisper_tui.model.run import Stream
-from whisper_tui.tui.output.output_view import DRAWN, Measure, ShownRow, one_line
+from whisper_tui.tui.output.output_view import DRAWN, Measure, ScrolledOutput, ShownRow, one_line
 from whisper_tui.tui.output.stream_reader import CHUNK, STREAMS, ReadOutput, Row, StreamReader, TimeIndex, Window
 
 BLOCKS_AT_ONCE = 2
@@ -33,6 +33,8 @@ class MergedView:
         self._shown: list[ShownRow] = []
         self.index_is_read = False
         """True while the time index is read up to its present end."""
+        self.covers_both = False
+        """True once rows of both streams can be shown in order."""
         self.height = height
         self.measure = measure
         self.following = True
@@ -93,6 +95,8 @@ class MergedView:
             # The end of a run is noticed before its last rows; one more poll without news proves that the index is
             # complete.
             self.index_is_read = not more and (not self.ended or before == self._state())
+            whole = self.ended and self.index_is_read
+            self.covers_both = self.covers_both or whole or (not more and all(map(self._index.end, STREAMS)))
             if self.following:
                 await self._show_end()
             else:
@@ -109,7 +113,7 @@ class MergedView:
             if self.following:
                 await self._show_end()
             else:
-                await self._settle(self._top, 0)
+                await self._settle(self._top, self.skip)
 
     async def scroll(self, count: int) -> None:
         """Move down by a number of lines, or up if it is negative."""
@@ -164,6 +168,19 @@ class MergedView:
             await self._settle({stream: start, other: beside}, 0)
             self.following = False
             return self._as_shown(stream, row) if row is not None else None
+
+    async def continue_from(self, view: ScrolledOutput) -> None:
+        """Show the rows that a view of one of the streams shows, with the rows of the other stream between them."""
+        async with self._lock:
+            self.height = view.height
+            if view.following:
+                await self._show_end()
+                return
+            ((stream, top),) = view.place.items()
+            other: Stream = "err" if stream == "out" else "out"
+            beside = await self._align(other, self._index.offset(other, self._index.number(stream, top)))
+            await self._settle({stream: top, other: beside}, view.skip)
+            self.following = False
 
     def _limit(self, stream: Stream) -> int:
         """The end of what can be shown: as far as times are known, or all once the index is complete."""

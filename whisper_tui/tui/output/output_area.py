@@ -29,8 +29,8 @@ WIDE = 100
 HIGH = 12
 """Least height for one stream above the other."""
 
-Choice = Literal["both", "out", "err"]
-NEXT: dict[Choice, Choice] = {"both": "out", "out": "err", "err": "both"}
+Choice = Literal["merged", "both", "out", "err"]
+NEXT: dict[Choice, Choice] = {"merged": "both", "both": "out", "out": "err", "err": "merged"}
 
 
 class Arrangement(NamedTuple):
@@ -39,22 +39,107 @@ class Arrangement(NamedTuple):
     out: bool
     err: bool
     both: bool
-    screen: bool
-    """True if a terminal is shown as a screen."""
-    side: bool
+    side: bool = False
     """True if the streams are side by side."""
 
 
-def arrangement(
-    choice: Choice, size: Size, side: bool | None, terminal: bool, as_screen: bool, *, merged: bool
-) -> Arrangement:
-    """Return the arrangement that fits the size and the person's choices. `side`: None lets the size decide."""
-    merged, screen = merged and not terminal, terminal and as_screen
-    beside = size.width >= WIDE if side is None else side
-    single = choice == "both" and side is None and not beside and size.height < HIGH
-    out = not screen and ((choice != "err" and not merged) or terminal)
-    err = not (terminal or merged or choice == "out" or single)
-    return Arrangement(out, err, merged, screen, beside)
+class StreamPanes:
+    """The panes of stdout, stderr and both; decides which of them are displayed.
+
+    A stream without output takes no room. Merged streams are one pane: as long as only one of them has output, the pane
+    of that one, which needs no time index and skips to the end of a flood.
+    """
+
+    def __init__(self, out: OutputPane, err: OutputPane, both: OutputPane) -> None:
+        self.every = (out, err, both)
+        self.choice: Choice = "merged"
+        self.side: bool | None = None
+        """The choice of side by side (True) or stacked (False); None lets the size decide."""
+        self.terminal = False
+        """True for the run of a terminal, whose output is in the pane of stdout alone."""
+        self._reads: dict[Stream, ReadOutput] = {}
+        self._index: TimeIndex | None = None
+
+    def show(self, reads: dict[Stream, ReadOutput], index: TimeIndex | None, *, terminal: bool) -> None:
+        """Show the streams of another run; empty for none."""
+        self._reads, self._index, self.terminal = reads, index, terminal
+        out, err, both = self.every
+        for pane, stream in ((out, STREAMS[0]), (err, STREAMS[1])):
+            pane.show({stream: reads[stream]} if reads else {}, index)
+        both.show({})
+        out.title = "terminal" if terminal else "stdout"
+
+    @property
+    def joined(self) -> bool:
+        """True while both streams are in one pane."""
+        return self.choice == "merged" and self.every[2].covers_both
+
+    @property
+    def visible(self) -> list[OutputPane]:
+        """The panes on the screen."""
+        return [pane for pane in self.every if pane.display]
+
+    async def tick(self, *, screen: bool) -> None:
+        """Poll for new output; `screen`: True while a terminal's screen hides all panes."""
+        out, err, both = self.every
+        if not screen and not self.joined:
+            # A hidden stream is polled as well, because its first byte and its size have to be shown.
+            await out.tick()
+            await err.tick()
+        if self._mergeable:
+            await self._join(both, next((pane for pane in (out, err) if pane.display), out))
+
+    async def _join(self, both: OutputPane, before: OutputPane) -> None:
+        """Poll both streams; once their order is known, show them where the reader was in one of them."""
+        covered = both.covers_both
+        if both.view is None:
+            both.show(self._reads, self._index)
+        await both.tick()
+        if both.covers_both and not covered:
+            await both.continue_from(before)
+
+    @property
+    def _mergeable(self) -> bool:
+        """True if both streams have text to be merged."""
+        separate = self.choice != "merged" or self.terminal
+        return not separate and all(pane.view and pane.view.size and not pane.as_bytes for pane in self.every[:2])
+
+    def arrange(self, size: Size, *, screen: bool) -> Arrangement:
+        """Display the panes that fit the size, the output so far and the person's choices; none beside a `screen`."""
+        focused = any(pane.has_focus for pane in self.every)
+        chosen = self._arrangement(size) if not screen else Arrangement(False, False, False)
+        for pane, displayed in zip(self.every, chosen[:3], strict=True):
+            pane.display = displayed
+        if focused and not any(pane.has_focus for pane in self.visible):
+            for pane in self.visible[:1]:
+                pane.focus(scroll_visible=False)
+        self._weigh()
+        return chosen
+
+    def _arrangement(self, size: Size) -> Arrangement:
+        out, err, _ = self.every
+        if self.terminal:
+            return Arrangement(True, False, False)
+        if self.joined:
+            return Arrangement(False, False, True)
+        if self.choice == "merged" and not (out.as_bytes or err.as_bytes or out.failed or err.failed):
+            only_err = out.silent and not err.silent
+            return Arrangement(not only_err, only_err, False)
+        beside = size.width >= WIDE if self.side is None else self.side
+        single = self.choice == "both" and self.side is None and not beside and size.height < HIGH
+        shows_out, shows_err = self.choice != "err", self.choice != "out" and not single
+        return Arrangement(shows_out, shows_err, False, beside and not out.silent and not err.silent)
+
+    def _weigh(self) -> None:
+        """Mention a hidden stream, and collapse a silent one to its title."""
+        out, err, _ = self.every
+        for pane, other in ((out, err), (err, out)):
+            pane.beside = ""
+            if pane.display and not other.display and not self.terminal and other.view is not None:
+                amount = size(other.view.size) if other.view.size else "is empty"
+                pane.beside = f" · {other.title} {amount}{'' if self.choice == 'merged' else ' (o)'}"
+            collapsed = pane.silent and other.display and (pane is err or not other.silent)
+            pane.set_class(collapsed, "-silent")
 
 
 LOOKED_AT = 64 * 1024
@@ -116,17 +201,18 @@ class OutputArea(Container):
         super().__init__(id=id)
         self._pens = pens
         self._whole = whole
-        self.choice: Choice = "both"
-        self.merged = False
-        """True while both streams are merged in order of arrival."""
-        self.side: bool | None = None
-        """The choice of side by side (True) or stacked (False); None lets the size decide."""
+        self.away = False
+        """True while another pane has its room."""
+        self.streams = StreamPanes(
+            OutputPane("stdout", pens, id="out"),
+            OutputPane("stderr", pens, id="err"),
+            OutputPane("stdout and ▌stderr", pens, id="both"),
+        )
         self.wraps = False
         self.stamps = False
         self._shown: tuple[str, int | None] | None = None
         self.run: RunOutput | None = None
         """The readers of the shown run, also for saving and paging; None if nothing has run."""
-        self._reads: dict[Stream, ReadOutput] = {}
         self._index: TimeIndex | None = None
         self._terminal = False
         self.as_screen = False
@@ -138,9 +224,7 @@ class OutputArea(Container):
     def compose(self) -> ComposeResult:
         """The usage line, the panes, the terminal, the search field and the buttons."""
         yield UsageLine(lambda: self.quiet_s, id="usage")
-        yield OutputPane("stdout", self._pens, id="out")
-        yield OutputPane("stderr", self._pens, id="err")
-        yield OutputPane("stdout and ▌stderr", self._pens, id="both")
+        yield from self.streams.every
         yield TerminalPane(self._pens, id="terminal")
         yield SearchBar(id="search")
         yield RemovedLine(id="removed")
@@ -154,19 +238,29 @@ class OutputArea(Container):
         self.set_interval(1.0, self._ask_when_written)
 
     @property
-    def streams(self) -> tuple[OutputPane, OutputPane]:
-        """The panes of stdout and stderr."""
-        return self.query_one("#out", OutputPane), self.query_one("#err", OutputPane)
+    def choice(self) -> Choice:
+        """The streams to show, and whether they are merged."""
+        return self.streams.choice
+
+    @property
+    def merged(self) -> bool:
+        """True if both streams are to be merged in order of arrival."""
+        return self.choice == "merged"
 
     @property
     def panes(self) -> tuple[OutputPane, OutputPane, OutputPane]:
         """The panes of stdout, stderr and both."""
-        return (*self.streams, self.query_one("#both", OutputPane))
+        return self.streams.every
 
     @property
     def quiet_s(self) -> float:
         """Seconds since the last output; 0 while that is unknown."""
         return max(0.0, time.time() - self._written_at) if self._written_at is not None else 0.0
+
+    @property
+    def has_output(self) -> bool:
+        """True if the shown call has run."""
+        return self.run is not None
 
     @property
     def terminal(self) -> TerminalPane:
@@ -176,7 +270,7 @@ class OutputArea(Container):
     @property
     def visible_panes(self) -> list[OutputPane]:
         """The panes on the screen."""
-        return [pane for pane in self.panes if pane.display]
+        return self.streams.visible
 
     @property
     def current(self) -> OutputPane:
@@ -188,7 +282,7 @@ class OutputArea(Container):
     def show(self, supervision: Supervision, record: CallRecord | None) -> None:
         """Show the output of a call that has run."""
         key = (record.id, record.attempt) if record is not None and record.attempt is not None else None
-        self.display = key is not None
+        self.display = key is not None and not self.away
         self.query_one(UsageLine).of(supervision, record if key is not None else None)
         if key == self._shown:
             return
@@ -198,13 +292,13 @@ class OutputArea(Container):
         self._terminal = record is not None and record.spec.tty
         again = self.run is not None and key is not None and self.run.call_id == key[0]
         self.run = RunOutput(supervision, key[0]) if key is not None else None
-        self._reads, self._index = (self.run.reads, self.run.times()) if self.run is not None else ({}, None)
+        self._index = self.run.times() if self.run is not None else None
         over = record is not None and isinstance(record.state, Ended)
         self.as_screen = self._terminal and (self.as_screen if again else not over)
         if self._terminal and over and not again and self.run is not None:
             self.run_worker(self._draw_screen_of_the_past(self.run), group="past-screen", exclusive=True)
         self.query_one(RemovedLine).of(supervision, record if self._whole else None)
-        self._fill()
+        self.streams.show(self.run.reads if self.run is not None else {}, self._index, terminal=self._terminal)
         self.terminal.show(supervision, record if self._terminal else None, recorded=over or not self._whole)
         self._arrange()
         self._wake()
@@ -221,16 +315,6 @@ class OutputArea(Container):
             self._arrange()
             self._wake()
 
-    def _fill(self) -> None:
-        """Connect every pane to its streams."""
-        for pane, stream in zip(self.streams, STREAMS, strict=True):
-            pane.show({stream: self._reads[stream]} if self._reads else {}, self._index)
-        self._fill_both()
-        self.streams[0].title = "terminal" if self._terminal else "stdout"
-
-    def _fill_both(self) -> None:
-        self.panes[2].show(self._reads if self.merged and not self._terminal else {}, self._index)
-
     def forget(self) -> None:
         """Forget the shown run after a reconnection, so that the next `show` reads it anew."""
         self._shown = None
@@ -241,29 +325,30 @@ class OutputArea(Container):
             pane.recolour(pens)
 
     def choose_next(self) -> None:
-        """Cycle through both streams, stdout and stderr; for a terminal, switch between screen and lines."""
-        self.merged = False
+        """Cycle through merged, separate and single streams; for a terminal, switch between screen and lines."""
         if self._terminal:
             self.as_screen = not self.as_screen
+            self._arrange()
+            self._wake()
         else:
-            self.choice = NEXT[self.choice]
-        self._fill_both()
-        self._arrange()
+            self._choose(NEXT[self.choice])
 
     def toggle_merged(self) -> None:
         """Merge the streams, or separate them."""
-        self.merged = not self.merged
-        self._fill_both()
-        self._arrange()
-        self._wake()
+        self._choose("both" if self.merged else "merged")
 
     def toggle_side(self) -> None:
         """Switch the streams between side by side and stacked."""
-        self.merged = False
-        self.choice = "both"
-        self.side = not self.has_class("-side")
-        self._fill_both()
+        self.streams.side = not self.has_class("-side")
+        self._choose("both")
+
+    def _choose(self, choice: Choice) -> None:
+        needle = next((pane.finder.needle for pane in self.visible_panes if pane.finder is not None), None)
+        self.streams.choice = choice
         self._arrange()
+        if needle is not None:
+            self.find(needle)
+        self._wake()
 
     async def toggle_wrap(self) -> None:
         """Switch the wrapping of long lines."""
@@ -289,8 +374,11 @@ class OutputArea(Container):
             await pane.move("hold" if following else "end")
 
     def toggle_bytes(self) -> None:
-        """Switch the current pane between bytes and text."""
+        """Switch the current pane between bytes and text; bytes are those of one stream."""
+        if self.streams.joined:
+            self._choose("both")
         self.current.toggle_bytes()
+        self._arrange()
         self._wake()
 
     def visible_text(self) -> str:
@@ -299,8 +387,9 @@ class OutputArea(Container):
 
     def size_of(self, source: Stream | Literal["both"]) -> int:
         """Return the known size of a stream, or of both."""
-        views = {stream: pane.view for stream, pane in zip(STREAMS, self.streams, strict=True)}
-        return sum(view.size for stream, view in views.items() if view is not None and source in {stream, "both"})
+        out, err, both = self.panes
+        panes = {"out": (out,), "err": (err,), "both": (both,) if self.streams.joined else (out, err)}[source]
+        return sum(pane.view.size for pane in panes if pane.view is not None)
 
     def find(self, needle: Needle | None) -> None:
         """Search the visible panes, or the lines of a terminal; None ends the search."""
@@ -337,21 +426,12 @@ class OutputArea(Container):
         self._arrange()
 
     def _arrange(self) -> None:
-        chosen = arrangement(self.choice, self.size, self.side, self._terminal, self.as_screen, merged=self.merged)
-        out, err, both = self.panes
-        out.display, err.display, both.display = chosen.out, chosen.err, chosen.both
-        self.terminal.display = chosen.screen
+        self._arrange_panes()
+        self.terminal.display = self._terminal and self.as_screen
         self.query(OutputBar).set(display=self.size.height >= ROOM_FOR_BUTTONS)
-        self.set_class(chosen.side, "-side")
-        self._weigh()
 
-    def _weigh(self) -> None:
-        """Mention a hidden stream with its size, and collapse a silent one."""
-        out, err = self.streams
-        for pane, other in ((out, err), (err, out)):
-            hidden = pane.display and not other.display and not self._terminal and other.view is not None
-            pane.beside = f" · {other.title} {size(other.view.size)} (o)" if hidden and other.view else ""
-            pane.set_class(pane.silent and not other.silent and other.display, "-silent")
+    def _arrange_panes(self) -> None:
+        self.set_class(self.streams.arrange(self.size, screen=self._terminal and self.as_screen).side, "-side")
 
     def _wake(self) -> None:
         """Poll at once, and fast from now on."""
@@ -360,16 +440,13 @@ class OutputArea(Container):
 
     async def _look(self) -> None:
         before = self._sizes()
-        for pane in self.panes:
-            # A hidden single stream is polled as well: its size stands in the title of the other one.
-            if pane.display or not (self.merged or self.as_screen):
-                await pane.tick()
+        await self.streams.tick(screen=self.as_screen)
         if self.as_screen:
             await self.terminal.tick()
         await self._read_times()
         if before != self._sizes():
             self._growth.hurry()
-            self._weigh()
+            self._arrange_panes()
 
     async def _ask_when_written(self) -> None:
         """Ask the supervisor for the time of the last output, which may be before this cockpit opened."""
@@ -385,7 +462,7 @@ class OutputArea(Container):
     async def _read_times(self) -> None:
         """Read the time index while timestamps are on; a merged view reads it by itself."""
         index = self._index
-        if index is None or not self.stamps or self.merged:
+        if index is None or not self.stamps or self.streams.joined:
             return
         before = index.count
         try:
@@ -398,4 +475,5 @@ class OutputArea(Container):
 
     def _sizes(self) -> list[int]:
         sizes = [pane.view.size if pane.view is not None else 0 for pane in self.panes]
-        return [*sizes, self.terminal.stream_size, self._index.count if self._index is not None else 0]
+        index = self._index.count if self._index is not None else 0
+        return [*sizes, self.terminal.stream_size, index, self.streams.joined]

@@ -1,4 +1,4 @@
-"""The lines around output: the search field, the buttons, and the note about removed output."""
+"""The lines around output: titles, the search field, the buttons, and the note about removed output."""
 
 from contextlib import suppress
 from typing import ClassVar
@@ -11,10 +11,59 @@ from textual.widgets import Input
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
-from whisper_tui.present.spans import Span
+from whisper_tui.present.quantities import size
+from whisper_tui.present.spans import Line, Role, Span
 from whisper_tui.present.words import REMOVED
 from whisper_tui.tui.button_bar import ButtonBar
-from whisper_tui.tui.lines import LineView
+from whisper_tui.tui.lines import LineView, width_of
+from whisper_tui.tui.output.output_search import Finder
+from whisper_tui.tui.output.output_view import ScrolledOutput
+
+
+def title_line(
+    title: str, view: ScrolledOutput | None, width: int, *, beside: str, finder: Finder | None, problem: str
+) -> Line:
+    """Return the title in `width` columns. `beside`: a note on a hidden stream; `problem`: why the search stopped."""
+    role: Role = "strong" if view is not None else "muted"
+    amount = f" {size(view.size)}" if view is not None else ""
+    left: Line = (Span("── ", "frame"), Span(title, role), Span(f"{amount}{beside} ", "muted"))
+    found, state = _found(finder, view, problem), _state(view)
+    between = (Span(" ·", found[-1].role),) if found and state else ()
+    end = Span(" ─" if found or state else "─", "frame")
+    right = (*found, *between, *state, end)
+    return (*left, Span("─" * max(0, width - width_of(left) - width_of(right)), "frame"), *right)
+
+
+def _state(view: ScrolledOutput | None) -> Line:
+    if view is None or not view.size:
+        return ()
+    dropped = (Span(" bytes above were dropped ·", "risk"),) if view.dropped_before_top else ()
+    if not view.following:
+        return (*dropped, Span(f" {view.extent[0] * 100 // view.size} % · f to follow", "waiting"))
+    return (*dropped, Span(" complete" if view.ended else " ● following", "muted" if view.ended else "running"))
+
+
+def _found(finder: Finder | None, view: ScrolledOutput | None, problem: str) -> Line:
+    if finder is None:
+        return ()
+    if problem:
+        return (Span(f" search failed: {problem}", "bad"),)
+    words = finder.needle.words
+    name = words if len(words) <= 16 else words[:15] + "…"
+    rank = f"{finder.rank:,} of " if finder.standing is not None else ""
+    empty = view is None or not view.size
+    counting = "" if finder.done or empty else f", {finder.percent} % searched"
+    return (Span(f" {rank}{finder.total:,} “{name}”{counting}", "edited"),)
+
+
+def bar(view: ScrolledOutput | None, extent: tuple[int, int], rows: int) -> range | None:
+    """Return the rows of the scroll bar's thumb; None if everything is on the screen. `extent`: that of the view."""
+    top, bottom = extent
+    if view is None or not view.size or (top == 0 and not view.skip and bottom >= view.size):
+        return None
+    start = int(top / view.size * rows)
+    end = max(start + 1, round(bottom / view.size * rows))
+    return range(rows - (end - start), rows) if view.following else range(start, end)
 
 
 class SearchBar(Input):
@@ -56,7 +105,7 @@ class SearchBar(Input):
 
 
 BUTTONS = (
-    *("search", "next-match", "previous-match", "errors", "follow", "layout", "wrap", "interleave"),
+    *("search", "next-match", "previous-match", "errors", "follow", "layout", "zoom", "wrap", "interleave"),
     *("save", "copy", "pager", "timestamps", "arrange", "bytes"),
 )
 

@@ -12,64 +12,18 @@ from textual.strip import Strip
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import Stream
 from whisper_tui.model.text import visible
-from whisper_tui.present.quantities import size, time_with_milliseconds
-from whisper_tui.present.spans import Line, Role, Span
+from whisper_tui.present.quantities import time_with_milliseconds
+from whisper_tui.present.spans import Line, Span
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, width_of
 from whisper_tui.tui.output.ansi import pen_after
 from whisper_tui.tui.output.merged_view import MergedView
+from whisper_tui.tui.output.output_bars import bar, title_line
 from whisper_tui.tui.output.output_search import Finder, Match, Needle
 from whisper_tui.tui.output.output_view import OutputView, ScrolledOutput, ShownRow
 from whisper_tui.tui.output.painter import Painter, Pens, looks_binary
 from whisper_tui.tui.output.scrolled import Scrolled
 from whisper_tui.tui.output.stream_reader import ByteWindow, ReadOutput, TimeIndex
-
-
-def title_line(
-    title: str, view: ScrolledOutput | None, width: int, *, beside: str, finder: Finder | None, problem: str
-) -> Line:
-    """Return the title in `width` columns. `beside`: a note on a hidden stream; `problem`: why the search stopped."""
-    role: Role = "strong" if view is not None else "muted"
-    amount = f" {size(view.size)}" if view is not None else ""
-    left: Line = (Span("── ", "frame"), Span(title, role), Span(f"{amount}{beside} ", "muted"))
-    found, state = _found(finder, view, problem), _state(view)
-    between = (Span(" ·", found[-1].role),) if found and state else ()
-    end = Span(" ─" if found or state else "─", "frame")
-    right = (*found, *between, *state, end)
-    return (*left, Span("─" * max(0, width - width_of(left) - width_of(right)), "frame"), *right)
-
-
-def _state(view: ScrolledOutput | None) -> Line:
-    if view is None or not view.size:
-        return ()
-    dropped = (Span(" bytes above were dropped ·", "risk"),) if view.dropped_before_top else ()
-    if not view.following:
-        return (*dropped, Span(f" {view.extent[0] * 100 // view.size} % · f to follow", "waiting"))
-    return (*dropped, Span(" complete" if view.ended else " ● following", "muted" if view.ended else "running"))
-
-
-def _found(finder: Finder | None, view: ScrolledOutput | None, problem: str) -> Line:
-    if finder is None:
-        return ()
-    if problem:
-        return (Span(f" search failed: {problem}", "bad"),)
-    words = finder.needle.words
-    name = words if len(words) <= 16 else words[:15] + "…"
-    rank = f"{finder.rank:,} of " if finder.standing is not None else ""
-    empty = view is None or not view.size
-    counting = "" if finder.done or empty else f", {finder.percent} % searched"
-    return (Span(f" {rank}{finder.total:,} “{name}”{counting}", "edited"),)
-
-
-def bar(view: ScrolledOutput | None, extent: tuple[int, int], rows: int) -> range | None:
-    """Return the rows of the scroll bar's thumb; None if everything is on the screen. `extent`: that of the view."""
-    top, bottom = extent
-    if view is None or not view.size or (top == 0 and not view.skip and bottom >= view.size):
-        return None
-    start = int(top / view.size * rows)
-    end = max(start + 1, round(bottom / view.size * rows))
-    return range(rows - (end - start), rows) if view.following else range(start, end)
-
 
 SIDEWAYS = 8
 """Columns of a horizontal scroll step."""
@@ -133,6 +87,11 @@ class RowsPane(Scrolled):
     def silent(self) -> bool:
         """True if there is nothing to show."""
         return self.view is None or (not self.view.size and not self._problem)
+
+    @property
+    def failed(self) -> bool:
+        """True if the output cannot be read."""
+        return bool(self._problem)
 
     @property
     def strips(self) -> list[Strip]:
@@ -296,7 +255,7 @@ class RowsPane(Scrolled):
                 self._full_title,
                 self.view,
                 width,
-                beside=self.beside,
+                beside=self.beside or self._collapsed_words,
                 finder=self.finder,
                 problem=self._search_problem,
             )
@@ -346,6 +305,12 @@ class RowsPane(Scrolled):
             return None
         return Span("(no output)" if self.view.ended else "(no output yet)", "muted")
 
+    @property
+    def _collapsed_words(self) -> str:
+        """The note in the title of a pane that has no room below it."""
+        words = self._words() if self.size.height == 1 else None
+        return f" {words.text}" if words is not None else ""
+
 
 LOOKED_AT = 4096
 """Bytes at the start of a stream that are checked for binary data."""
@@ -375,6 +340,29 @@ class OutputPane(RowsPane):
             empty = ByteWindow() if self._painter.as_bytes else None
             return OutputView(read, height, stream=stream, measure=self._painter.height, empty=empty)
         return None
+
+    @property
+    def covers_both(self) -> bool:
+        """True once both streams can be shown in one text, in order."""
+        return isinstance(self.view, MergedView) and self.view.covers_both
+
+    async def continue_from(self, before: "OutputPane") -> None:
+        """Go on in the place of a pane of one stream: at its row, with its search."""
+        if not isinstance(self.view, MergedView) or before.view is None:
+            return
+        self.wraps, self.stamps, self.left = before.wraps, before.stamps, before.left
+        self._painter.width = before._painter.width
+        try:
+            await self.view.continue_from(before.view)
+        except WhisperError as error:
+            self._fail(error)
+        if before.finder is not None:
+            self.find(before.finder.needle)
+            if self.finder is not None:
+                self.finder.standing = self._painter.standing = before.finder.standing
+                self.finder.rank = before.finder.rank
+                before.find(None)
+        self._draw_rows()
 
     @property
     def as_bytes(self) -> bool:

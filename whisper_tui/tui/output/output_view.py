@@ -217,7 +217,7 @@ class OutputView:
             if self.following:
                 await self._show_end()
             else:
-                await self._settle(self.top, 0)
+                await self._settle(self.top, self.skip)
 
     async def scroll(self, count: int) -> None:
         """Move down by a number of lines, or up if it is negative."""
