@@ -114,9 +114,9 @@ async def test_a_person_who_shows_a_secret_is_not_overruled() -> None:
     async with cockpit(asking()) as seat:
         seat.play.stage.write("1", b"\nPassword: ")
         await seat.press("i")
-        await seat.sees("is hidden")
+        await seat.sees("is hidden", "Ctrl+T Show")
         await seat.press("ctrl+t", *"secret")
-        await seat.sees("secret")
+        await seat.sees("secret", "Ctrl+T Hide")
         await seat.pilot.pause(0.6)
         assert "secret" in seat.text()
 

@@ -32,7 +32,7 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
         """Build the choices as buttons, and one that leaves."""
         with Horizontal(classes="dialog-buttons"):
             for key, label, action in (*self.CHOICES, ("Esc", self.LEAVE, "leave")):
-                button = Button(Content.assemble((f"{key} ", "bold"), label), id=f"choose-{action}", compact=True)
+                button = Button(choice_label(key, label), id=f"choose-{action}", compact=True)
                 # A focused button would take Enter, which belongs to the field or list of the dialog.
                 button.can_focus = False
                 yield button
@@ -45,3 +45,8 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     def action_leave(self) -> None:
         """Leave and change nothing."""
         self.dismiss(None)
+
+
+def choice_label(key: str, label: str) -> Content:
+    """Return the label of a button: its key in bold, and what it does."""
+    return Content.assemble((f"{key} ", "bold"), label)

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import MOST_MEASURED
@@ -23,7 +23,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.present.quantities import age, count, limit, size
 from whisper_tui.present.words import session_label, toast_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles, choice_label
 
 NOTE = "Sent to the command only, never written to the journal."
 HIDDEN = "The command asks for a secret: what you type is hidden. Ctrl+T shows it."
@@ -101,8 +101,12 @@ class SendInputScreen(Dialog[InputRequest]):
             self._hide()
 
     def _hide(self) -> None:
-        self.query_one(Input).password = True
+        self._draw_hidden(hidden=True)
         self.query_one("#line-note", Static).update(Content(HIDDEN))
+
+    def _draw_hidden(self, *, hidden: bool) -> None:
+        self.query_one(Input).password = hidden
+        self.query_one("#choose-hide", Button).label = choice_label("Ctrl+T", "Show" if hidden else "Hide")
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -118,9 +122,8 @@ class SendInputScreen(Dialog[InputRequest]):
 
     def action_hide(self) -> None:
         """Show dots instead of the typed text, or the text again."""
-        field = self.query_one(Input)
         self._chosen = True
-        field.password = not field.password
+        self._draw_hidden(hidden=not self.query_one(Input).password)
         self.query_one("#line-note", Static).update(Content(NOTE))
 
 
