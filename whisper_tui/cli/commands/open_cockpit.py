@@ -88,7 +88,7 @@ def add_demo(verbs: Subcommands) -> None:
         "demo",
         "try it: scripted agents submit real commands in a temporary workspace",
         _demo,
-        details="Without a terminal it decides by a printed script. It needs no key and no network.",
+        details="Without a terminal it prints a scripted session. It needs no key and no network.",
     )
 
 
