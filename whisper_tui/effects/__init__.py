@@ -25,8 +25,8 @@ from whisper_tui.policy.read_only.read_only_list import only_reads
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 
-BUDGET_S = 0.2
-"""Seconds that one command may take to look at."""
+BUDGET_S = 0.15
+"""Seconds after which nothing more is looked at: with the step that is under way then, it takes 0.2 at most."""
 
 _FEEDERS = frozenset("xargs parallel find gfind fd fdfind".split())
 """Wrappers that add words to the command that they run."""

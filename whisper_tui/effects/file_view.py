@@ -233,6 +233,8 @@ class FileView:
             return None, "it is not a regular file"
         if (found.size or 0) > LARGEST_COMPARED:
             return None, "the file is larger than 1 MiB"
+        if self._deadline.is_over:
+            return None, "there was no time to read it"
         return read_regular(found.real, LARGEST_COMPARED)
 
     def tree(self, real: str, most_s: float = 0.2) -> Tree:
