@@ -63,7 +63,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
             (RUNS, "E", {"write", "name"}),
             (RUNS, "b", {"go", "kill"}),
             (RUNS, "ctrl+t", {"keep"}),
-            (RUNS, "question_mark", set()),
+            (RUNS, "question_mark", {"run"}),
         ):
             await seat.select(call_id)
             assert await buttons_do_what_they_say(seat, key) == does | {"leave"}

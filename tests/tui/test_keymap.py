@@ -173,7 +173,7 @@ async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_
         assert "Space Mark  Ctrl+N Next waiting  / Filter  H History  F1 Help" in lines[-1]
         await seat.press("f1")
         await seat.sees("Keys and signs")
-        await seat.until(lambda: re.search(r" h +Run the command as shown\.", seat.text()))
+        await seat.until(lambda: re.search(r" h +Approve +Run the command as shown\.", seat.text()))
         await seat.press("escape")
         await seat.press("ctrl+p")
         await seat.sees("Approve  (h)")

@@ -63,24 +63,6 @@ async def test_t_changes_the_theme_and_back() -> None:
         assert seat.app.theme == "whisper-dark"
 
 
-async def test_question_mark_shows_every_key_and_its_words() -> None:
-    async with cockpit(workday(), size=(120, 120)) as seat:
-        await seat.press("question_mark")
-        await seat.sees("Keys and signs")
-        text = seat.text()
-        for command in COMMANDS:
-            assert command.key_name in text
-            assert command.help.split(",")[0][:40] in text
-        await seat.press("escape")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-
-
-async def test_the_help_says_how_much_of_it_is_not_shown() -> None:
-    async with cockpit(workday(), size=(80, 24)) as seat:
-        await seat.press("question_mark")
-        await seat.sees("more lines")
-
-
 @pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
 async def test_q_leaves_and_says_that_everything_goes_on(key: str) -> None:
     async with cockpit(long_output()) as seat:

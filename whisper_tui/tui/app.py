@@ -34,6 +34,8 @@ from whisper_tui.tui.command_screen import CommandScreen, KeyedScreen
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
 from whisper_tui.tui.commands.takeover_commands import TakeOver, TakeoverCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
+from whisper_tui.tui.dialogs.dialog import Dialog
+from whisper_tui.tui.dialogs.help_dialog import dialog_help
 from whisper_tui.tui.keymap import Keymap, in_force
 from whisper_tui.tui.messages import Connected, EventsLost, Opened
 from whisper_tui.tui.output.painter import Pens
@@ -95,6 +97,7 @@ class CockpitApp(App[None]):
         Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True),
         # Without priority: where text is typed, this key takes back what was typed.
         Binding("ctrl+z", "suspend_process", "Stop", show=False),
+        Binding("f1", "help_here", "Help", show=False),
         Binding("ctrl+p", "command_palette", "More", show=False, priority=True, tooltip=EVERYTHING),
     ]
 
@@ -231,6 +234,13 @@ class CockpitApp(App[None]):
                 self._cockpit.tell(f'Theme {name}; theme = "{name}" in [cockpit] keeps it.')
 
         self.push_screen(ThemeScreen(self._themes, before, self.use_theme), chosen)
+
+    def action_help_here(self) -> None:
+        """Show the help of the screen on top."""
+        if isinstance(self.screen, Dialog):
+            dialog_help(self.screen)
+        elif isinstance(self.screen, CockpitScreen | CommandScreen):
+            self.screen.does[next(id_ for id_ in self.screen.does if id_.endswith("help"))]()
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme."""

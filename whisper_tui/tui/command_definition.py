@@ -74,6 +74,19 @@ that was started, one that runs in a terminal, an ended one, one that failed and
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules"]
 
+Place = Literal["queue", "call", "output", "terminal", "history", "rules", "dialog"]
+"""Where a person is, for the help."""
+_PLACES: dict[Group, tuple[Place, ...]] = {
+    "Decide": ("queue", "call"),
+    "Run": ("output", "terminal"),
+    "Move": ("queue",),
+    "View": ("call",),
+    "Cockpit": (),
+    "Output": ("output",),
+    "History": ("history",),
+    "Rules": ("rules",),
+}
+
 
 @dataclass(frozen=True)
 class Command:
@@ -90,6 +103,13 @@ class Command:
     need: Need = "nothing"
     in_footer: bool = False
     """False for commands that have a button."""
+    only: tuple[Place, ...] | None = None
+    """The places whose help begins with it. None: those of its group."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The places whose help begins with this command."""
+        return _PLACES[self.group] if self.only is None else self.only
 
     def binding(self) -> Binding:
         """Return the binding of the key for Textual."""

@@ -56,6 +56,10 @@ class CommandScreen(KeyedScreen):
         """True if a command is available now."""
         return command_id in self.does
 
+    def why_not(self, command: Command) -> str:
+        """Return the reason for which a command of the table is not available now; empty if it is."""
+        return "" if self.means_something(command.id) else f"{command.label} is not possible now."
+
     async def action_command(self, command_id: str) -> None:
         """Carry out a command from a key, a button or the palette."""
         if not self.means_something(command_id):

@@ -49,6 +49,12 @@ PANE_KEYS = [
     "| `Home` `End` | the beginning, the end; the end of output is followed again |",
     "| `←` `→` | sideways in long lines of output |",
     "",
+    "## While you type into a terminal",
+    "",
+    "| key | what it does |",
+    "| --- | --- |",
+    "| `Ctrl+]` | leaves the terminal; every other key goes to the command |",
+    "",
     "## Mouse",
     "",
     "Click a call to select it, the heading of the waiting calls to group them, a button to do what it says, a "
@@ -59,10 +65,10 @@ PANE_KEYS = [
     "",
     "## In dialogs",
     "",
-    "`Esc` leaves a dialog and changes nothing. `Enter` sends a reason or a signal. While editing, `Ctrl+S` approves"
-    " what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it reaches, where `Ctrl+T` chooses"
-    " a sandbox; in a list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it, `Alt+X` removes it, and"
-    " `Ctrl+J` is a line end in it. `Ctrl+S` also approves what a table of several calls shows,"
+    "`Esc` leaves a dialog and changes nothing, and `F1` lists its keys. `Enter` sends a reason or a signal. While"
+    " editing, `Ctrl+S` approves what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it"
+    " reaches, where `Ctrl+T` chooses a sandbox; in a list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it,"
+    " `Alt+X` removes it, and `Ctrl+J` is a line end in it. `Ctrl+S` also approves what a table of several calls shows,"
     " and trusts the rules of a project that were shown.",
     "",
 ]

@@ -8,15 +8,16 @@ from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.ending_text import went_well
 from whisper_tui.tui.call.call_panel import CallPanel
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.command_definition import Command, Place, available, why_not
 from whisper_tui.tui.dialogs.conversation_dialog import ConversationScreen
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
-from whisper_tui.tui.dialogs.help_dialog import HelpScreen
+from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.history.history_screen import HistoryScreen
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.scrolled import Scrolled
+from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.queue.call_list import CallList, FilterBar
 from whisper_tui.tui.queue.sections import GROUPINGS, Section
@@ -34,18 +35,22 @@ MOVE: tuple[Command, ...] = (
     Command("next-background", "3", "Next in background", "Go to the next call with background processes.", "Move"),
     Command("next-failed", "4", "Next failed", "Go to the next call that failed.", "Move"),
     Command("next-severe", "5", "Next severe", "Go to the next waiting call with a severe risk.", "Move"),
-    Command("focus-next", "tab", "Next pane", "Focus the next pane.", "Move"),
-    Command("focus-previous", "shift+tab", "Previous pane", "Focus the previous pane.", "Move"),
-    Command("scroll-up", "shift+up", "Call up", "Scroll the call in full one line up.", "Move"),
-    Command("scroll-down", "shift+down", "Call down", "Scroll the call in full one line down.", "Move"),
-    Command("page-call-up", "ctrl+u", "Call page up", "Scroll the call in full one page up.", "Move"),
-    Command("page-call-down", "ctrl+d", "Call page down", "Scroll the call in full one page down.", "Move"),
-    Command("top", "g", "Top", "Go to the beginning of the focused pane.", "Move"),
-    Command("bottom", "G", "End", "Go to the end of the focused pane.", "Move"),
+    Command("focus-next", "tab", "Next pane", "Focus the next pane.", "Move", only=()),
+    Command("focus-previous", "shift+tab", "Previous pane", "Focus the previous pane.", "Move", only=()),
+    Command("scroll-up", "shift+up", "Call up", "Scroll the call in full one line up.", "Move", only=("call",)),
+    Command("scroll-down", "shift+down", "Call down", "Scroll the call in full one line down.", "Move", only=("call",)),
+    Command("page-call-up", "ctrl+u", "Call page up", "Scroll the call in full one page up.", "Move", only=("call",)),
+    Command(
+        "page-call-down", "ctrl+d", "Call page down", "Scroll the call in full one page down.", "Move", only=("call",)
+    ),
+    Command("top", "g", "Top", "Go to the beginning of the focused pane.", "Move", only=("queue", "call", "output")),
+    Command("bottom", "G", "End", "Go to the end of the focused pane.", "Move", only=("queue", "call", "output")),
 )
 
 VIEW: tuple[Command, ...] = (
-    Command("follow", "f", "Follow", "Follow the end of the output, or stop following.", "View", "ran"),
+    Command(
+        "follow", "f", "Follow", "Follow the end of the output, or stop following.", "View", "ran", only=("output",)
+    ),
     Command(
         "layout",
         "o",
@@ -53,6 +58,7 @@ VIEW: tuple[Command, ...] = (
         "Show the streams merged, apart, or only one; a terminal as lines.",
         "View",
         "ran",
+        only=("output",),
     ),
     Command(
         "zoom",
@@ -61,9 +67,25 @@ VIEW: tuple[Command, ...] = (
         "Give the output, or the focused call, the whole right side, then the whole screen, then its usual room.",
         "View",
         "call",
+        only=("call", "output"),
     ),
-    Command("zoom-out", "underscore", "Zoom out", "Go back one step of Zoom; Esc ends it.", "View", "call"),
-    Command("group", "ctrl+g", "Sort", "Sort the waiting calls by arrival, risk, session or similarity.", "View"),
+    Command(
+        "zoom-out",
+        "underscore",
+        "Zoom out",
+        "Go back one step of Zoom; Esc ends it.",
+        "View",
+        "call",
+        only=("call", "output"),
+    ),
+    Command(
+        "group",
+        "ctrl+g",
+        "Sort",
+        "Sort the waiting calls by arrival, risk, session or similarity.",
+        "View",
+        only=("queue",),
+    ),
     Command(
         "details",
         "m",
@@ -74,13 +96,22 @@ VIEW: tuple[Command, ...] = (
     ),
     Command("jump-to-risk", "apostrophe", "To the risk", "Scroll to the next risky part of the call.", "View", "call"),
     Command("reveal", "M", "Secrets", "Reveal the secrets of the call for ten seconds, or hide them.", "View", "call"),
-    Command("filter", "slash", "Filter", "List only the calls that contain some words.", "View", in_footer=True),
+    Command(
+        "filter",
+        "slash",
+        "Filter",
+        "List only the calls that contain some words.",
+        "View",
+        in_footer=True,
+        only=("queue",),
+    ),
     Command(
         "clear-filter",
         "escape",
         "All calls",
         "End a search or a zoom, else clear the filter, and focus the list.",
         "View",
+        only=("queue",),
     ),
 )
 
@@ -93,14 +124,29 @@ SCREENS: tuple[Command, ...] = (
         "See, test and change rules and standing approvals.",
         "Cockpit",
     ),
-    Command("export", "E", "Export", "Export the call, its session or everything to a file.", "Cockpit", "call"),
+    Command(
+        "export",
+        "E",
+        "Export",
+        "Export the call, its session or everything to a file.",
+        "Cockpit",
+        "call",
+        only=("call",),
+    ),
     Command("theme", "t", "Theme", "Switch between the dark and the light theme.", "Cockpit"),
     Command("choose-theme", "ctrl+t", "Themes", "Choose a theme from a list, with preview.", "Cockpit"),
 )
 
 GENERAL: tuple[Command, ...] = (
     Command("do-not-disturb", "B", "Do not disturb", "Turn notifications off or on.", "Cockpit"),
-    Command("help", "question_mark", "Help", "Show all keys.", "Cockpit", in_footer=True),
+    Command(
+        "help",
+        "question_mark",
+        "Help",
+        "Show the keys of this place and all others, search them, and run what is found.",
+        "Cockpit",
+        in_footer=True,
+    ),
     Command("quit", "q", "Quit", "Quit the cockpit; commands keep running.", "Cockpit", in_footer=True),
 )
 
@@ -216,7 +262,7 @@ class NavigationCommands:
             "clear-filter": self.clear_filter,
             "theme": lambda: self._cockpit.screen.app.run_action("other_theme"),
             "choose-theme": lambda: self._cockpit.screen.app.run_action("choose_theme"),
-            "help": lambda: self._cockpit.screen.app.push_screen(HelpScreen(self._commands)),
+            "help": self.help,
             "quit": self.leave,
         }
 
@@ -303,6 +349,23 @@ class NavigationCommands:
             return
         self._cockpit.screen.query_one(FilterBar).clear_filter()
         self._calls.focus()
+
+    def help(self) -> None:
+        """Open the help, which begins with the keys of the focused pane."""
+        screen, focused = self._cockpit.screen, self._cockpit.screen.focused
+        place: Place = "queue"
+        if isinstance(focused, TerminalPane):
+            place = "terminal"
+        elif isinstance(focused, Scrolled):
+            place = "output"
+        elif isinstance(focused, ParagraphsView):
+            place = "call"
+
+        def reason(command: Command) -> str:
+            record = self._cockpit.shown
+            return "" if available(command, record) else why_not(command, record)
+
+        screen_help(screen, place, self._commands, reason)
 
     def leave(self) -> None:
         """Quit. Commands keep running; approvals still in their undo window are dropped."""

@@ -53,7 +53,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("arrange", "vertical_line", "Arrange", "Put the streams side by side, or stack them.", "Output", "ran"),
     Command("bytes", "number_sign", "Bytes", "Show the output as bytes, or as text again.", "Output", "ran"),
     Command("copy", "c", "Copy", "Copy the rows of output that are on the screen, in full.", "Output", "ran"),
-    Command("copy-command", "y", "Copy command", "Copy the command.", "Output", "call"),
+    Command("copy-command", "y", "Copy command", "Copy the command.", "Output", "call", only=("call",)),
     Command("save", "S", "Save", "Save the complete output to a file.", "Output", "ran"),
     Command("pager", "v", "Pager", "Open the output in your pager.", "Output", "ran"),
 )

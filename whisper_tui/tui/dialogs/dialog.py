@@ -21,7 +21,10 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss"]
     # Some widgets keep Esc for themselves, hence the priority: every dialog can be left without a decision.
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel", priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", priority=True),
+        Binding("f1", "app.help_here", "Keys of this dialog", show=False),
+    ]
 
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = ()
     """The buttons: key as shown, label, action."""

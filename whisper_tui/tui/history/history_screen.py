@@ -30,7 +30,7 @@ from whisper_tui.tui.command_screen import CommandScreen, PaneZoom
 from whisper_tui.tui.commands.rerun import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
-from whisper_tui.tui.dialogs.help_dialog import HelpScreen
+from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.history.history_filters import NEXT, FilterButtons, Filters
 from whisper_tui.tui.history.past_calls import AHEAD, PastCalls, PastList, know_session
 from whisper_tui.tui.history.replay import BUTTONS, ReplayArea
@@ -216,7 +216,7 @@ class HistoryScreen(CommandScreen):
             "history-reveal": self._reveal,
             "history-figures": self._figures,
             "history-export": self._export,
-            "history-help": lambda: self.app.push_screen(HelpScreen(HISTORY)),
+            "history-help": lambda: screen_help(self, "history", HISTORY, self.why_not),
             "history-zoom": lambda: self._zoom.step(1),
             "history-leave": self._leave,
         }

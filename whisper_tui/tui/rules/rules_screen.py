@@ -31,7 +31,7 @@ from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.command_screen import CommandScreen
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-from whisper_tui.tui.dialogs.help_dialog import HelpScreen
+from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.key_footer import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -178,7 +178,7 @@ class RulesScreen(CommandScreen):
             "rules-why": self._why,
             "rules-edit": self._edit,
             "rules-reload": self._reload,
-            "rules-help": lambda: self.app.push_screen(HelpScreen(RULES)),
+            "rules-help": lambda: screen_help(self, "rules", RULES, self.why_not),
             "rules-leave": lambda: self.dismiss(None),
         }
 
