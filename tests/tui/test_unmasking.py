@@ -4,10 +4,12 @@ from tests.tui.cockpit import cockpit, in_passing
 from tests.tui.past import ask, history
 from tests.tui.past import begin as begin_past
 from tests.tui.scenes import ME, Play
+from whisper_tui.cli.commands.approve import meant
 from whisper_tui.cli.watch_text import first_words, in_full
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
-from whisper_tui.model.decision import Grant, PrefixScope
+from whisper_tui.model.decision import Grant, PrefixScope, RuleScope
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.present.scope_text import approved_scope
 from whisper_tui.tui.call import revealed_secrets
 from whisper_tui.tui.call.revealed_secrets import REVEALED_S
 from whisper_tui.tui.rules.rule_list import grant_paragraphs
@@ -146,3 +148,23 @@ async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_th
         assert REVEALED_S == 10
         await seat.press("M")
         await seat.sees(f"PGPASSWORD={PASSWORD}", "The secrets of call 1 are shown for 10 seconds.")
+
+
+async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
+    play = begin_past()
+    ask(play, *WORDS)
+    async with cockpit(play, size=(170, 48)) as seat:
+        assert SECRET not in approved_scope(PrefixScope(words=WORDS)) + approved_scope(RuleScope(words=WORDS))
+        await play.stage.deny_for_session("s1", WORDS, "no", ME)
+        await seat.sees("you denied 'psql --password=⟨secret⟩ prod' for this session")
+        assert SECRET not in in_passing(seat.app)
+        ask(play, "ls")
+        await seat.select("2")
+        await seat.press("N")
+        await seat.sees("Denied already: 'psql --password=⟨secret⟩ prod'")
+        assert SECRET not in seat.text()
+
+
+def test_the_command_line_hides_the_secrets_of_what_it_says_is_allowed_from_now_on():
+    scope = {"kind": "prefix", "words": list(WORDS), "directory": None, "minutes": None}
+    assert SECRET not in meant(scope) and "⟨secret⟩" in meant(scope)

@@ -4,6 +4,7 @@ import shlex
 import time
 
 from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import LONGEST_SAID
@@ -32,7 +33,8 @@ def _how_long(uses: int | None, minutes: float | None) -> str:
 
 
 def _said(words: tuple[str, ...]) -> str:
-    return visible(shlex.join(words))
+    # A toast stays over whatever else is on the screen, also when the call is not shown any more.
+    return visible(shlex.join(masked_words(words)))
 
 
 def scope_reach(scope: Scope) -> str:

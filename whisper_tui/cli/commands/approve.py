@@ -125,7 +125,7 @@ def meant(scope: Scope) -> str:
     times = f", {scope['uses']} more times" if scope.get("uses") else ""
     if scope["kind"] == "exact":
         return f"The same command in the same directory is allowed{minutes or ' for the session'}{times}. {_SAME_FILES}"
-    shown = command_line(scope["words"])
+    shown = masked_line(scope["words"])
     if scope["kind"] == "rule":
         where = "in this workspace" if scope["where"] == "project" else "everywhere"
         return f"A rule allows commands that begin with {shown} {where}{minutes}."

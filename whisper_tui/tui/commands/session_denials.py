@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from whisper_tui.model.decision import Words, beginnings
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.present.quantities import count
 from whisper_tui.present.words import error_text, session_label_of
@@ -104,7 +105,7 @@ class SessionDenialCommands:
         for id_ in denied:
             self._decisions.undoing.cancel(id_)
         which = f"Call {next(iter(denied))} is" if len(denied) == 1 else f"{count(len(denied), 'call')} are"
-        said = ", ".join(repr(" ".join(words)) for words in dict.fromkeys(denied.values()))
+        said = ", ".join(repr(" ".join(masked_words(words))) for words in dict.fromkeys(denied.values()))
         self._cockpit.tell(f"{which} denied: you denied {said} for this session.")
 
 

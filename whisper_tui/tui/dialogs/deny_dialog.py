@@ -13,6 +13,7 @@ from textual.widgets import Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.decision import Deny
+from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
@@ -141,7 +142,7 @@ class SessionDenialScreen(Dialog[SessionDenialChoice]):
             yield Input(placeholder="Not in this session.", id="reason")
             yield Static("", id="problem", classes="dialog-problem")
             if self._held:
-                shown = ", ".join(repr(" ".join(words)) for words in self._held)
+                shown = ", ".join(repr(" ".join(masked_words(words))) for words in self._held)
                 yield Static(Content(visible(f"Denied already: {shown}.")), classes="dialog-note")
             yield from self.buttons()
 
