@@ -1,16 +1,20 @@
 """The rules of an instance through the API of its supervisor: listed, tried, changed and trusted."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from whisper_tui.config import load
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import ChangedSinceSeen, InvalidRequest, Refused
-from whisper_tui.model.event import RulesChanged
+from whisper_tui.model.event import RulesChanged, untrusted_entries
+from whisper_tui.model.shown_rules import RuleDraft, RuleEffect, RuleList
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -82,6 +86,120 @@ async def test_an_added_rule_holds_at_once_and_its_author_is_journaled(api: Supe
         await api.add_rule("allow", {"name": "x", "colour": "red"}, ME)
     with pytest.raises(Refused, match="the rule 'x'"):
         await api.add_rule("allow", {"name": "x"}, ME)
+
+
+STATUS = {"name": "status", "prefix": ["git", "status"]}
+
+
+def draft(effect: RuleEffect = "allow", **definition: Any) -> RuleDraft:
+    return RuleDraft(effect=effect, definition=definition)
+
+
+def draft_of(rules: RuleList, name: str) -> RuleDraft:
+    """The rule of a name as a list shows it."""
+    (rule,) = [rule for rule in rules.rules if rule.name == name]
+    return RuleDraft(effect=rule.effect, definition=rule.definition)
+
+
+async def test_a_changed_rule_holds_at_once_and_the_rest_of_the_file_stays(api: Supervision, tmp_path: Path) -> None:
+    path = Path((await api.rule_list()).path)
+    path.write_text(f"# mine\n{path.read_text()}\n# about pushing\n[[deny]]\nname = 'p'\nprefix = ['git', 'push']\n")
+    old = draft_of(await api.rule_list(), "status")
+    changed = draft(**STATUS, disabled=True)
+    await api.replace_rule(old, changed, ME)
+    assert (await api.judge_command("npm test", str(tmp_path))).verdict.kind == "ask"
+    (shown,) = [rule for rule in (await api.rule_list()).rules if rule.name == "status"]
+    assert (shown.disabled, shown.where) == (True, "everywhere")
+    await api.replace_rule(changed, draft("deny", **STATUS), ME)
+    assert (await api.judge_command("git status", str(tmp_path))).verdict.rule == "status"
+    await api.replace_rule(draft("deny", **STATUS), draft(**STATUS, sandbox=False), ME)
+    assert (await api.rule_list()).rules[-1].holds
+    text = path.read_text()
+    assert text.startswith("# mine\n") and "# about pushing\n[[deny]]\nname = 'p'\nprefix = ['git', 'push']\n" in text
+    await api.replace_rule(draft(**STATUS, sandbox=False), None, ME)
+    assert "status" not in path.read_text()
+
+
+async def test_a_rule_that_was_changed_meanwhile_is_not_replaced(api: Supervision) -> None:
+    path = Path((await api.rule_list()).path)
+    old = draft_of(await api.rule_list(), "status")
+    path.write_text(path.read_text().replace("status", "stash"))
+    before = path.read_text()
+    with pytest.raises(ChangedSinceSeen, match="changed meanwhile"):
+        await api.replace_rule(old, draft(**STATUS), ME)
+    with pytest.raises(InvalidRequest, match="this is not a rule: colour"):
+        await api.replace_rule(old, draft(name="x", colour="red"), ME)
+    assert path.read_text() == before
+
+
+async def test_a_rule_that_could_not_be_written_is_not_trusted_later(api: Supervision, tmp_path: Path) -> None:
+    path = Path((await api.rule_list()).path)
+    entry = '[[allow]]\nname = "all"\nanything = true\n'
+    path.with_name(f"{path.name}.{os.getpid()}").mkdir()
+    with pytest.raises(Refused, match=r"rules\.toml cannot be written"):
+        await api.add_rule("allow", {"name": "all", "anything": True}, ME)
+    path.write_text(entry + path.read_text())
+    assert not next(rule for rule in (await api.rule_list()).rules if rule.name == "all").holds
+
+
+async def test_a_disabled_rule_of_somebody_else_is_no_rule_that_waits_for_trust(api: Supervision) -> None:
+    path = Path((await api.rule_list()).path)
+    path.write_text(path.read_text() + '\n[[allow]]\nname = "x"\nanything = true\ndisabled = true\n')
+    listed = {rule.name: (rule.holds, rule.disabled) for rule in (await api.rule_list()).rules}
+    assert listed["x"] == (True, True)
+    (changed,) = [file for file in await api.rule_files() if file.path == str(path)]
+    assert not untrusted_entries(changed)
+    path.write_text(path.read_text().replace("disabled = true\n", ""))
+    listed = {rule.name: (rule.holds, rule.disabled) for rule in (await api.rule_list()).rules}
+    assert listed["x"] == (False, False)
+
+
+async def test_a_draft_is_tried_on_past_calls_and_on_a_command(api: Supervision, tmp_path: Path) -> None:
+    # Not where the supervisor keeps its own files: "run" would be the name of one of its directories.
+    root = str(tmp_path / "project")
+    Path(root).mkdir()
+    hello = SessionHello(name="builder", root=root, client=ClientInfo(name="test"))
+    session = await api.open_session(hello)
+    for text in ("npm run build --flag", "npm run lint", "npm run build"):
+        spec = CommandSpec(command=Shell(text=text), cwd=root)
+        await api.submit(CallRequest(session_id=session.id, tool="run_shell_command", spec=spec, arguments={}))
+    build = draft(name="b", prefix=["npm", "run", "build"], options=[])
+    found = await api.try_rule(build, None, "npm run build", root)
+    assert (found.coverage.looked_at, found.coverage.calls, found.problems) == (3, ("3",), ())
+    assert found.judgement is not None and (found.judgement.verdict.kind, found.judgement.verdict.rule) == (
+        "allow",
+        "b",
+    )
+    assert (await api.judge_command("npm run build", root)).verdict.kind == "ask"
+    denied = await api.try_rule(draft("deny", name="n", program="npm"))
+    assert (denied.coverage.calls, denied.judgement) == (("3", "2", "1"), None)
+    broad = await api.try_rule(draft(name="b", prefix=["npm"]))
+    assert broad.warning and (await api.rule_list()).rules[-1].name == "status"
+
+
+async def test_a_draft_in_the_place_of_a_rule_is_judged_without_that_rule(api: Supervision, tmp_path: Path) -> None:
+    push = {"name": "p", "prefix": ["git", "push"]}
+    await api.add_rule("deny", push, ME)
+    now = await api.try_rule(draft("deny", **push, disabled=True), draft("deny", **push), "git push", str(tmp_path))
+    assert now.judgement is not None and now.judgement.verdict.kind == "ask"
+    beside = await api.try_rule(draft("ask", **push), None, "git push", str(tmp_path))
+    assert beside.judgement is not None and beside.judgement.verdict.kind == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("definition", "field"),
+    [
+        ({"name": "x"}, "subject"),
+        ({"name": "x", "prefix": []}, "prefix"),
+        ({"name": "x", "program": "make", "directory": "here"}, "directory"),
+        ({"name": "x", "program": "make", "network": "maybe"}, "network"),
+        ({"name": "x", "prefix": ["npm", "test"], "match": ["npm publish"]}, "match"),
+    ],
+)
+async def test_a_draft_that_is_no_rule_says_which_field_is_wrong(
+    api: Supervision, definition: dict[str, Any], field: str
+) -> None:
+    assert [each.field for each in (await api.try_rule(draft(**definition))).problems] == [field]
 
 
 async def test_an_entry_that_nobody_trusts_is_shown_and_does_not_hold(api: Supervision) -> None:

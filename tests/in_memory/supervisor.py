@@ -32,7 +32,7 @@ from whisper_tui.model.event import (
     SignalSent,
 )
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
-from whisper_tui.model.shown_rules import Judgement, RuleEffect, RuleList
+from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
 
 BATCH = 1000
@@ -239,8 +239,18 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         return self._rules().judge(text, directory)
 
     async def add_rule(self, effect: RuleEffect, definition: dict[str, Any], by: Decider) -> None:
-        """Refuse: rules are only shown here."""
-        raise Refused("there are no rule files here", hint="Use a supervisor")
+        """Add a rule of the test."""
+        self._rules().replace(None, RuleDraft(effect=effect, definition=definition))
+
+    async def replace_rule(self, old: RuleDraft, new: RuleDraft | None, by: Decider) -> None:
+        """Replace a rule of the test."""
+        self._rules().replace(old, new)
+
+    async def try_rule(
+        self, draft: RuleDraft, replaces: RuleDraft | None = None, text: str = "", directory: str = ""
+    ) -> RuleTrial:
+        """Return what the test says about a draft."""
+        return self._rules().try_draft(draft, text)
 
     async def remove_rule(self, name: str, by: Decider) -> int:
         """Remove a rule of the test."""

@@ -35,7 +35,7 @@ from whisper_tui.model.run import (
     TerminalSize,
     Usage,
 )
-from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleList
+from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleDraft, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Verdict
 
@@ -87,6 +87,14 @@ class InMemoryRules(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove the rules of a name."""
+        ...
+
+    def replace(self, old: RuleDraft | None, new: RuleDraft | None) -> None:
+        """Put a rule in the place of another; None: there is none before, or none after."""
+        ...
+
+    def try_draft(self, draft: RuleDraft, text: str) -> RuleTrial:
+        """Return what a draft of a rule would do."""
         ...
 
 

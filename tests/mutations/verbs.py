@@ -3,6 +3,7 @@
 from typing import Any
 
 BY = {"surface": "cockpit", "who": "the human"}
+RULE = {"effect": "allow", "definition": {"name": "x", "anything": True}}
 REQUEST = {
     "session_id": "s1",
     "tool": "execute_command",
@@ -37,7 +38,9 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "revoke": {"grant_id": "g1", "by": BY},
         "deny_for_session": {"session_id": session_id, "words": ["rm"], "reason": "x", "by": BY},
         "lift_denial": {"denial_id": "d1", "by": BY},
-        "add_rule": {"effect": "allow", "definition": {"name": "x", "anything": True}, "by": BY},
+        "add_rule": {**RULE, "by": BY},
+        "replace_rule": {"old": RULE, "new": None, "by": BY},
+        "try_rule": {"draft": RULE},
         "remove_rule": {"name": "x", "by": BY},
         "trust_project": {"root": "/", "by": BY, "trusted": True},
         "trust_rules": {"path": "rules.toml", "by": BY, "digest": ""},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whisper_tui.config.configuration import CONFIGURATION_FILE as CONFIGURATION
-from whisper_tui.config.private_files import read_private, write_private
+from whisper_tui.config.private_files import TomlText, read_private, write_private
 from whisper_tui.config.project_rules import (
     PROJECT_RULES_FILE,
     ProjectRuleFiles,
@@ -22,7 +22,7 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
 from whisper_tui.policy.read_only.read_only_list import listed_commands
 from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
-from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rules_text, shape_problem
+from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rule_text, shape_problem
 from whisper_tui.supervisor.rule_trust import RuleTrust, mark_of, marks_of
 from whisper_tui.system.state_directory import Directories
 
@@ -88,34 +88,60 @@ class RuleFiles:
 
     def add(self, effect: Effect, rule: Rule, by: Decider | None = None) -> None:
         """Add a rule. Raises `Refused` if it could not be read back, or if its examples fail."""
-        problem = shape_problem(rule) or "; ".join(failed_examples(effect, rule))
-        if problem:
-            raise Refused(f"the rule {rule.name!r} {problem}", hint="Change it, then add it again")
-        rules = self._readable()
-        if self._trust is not None:
-            # Journaled before it is written, so that what is found in the file is trusted.
-            self._trust.extend(str(self.path), (mark_of(effect, rule),), (), by)
-        self._write(rules.model_copy(update={effect: (*getattr(rules, effect), rule)}))
+        _check_rule(effect, rule)
+        text = self._readable()[1]
+        # Fields at their defaults are left out, as in `rule_text`.
+        text.append(effect, rule.model_dump(exclude_defaults=True, mode="json"), rule_text(effect, rule))
+        self._save(text, (mark_of(effect, rule),), (), by)
 
     def keep(self, rule: Rule) -> None:
         """Add a rule that allows, from an approval, unless the file has it already."""
-        if rule not in self._readable().allow:
+        if rule not in self._readable()[0].allow:
             self.add("allow", rule)
 
     def remove(self, name: str, by: Decider | None = None) -> int:
         """Remove the rules of a name. Returns how many there were. Raises `Refused` if there were none."""
-        rules = self._readable()
-        kept: dict[str, tuple[Rule, ...]] = {
-            effect: tuple(r for r in getattr(rules, effect) if r.name != name) for effect in EFFECTS
-        }
-        gone = sum(len(getattr(rules, effect)) - len(kept[effect]) for effect in EFFECTS)
-        if not gone:
-            raise Refused(f"there is no rule {name!r} in {self.path}", hint="whisper-tui rules list shows them")
+        rules, text = self._readable()
         marks = tuple(mark_of(effect, rule) for effect, rule in by_effect(rules) if rule.name == name)
-        if self._trust is not None:
-            self._trust.extend(str(self.path), (), marks, by)
-        self._write(rules.model_copy(update=kept))
+        if not marks:
+            raise Refused(f"there is no rule {name!r} in {self.path}", hint="whisper-tui rules list shows them")
+        gone = 0
+        for effect in EFFECTS:
+            # From the end, so that the numbers of the others stay right.
+            for at, rule in reversed(list(enumerate(getattr(rules, effect)))):
+                if rule.name == name:
+                    text.remove(effect, at)
+                    gone += 1
+        self._save(text, (), marks, by)
         return gone
+
+    def replace(self, old: tuple[Effect, Rule], new: tuple[Effect, Rule] | None, by: Decider | None = None) -> None:
+        """Put a rule in the place of another, or remove that one. Raises `ChangedSinceSeen` if it is not there."""
+        if new is not None:
+            _check_rule(*new)
+        rules, text = self._readable()
+        at = next((at for at, rule in enumerate(getattr(rules, old[0])) if rule == old[1]), None)
+        if at is None:
+            message = f"{self.path} was changed meanwhile: it no longer has the rule {old[1].name!r} as it was shown"
+            raise ChangedSinceSeen(message, hint="Look at it again, or add yours as a new rule")
+        if new is None:
+            text.remove(old[0], at)
+        else:
+            moved_to = new[0] if new[0] != old[0] else None
+            text.change(old[0], at, new[1].model_dump(exclude_defaults=True, mode="json"), moved_to)
+        self._save(text, () if new is None else (mark_of(*new),), (mark_of(*old),), by)
+
+    def with_draft(self, root: str, draft: tuple[Effect, Rule], replaced: tuple[Effect, Rule] | None = None) -> Rules:
+        """Return the rules in force for a workspace as if a draft were one of them, in the place of another rule."""
+        self.current(root)
+        saved = self._saved
+        if replaced is not None:
+            kept = list(getattr(saved, replaced[0]))
+            if replaced[1] in kept:
+                kept.remove(replaced[1])
+            saved = saved.model_copy(update={replaced[0]: tuple(kept)})
+        saved = saved.model_copy(update={draft[0]: (*getattr(saved, draft[0]), draft[1])})
+        return with_read_only_default(joined_rules(joined_rules(self._own, saved), self.project.of(root)))
 
     def trust_project(self, root: str, digest: str, by: Decider | None = None) -> None:
         """Trust the rules file of a workspace, if this is the digest of its content. Raises `ChangedSinceSeen`."""
@@ -156,14 +182,25 @@ class RuleFiles:
         shown = zip(shown_rules(path, rules), marks, strict=True)
         return [rule.model_copy(update={"holds": mark not in kept_out}) for rule, mark in shown]
 
-    def _readable(self) -> Rules:
+    def _readable(self) -> tuple[Rules, TomlText]:
+        """The rules of the file, and its text. Raises `Refused` if there are problems with them."""
         rules = self.saved()
         if rules.broken:
             raise Refused(f"the rules cannot be changed while they cannot be read: {rules.broken}", hint="Correct them")
-        return rules
+        return rules, TomlText(read_private(self.path) or "")
 
-    def _write(self, rules: Rules) -> None:
-        write_private(self.path, rules_text(rules))
+    def _save(self, text: TomlText, added: tuple[str, ...], removed: tuple[str, ...], by: Decider | None) -> None:
+        """Write the file, and trust what was written into it."""
+        # Journaled before it is written, so that what is found in the file is trusted.
+        before = self._trust.extend(str(self.path), added, removed, by) if self._trust is not None else ()
+        try:
+            write_private(self.path, text.text)
+        except Refused:
+            if self._trust is not None:
+                # The file is as it was, and so must be the trust in it.
+                undone = [mark for mark in added if mark not in before]
+                self._trust.extend(str(self.path), [mark for mark in removed if mark in before], undone, by)
+            raise
 
     def _stamp(self) -> Stamp | None:
         """Return the file's version. None: it cannot be determined."""
@@ -174,6 +211,13 @@ class RuleFiles:
         except OSError:
             return None
         return (about.st_mtime_ns, about.st_size, about.st_ino)
+
+
+def _check_rule(effect: Effect, rule: Rule) -> None:
+    """Raise `Refused` for a rule that could not be read back, or whose examples fail."""
+    problem = shape_problem(rule) or "; ".join(failed_examples(effect, rule))
+    if problem:
+        raise Refused(f"the rule {rule.name!r} {problem}", hint="Change it, then try again")
 
 
 def rules_in(path: Path) -> Rules:
@@ -235,6 +279,7 @@ def shown_rules(path: Path, rules: Rules) -> list[ShownRule]:
             because=rule.justification,
             sandbox=_sandbox(effect, rule, rules),
             until=rule.until,
+            disabled=rule.disabled,
             file=str(path),
             definition=rule.model_dump(mode="json"),
         )

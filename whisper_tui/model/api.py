@@ -10,7 +10,7 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords,
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
-from whisper_tui.model.shown_rules import Judgement, RuleEffect, RuleList
+from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Count, Value, Whole
 
@@ -305,6 +305,22 @@ class Supervision(Protocol):
 
     async def add_rule(self, effect: RuleEffect, definition: dict[str, Any], by: Decider) -> None:
         """Add a rule with these fields to the user's rules file. It holds at once."""
+        ...
+
+    async def replace_rule(self, old: RuleDraft, new: RuleDraft | None, by: Decider) -> None:
+        """Put a rule in the place of another one of the user's rules file, which is trusted at once; None removes it.
+
+        `ChangedSinceSeen` if the file no longer has the old one as it was shown.
+        """
+        ...
+
+    async def try_rule(
+        self, draft: RuleDraft, replaces: RuleDraft | None = None, text: str = "", directory: str = ""
+    ) -> RuleTrial:
+        """Say what a draft would do, if it were in the rules file in the place of another rule.
+
+        It is tried on the newest calls, and on a shell command in a session with this workspace.
+        """
         ...
 
     async def remove_rule(self, name: str, by: Decider) -> int:

@@ -320,7 +320,9 @@ EVENTS: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[Event])
 READ_ONLY_ENTRY = "looks"
 """The entry of a file that allows read-only commands. The word is in journals, so it stays."""
 ALLOW_PREFIX = "allow "
-"""Begins the entry of a rule that allows. All others make things stricter."""
+"""Begins the entry of a rule that allows. All others make things stricter, or are disabled."""
+DISABLED_PREFIX = "disabled "
+"""Begins the entry of a rule that decides nothing."""
 
 
 def entry_allows(entry: str) -> bool:
@@ -340,5 +342,6 @@ def untrusted_entries(changed: RulesChanged | None) -> tuple[str, ...]:
         return ()
     trusted = set(changed.trusted)
     # Removing a deny rule allows as much as adding an allow rule does (decision 16).
-    stricter_gone = any(not entry_allows(entry) for entry in trusted.difference(changed.entries))
+    gone = trusted.difference(changed.entries)
+    stricter_gone = any(not entry_allows(entry) and not entry.startswith(DISABLED_PREFIX) for entry in gone)
     return tuple(entry for entry in changed.entries if entry_allows(entry) and (stricter_gone or entry not in trusted))

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from whisper_tui.model.decision import Coverage
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -29,6 +30,8 @@ class ShownRule(Value):
     """True if it is in the rules file, which `remove_rule` changes."""
     holds: bool = True
     """False for a rule that allows, while its file is not trusted (decision 16)."""
+    disabled: bool = False
+    """True if it decides nothing until it is enabled again."""
     file: str = ""
     """Path of the file that defines it."""
     definition: dict[str, Any] = Field(default_factory=dict)
@@ -75,8 +78,9 @@ class RuleList(Value):
     def in_force(self) -> tuple[ShownRule, ...]:
         """The rules of the user with those of the listed projects that hold, in the order in which they decide."""
         projects = (rule for project in self.projects for rule in project.rules if rule.holds)
+        enabled = (rule for rule in (*self.rules, *projects) if not rule.disabled)
         # Sorting is stable: within an effect, rules of the user come before those of projects.
-        return tuple(sorted((*self.rules, *projects), key=lambda rule: ("deny", "ask", "allow").index(rule.effect)))
+        return tuple(sorted(enabled, key=lambda rule: ("deny", "ask", "allow").index(rule.effect)))
 
 
 class Judgement(Value):
@@ -84,3 +88,31 @@ class Judgement(Value):
 
     verdict: Verdict
     resolved: Resolved
+
+
+class RuleDraft(Value):
+    """A rule as a person writes it: its effect, and its fields as a rules file has them."""
+
+    effect: RuleEffect
+    definition: dict[str, Any] = Field(default_factory=dict)
+
+
+class RuleProblem(Value):
+    """A reason why a draft is no rule."""
+
+    field: str
+    """The field that it is about; `subject` for the choice among those of the commands."""
+    clause: str
+
+
+class RuleTrial(Value):
+    """What a draft of a rule would do."""
+
+    problems: tuple[RuleProblem, ...] = ()
+    """With any, the draft was not tried."""
+    warning: str = ""
+    """A sentence about a rule that is valid and allows too much."""
+    coverage: Coverage = Coverage(looked_at=0)
+    """The past calls that the rule alone would have allowed, or that a rule that asks or denies would have matched."""
+    judgement: Judgement | None = None
+    """The verdict on the tested command, with the rule in place. None: no command was tested."""

@@ -33,6 +33,8 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "deny_for_session": "block commands in session {}",
         "lift_denial": "lift denial {}",
         "add_rule": "add a rule",
+        "replace_rule": "change a rule",
+        "try_rule": "try a rule on past calls",
         "remove_rule": "remove a rule",
         "trust_project": "trust the rules of a project",
         "trust_rules": "change what is allowed by rules",

@@ -17,7 +17,7 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
-from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage
+from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall, check_scope, coverage
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.runs.executor import Executor, run_key
@@ -163,6 +163,11 @@ class Queries:
         records = await self.history(HistoryQuery(limit=LOOKED_AT))
         # Evaluating the policy for 500 calls takes a fraction of a second, in which the event loop must serve others.
         return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records)
+
+    async def past_calls(self) -> tuple[PastCall, ...]:
+        """The newest calls with their sessions, on which a draft of a rule is tried."""
+        records = await self.history(HistoryQuery(limit=LOOKED_AT))
+        return tuple((record, self._store.session(record.call.session_id)) for record in records)
 
     async def effects(self, call_id: str) -> Effects:
         """State what a call that has not started would change. Raises `Refused` for any other."""

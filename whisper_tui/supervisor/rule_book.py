@@ -11,9 +11,12 @@ from pydantic import ValidationError
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, Refused
-from whisper_tui.model.shown_rules import Judgement, RuleList
+from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleList, RuleProblem, RuleTrial
+from whisper_tui.policy.rules.broad_prefixes import is_too_broad
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules
+from whisper_tui.policy.rules.rules_toml import failed_examples, shape_problems
 from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.supervisor.approvals.session_grants import PastCall, rule_coverage
 
 
 class RuleBook(Protocol):
@@ -33,6 +36,14 @@ class RuleBook(Protocol):
 
     def remove(self, name: str, by: Decider | None = None) -> int:
         """Remove the rules of a name from the rules file. Returns their number."""
+        ...
+
+    def replace(self, old: tuple[Effect, Rule], new: tuple[Effect, Rule] | None, by: Decider | None = None) -> None:
+        """Put a rule in the place of another of the rules file, or remove that one."""
+        ...
+
+    def with_draft(self, root: str, draft: tuple[Effect, Rule], replaced: tuple[Effect, Rule] | None = None) -> Rules:
+        """Return the rules in force for a workspace as if a draft were one of them, in the place of another rule."""
         ...
 
     def listed(self, roots: Sequence[str] = ()) -> RuleList:
@@ -71,7 +82,10 @@ class RuleOperations:
     async def judge(self, text: str, directory: str, tool: str) -> Judgement:
         """Return the verdict on a shell command in a session with this workspace."""
         _check_directory(directory)
-        rules, environment = self._rules(directory), self._environment(directory)
+        return await self._judge(text, directory, tool, self._rules(directory))
+
+    async def _judge(self, text: str, directory: str, tool: str, rules: Rules) -> Judgement:
+        environment = self._environment(directory)
         spec = CommandSpec(command=Shell(text=text), cwd=directory)
 
         def judge() -> Judgement:
@@ -82,14 +96,31 @@ class RuleOperations:
         # A long text takes a second to read, in which the event loop must serve others.
         return await asyncio.to_thread(judge)
 
+    async def try_draft(
+        self, draft: RuleDraft, replaces: RuleDraft | None, text: str, directory: str, past: Sequence[PastCall]
+    ) -> RuleTrial:
+        """Try a draft on past calls and on a command, as if it were in the rules file."""
+        problems = problems_of(draft)
+        if problems:
+            return RuleTrial(problems=problems)
+        effect, rule = _rule_of(draft)
+        found = await asyncio.to_thread(rule_coverage, effect, rule, past)
+        judgement = None
+        if text.strip():
+            _check_directory(directory)
+            replaced = None if replaces is None else _rule_of(replaces)
+            rules = self._files.with_draft(directory, (effect, rule), replaced)
+            judgement = await self._judge(text, directory, rule.tool or "", rules)
+        broad = effect == "allow" and rule.prefix is not None and is_too_broad(rule.prefix)
+        return RuleTrial(warning=TOO_BROAD if broad else "", coverage=found, judgement=judgement)
+
     def add(self, effect: Effect, definition: Mapping[str, Any], by: Decider) -> None:
         """Add a rule to the rules file. Raises `InvalidRequest` if the fields make no rule."""
-        try:
-            rule = Rule.model_validate(dict(definition))
-        except ValidationError as error:
-            fields = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False))
-            raise InvalidRequest(f"this is not a rule: {fields}", hint="See docs/policy.md for the fields") from error
-        self._files.add(effect, rule, by)
+        self._files.add(*_rule_of(RuleDraft(effect=effect, definition=dict(definition))), by)
+
+    def replace(self, old: RuleDraft, new: RuleDraft | None, by: Decider) -> None:
+        """Put a rule in the place of another, or remove that one. Raises `InvalidRequest` or `ChangedSinceSeen`."""
+        self._files.replace(_rule_of(old), None if new is None else _rule_of(new), by)
 
     def remove(self, name: str, by: Decider) -> int:
         """Remove the rules of a name from the rules file. Returns their number."""
@@ -108,6 +139,31 @@ class RuleOperations:
         if self._book is None:
             raise Refused("this supervisor has no rule files", hint="Use the supervisor of an instance")
         return self._book
+
+
+TOO_BROAD = "These words are too broad: commands that begin with them can do nearly anything."
+
+
+def problems_of(draft: RuleDraft) -> tuple[RuleProblem, ...]:
+    """Return why a draft is no rule, by its fields."""
+    try:
+        rule = Rule.model_validate(draft.definition)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        return tuple(RuleProblem(field=str(each["loc"][0]), clause=each["msg"]) for each in found)
+    shape = tuple(RuleProblem(field=field, clause=clause) for field, clause in shape_problems(rule))
+    if shape:
+        return shape
+    return tuple(RuleProblem(field="match", clause=each) for each in failed_examples(draft.effect, rule))
+
+
+def _rule_of(draft: RuleDraft) -> tuple[Effect, Rule]:
+    """Return the rule that a draft makes. Raises `InvalidRequest`."""
+    try:
+        return draft.effect, Rule.model_validate(draft.definition)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False))
+        raise InvalidRequest(f"this is not a rule: {fields}", hint="See docs/policy.md for the fields") from error
 
 
 def _check_directory(path: str) -> None:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable
 
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import ChangedSinceSeen, JournalFailed
-from whisper_tui.model.event import ALLOW_PREFIX, READ_ONLY_ENTRY, RulesChanged, entries_digest, untrusted_entries
+from whisper_tui.model.event import (
+    ALLOW_PREFIX,
+    DISABLED_PREFIX,
+    READ_ONLY_ENTRY,
+    RulesChanged,
+    entries_digest,
+    untrusted_entries,
+)
 from whisper_tui.policy.rules.rule import Rule, Rules, by_effect
 from whisper_tui.supervisor.journal.store import Store
 
@@ -23,8 +30,9 @@ KILLED = "the supervisor was killed, so its allow rules have to be trusted again
 def mark_of(effect: str, rule: Rule) -> str:
     """Return the mark of a rule: its effect and its subject for people, and a digest of the whole rule."""
     subject = " ".join(rule.subject().split())[:LONGEST_SUBJECT]
+    state = DISABLED_PREFIX if rule.disabled else ""
     digest = hashlib.sha256(rule.model_dump_json(exclude_defaults=True).encode("utf-8", "surrogatepass"))
-    return f"{effect} {subject} #{digest.hexdigest()[:24]}".encode("utf-8", "replace").decode()
+    return f"{state}{effect} {subject} #{digest.hexdigest()[:24]}".encode("utf-8", "replace").decode()
 
 
 def marks_of(rules: Rules) -> tuple[str, ...]:
@@ -94,14 +102,20 @@ class RuleTrust:
             )
         self._record(path, known.entries, known.entries, known.entries, by=by)
 
-    def extend(self, path: str, add: Iterable[str], remove: Iterable[str], by: Decider | None = None) -> None:
-        """Trust entries that are about to be written to a file, and forget entries that are about to be removed."""
+    def extend(
+        self, path: str, add: Iterable[str], remove: Iterable[str], by: Decider | None = None
+    ) -> tuple[str, ...]:
+        """Trust entries that are about to be written to a file, and forget entries that are about to be removed.
+
+        Returns the entries that were trusted before.
+        """
         known = self._store.board.rules.get(path)
         entries, trusted = ((), ()) if known is None else (known.entries, known.trusted)
         gone = set(remove)
         after = tuple(dict.fromkeys(mark for mark in (*trusted, *add) if mark not in gone))
         if after != trusted:
             self._record(path, entries, entries, after, by=by)
+        return trusted
 
     def _record(
         self,

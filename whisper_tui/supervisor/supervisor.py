@@ -40,7 +40,7 @@ from whisper_tui.model.run import (
     TerminalSize,
     UsageSample,
 )
-from whisper_tui.model.shown_rules import Judgement, RuleEffect, RuleList
+from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
@@ -383,6 +383,16 @@ class Supervisor:
     async def add_rule(self, effect: RuleEffect, definition: dict[str, Any], by: Decider) -> None:
         """Add a rule to the user's rules file."""
         self._rules.add(effect, definition, by)
+
+    async def replace_rule(self, old: RuleDraft, new: RuleDraft | None, by: Decider) -> None:
+        """Put a rule in the place of another one of the user's rules file, or remove that one."""
+        self._rules.replace(old, new, by)
+
+    async def try_rule(
+        self, draft: RuleDraft, replaces: RuleDraft | None = None, text: str = "", directory: str = ""
+    ) -> RuleTrial:
+        """Say what a draft of a rule would do."""
+        return await self._rules.try_draft(draft, replaces, text, directory, await self.queries.past_calls())
 
     async def remove_rule(self, name: str, by: Decider) -> int:
         """Remove the rules of a name from the user's rules file. Returns their number."""

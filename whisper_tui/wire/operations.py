@@ -178,6 +178,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.rule_list),
             _operation(Supervision.judge_command),
             _operation(Supervision.add_rule, "decides"),
+            _operation(Supervision.replace_rule, "decides"),
+            _operation(Supervision.try_rule, "decides"),
             _operation(Supervision.remove_rule, "decides"),
             _operation(Supervision.trust_project, "decides"),
             _operation(Supervision.trust_rules, "decides"),

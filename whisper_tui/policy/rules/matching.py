@@ -20,7 +20,9 @@ _ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directo
 
 
 def applies(rule: Rule, question: Question) -> bool:
-    """True if a rule is for this session, tool and directory."""
+    """True if a rule is enabled, and for this session, tool and directory."""
+    if rule.disabled:
+        return False
     if rule.tool is not None and rule.tool != question.tool:
         return False
     if rule.trust and question.trust not in rule.trust:

@@ -54,6 +54,8 @@ class Rule(Value):
     """Commands that the rule must match, tried when it is read."""
     not_match: tuple[str, ...] = ()
     """Commands that the rule must not match, tried when it is read."""
+    disabled: bool = False
+    """True if the rule decides nothing until it is enabled again."""
 
     def matches(self, command: Command) -> bool:
         """True if the command is exactly this `argv` or `text`."""

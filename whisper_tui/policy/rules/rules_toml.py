@@ -1,9 +1,10 @@
 """Rules as text: tables of TOML, with their examples, and the tool lists of other agents' settings."""
 
 import json
+import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -126,15 +127,20 @@ def _rule(effect: Effect, entry: object, where: str, problems: list[str]) -> Rul
 
 def shape_problem(rule: Rule) -> str | None:
     """Return the problem with the fields of a rule, as a clause, or None."""
+    return next((clause for _, clause in shape_problems(rule)), None)
+
+
+def shape_problems(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Yield each problem with the fields of a rule: a field, and a clause."""
     if rule.subjects() != 1:
-        return "needs either argv or text, or one of prefix, program, pattern and anything: exactly one of them"
+        said = "needs either argv or text, or one of prefix, program, pattern and anything: exactly one of them"
+        yield "subject", said
     if rule.prefix is not None and not (rule.prefix and all(rule.prefix)):
-        return "has an empty prefix"
+        yield "prefix", "has an empty prefix"
     if any(not path.startswith("/") for path in rule.execute):
-        return "needs absolute directories in execute"
+        yield "execute", "needs absolute directories in execute"
     if rule.directory is not None and not rule.directory.startswith("/"):
-        return "needs an absolute directory"
-    return None
+        yield "directory", "needs an absolute directory"
 
 
 def unknown_key(table: str, key: str, known: Iterable[str]) -> str:
@@ -154,7 +160,7 @@ def first_problem(where: str, error: ValidationError) -> str:
 def rules_text(rules: Rules, *, table: str = "") -> str:
     """Return the rules as TOML, from which `read_rules` restores them."""
     said = {"read_only": rules.read_only, "sandbox": rules.sandbox}
-    settings = "".join(f"{key} = {_toml(value)}\n" for key, value in said.items() if value is not None)
+    settings = "".join(f"{key} = {toml_value(value)}\n" for key, value in said.items() if value is not None)
     blocks = [f"[{table}]\n{settings}" if table else settings] if settings else []
     blocks += [rule_text(effect, rule, table=table) for effect, rule in by_effect(rules)]
     return "\n".join(blocks)
@@ -164,14 +170,14 @@ def rule_text(effect: Effect, rule: Rule, *, table: str = "") -> str:
     """Return one rule as a TOML table."""
     said = rule.model_dump(exclude_defaults=True, mode="json")
     lines = [f"[[{table + '.' if table else ''}{effect}]]"]
-    lines += [f"{key} = {_toml(value)}" for key, value in said.items()]
+    lines += [f"{key} = {toml_value(value)}" for key, value in said.items()]
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
     """Return a value as TOML: JSON, with invisible characters in the escapes of TOML."""
     # TOML takes the strings, numbers and lists of JSON, but not the surrogate escapes of JSON
-    return replace_hidden(json.dumps(value, ensure_ascii=False), _escape)
+    return "inf" if value == math.inf else replace_hidden(json.dumps(value, ensure_ascii=False), _escape)
 
 
 def _escape(characters: str) -> str:

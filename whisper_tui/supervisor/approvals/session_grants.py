@@ -1,18 +1,19 @@
 """Remembered approvals: an index by the commands that they cover, and a preview on past calls."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CommandSpec, Function
+from whisper_tui.model.call import CommandSpec, Function, Session
 from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, scope_problem
-from whisper_tui.policy.rules.rule import NO_RULES, Rules
-from whisper_tui.policy.view import Question
+from whisper_tui.policy.rules.matching import applies, reaches
+from whisper_tui.policy.rules.rule import NO_RULES, Effect, Rule, Rules
+from whisper_tui.policy.view import Question, view
 
 FIRST_LOOK = 64
 """Size of the index at its first sweep. The next sweep comes at twice the remaining size."""
@@ -113,6 +114,34 @@ def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallR
         if evaluate(_question(record, root), rules, memory).kind == "allow":
             covered.append(record.id)
     return Coverage(looked_at=looked_at, calls=tuple(covered))
+
+
+PastCall = tuple[CallRecord, Session | None]
+"""A past call with its session."""
+
+
+def rule_coverage(effect: Effect, rule: Rule, past: Iterable[PastCall]) -> Coverage:
+    """Try a rule on past calls, newest first: those that it alone would allow, or would match if it asks or denies.
+
+    A disabled rule is tried as if it were enabled.
+    """
+    rule = rule.model_copy(update={"disabled": False})
+    rules = Rules(allow=(rule,)) if effect == "allow" else NO_RULES
+    looked_at, found = 0, []
+    for record, session in past:
+        command = record.call.spec.command
+        if isinstance(command, Function):
+            continue
+        looked_at += 1
+        trust = session.trust if session is not None else "untrusted_external"
+        question = replace(_question(record, session.root if session is not None else ""), trust=trust)
+        if effect == "allow":
+            matched = evaluate(question, rules, ()).kind == "allow"
+        else:
+            matched = applies(rule, question) and reaches(rule, command, view(command))
+        if matched:
+            found.append(record.id)
+    return Coverage(looked_at=looked_at, calls=tuple(found))
 
 
 def _given(scope: Scope, spec: CommandSpec, root: str) -> tuple[tuple[Grant, ...], Rules]:
