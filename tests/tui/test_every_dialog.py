@@ -79,6 +79,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
         (talkative, None, "", "P", {"say"}),
         (a_day, None, "H", "i", set()),
         (a_day, Book(), "L", "x", {"remove"}),
+        (a_day, Book(), "L", "a", {"save"}),
         (a_day, with_a_project(), "L", "t", {"trust"}),
     ],
 )

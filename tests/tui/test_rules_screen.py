@@ -12,12 +12,22 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import ROOT, a_month, begin, ran
 from tests.tui.scenes import ME, Play
 from whisper_tui.model.call import Argv, CommandSpec
-from whisper_tui.model.decision import Decider, ExactScope, Grant, PrefixScope, SessionDenial
-from whisper_tui.model.errors import Refused
+from whisper_tui.model.decision import Coverage, Decider, ExactScope, Grant, PrefixScope, SessionDenial
+from whisper_tui.model.errors import ChangedSinceSeen, Refused, WhisperError
 from whisper_tui.model.event import Granted, GrantUsed, Judged
-from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleList, ShownRule
+from whisper_tui.model.shown_rules import (
+    Judgement,
+    ProjectRules,
+    RuleDraft,
+    RuleList,
+    RuleProblem,
+    RuleTrial,
+    ShownRule,
+)
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
+from whisper_tui.tui.rules.rule_dialogs import RuleForm
 from whisper_tui.tui.rules.rule_list import why_paragraphs
 from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
 
@@ -28,6 +38,7 @@ STATUS = ShownRule(
     where="/home/me/garden",
     because="it only reads",
     removable=True,
+    definition={"name": "status", "prefix": ["git", "status"], "directory": "/home/me/garden", "until": 5.5},
 )
 FORCE = ShownRule(
     effect="deny",
@@ -55,6 +66,9 @@ class Book:
         self.path = path
         self.now = RuleList(rules=(FORCE, STATUS))
         self.asked: list[tuple[str, str]] = []
+        self.tried: list[tuple[RuleDraft, str]] = []
+        self.error: WhisperError | None = None
+        """The error of every change. None: they succeed."""
 
     def rules(self, roots: Sequence[str] = ()) -> RuleList:
         projects = tuple(project for project in self.now.projects if project.root in roots)
@@ -70,6 +84,30 @@ class Book:
         risk = Risk(id="destructive", sentence="It deletes files for good", span=(0, 2))
         verdict = Verdict(kind="ask", reason="no rule is about this", risks=(risk,))
         return Judgement(verdict=verdict, resolved=Resolved(program="/usr/bin/rm", cwd=directory))
+
+    def try_draft(self, draft: RuleDraft, text: str) -> RuleTrial:
+        self.tried.append((draft, text))
+        if "wrong" in draft.definition.values():
+            return RuleTrial(problems=(RuleProblem(field="directory", clause="needs an absolute directory"),))
+        judgement = self.judge(text, "") if text else None
+        return RuleTrial(coverage=Coverage(looked_at=7, calls=("1", "2")), judgement=judgement)
+
+    def replace(self, old: RuleDraft | None, new: RuleDraft | None) -> None:
+        if self.error is not None:
+            raise self.error
+        rules = list(self.now.rules)
+        if old is not None:
+            rules.remove(next(rule for rule in rules if rule.definition == old.definition))
+        if new is not None:
+            said = new.definition
+            subject = " ".join(said.get("prefix") or [said.get("text", "")])
+            rules.append(
+                ShownRule(
+                    effect=new.effect, name=said["name"], subject=subject, where=said.get("directory", "everywhere"),
+                    removable=True, disabled=said.get("disabled", False), definition=said,
+                )
+            )  # fmt: skip
+        self.now = self.now.model_copy(update={"rules": tuple(rules)})
 
     def remove(self, name: str) -> None:
         if name not in {rule.name for rule in self.now.rules}:
@@ -199,7 +237,7 @@ async def test_n_reads_everything_again():
 async def test_e_says_where_the_rules_are_when_there_is_no_terminal_to_edit_in(tmp_path):
     book = Book(tmp_path / "config" / "rules.toml")
     async with rules(begin(), book) as seat:
-        await seat.press("e")
+        await seat.press("E")
         await seat.sees("There is no terminal for an editor here", "by hand")
         assert os.stat(book.path).st_mode & 0o777 == 0o600
 
@@ -331,3 +369,164 @@ async def test_denials_for_a_session_are_listed_and_lifted() -> None:
         await seat.press("x")
         await seat.sees("Session denial d1 lifted", "Rules that deny")
         assert not play.stage.board.denials
+
+
+@pytest.mark.parametrize(
+    ("fields", "definition"),
+    [
+        (RuleFields(words="npm 'run it'"), {"name": "npm 'run it'", "prefix": ["npm", "run it"]}),
+        (RuleFields(words="make", options="-"), {"name": "make", "prefix": ["make"], "options": []}),
+        (RuleFields(words="make", options="-j -k"), {"name": "make", "prefix": ["make"], "options": ["-j", "-k"]}),
+        (RuleFields("deny", "text", " a  b ", sandbox="none", name="x"), {"name": "x", "text": " a  b "}),
+        (RuleFields("ask", "program", "git", tool="t"), {"name": "git", "program": "git", "tool": "t"}),
+        (RuleFields("deny", "anything"), {"name": "anything", "anything": True}),
+        (
+            RuleFields(kind="pattern", words="git log *", sandbox="workspace network", redirections="yes"),
+            {
+                "name": "git log *", "pattern": "git log *", "sandbox": "workspace", "network": True,
+                "redirections": True,
+            },
+        ),
+        (
+            RuleFields(kind="argv", words="make x", sandbox="none", directory="/x", because="so", disabled="yes"),
+            {
+                "name": "make x", "argv": ["make", "x"], "sandbox": False, "directory": "/x", "justification": "so",
+                "disabled": True,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_the_fields_of_the_form_mean_a_rule_and_come_back_from_it(
+    fields: RuleFields, definition: dict[str, object]
+) -> None:
+    problems: dict[str, str] = {}
+    assert (fields.definition(problems), problems) == (definition, {})
+    again = fields_of(RuleDraft(effect=fields.effect, definition=definition))
+    assert again.definition({}) == definition
+
+
+def test_the_form_keeps_the_fields_that_it_does_not_show() -> None:
+    draft = RuleDraft(effect="allow", definition={**STATUS.definition, "match": ["git status -s"], "trust": []})
+    assert kept_of(draft) == {"until": 5.5, "match": ["git status -s"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "problem"),
+    [
+        (RuleFields(), "words", "Type the commands"),
+        (RuleFields(words="a 'b"), "words", "unclosed quote"),
+        (RuleFields(words="cd x && make"), "words", "never matches"),
+        (RuleFields(words="a", options="'"), "options", "unclosed quote"),
+        (RuleFields(words="a\u200bb"), "words", "invisible character (U+200B)"),
+        (RuleFields(words="a", directory="/a\u200b"), "directory", "invisible character"),
+    ],
+)
+def test_what_is_wrong_with_a_field_is_said_in_words(fields: RuleFields, field: str, problem: str) -> None:
+    problems: dict[str, str] = {}
+    fields.definition(problems)
+    assert list(problems) == [field]
+    assert problem in problems[field]
+
+
+async def form(seat: Cockpit, key: str) -> RuleForm:
+    await seat.press(key)
+    await seat.until(lambda: isinstance(seat.app.screen, RuleForm))
+    found = seat.app.screen
+    assert isinstance(found, RuleForm)
+    return found
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: tuple[int, int]) -> None:
+    book = Book()
+    async with rules(a_day(), book, size=size) as seat:
+        await form(seat, "a")
+        await seat.press(*"npm run build")
+        await seat.sees("Of the last 7 calls, 2 would have run")
+        seat.app.screen.query_one("#rule-test", Input).focus()
+        await seat.press(*"npm run x")
+        await seat.sees("With this rule, the tested command is", "Asked: you would decide.", "no rule is about this")
+        assert book.tried[-1][1] == "npm run x"
+        await seat.press("ctrl+s")
+        await seat.sees("Rule npm run build saved; it holds at once.")
+        assert book.now.rules[-1].definition == {"name": "npm run build", "prefix": ["npm", "run", "build"]}
+        await seat.sees("This rule allows", "npm run build")
+
+
+async def test_a_rule_that_denies_is_told_with_the_calls_that_were_approved() -> None:
+    async with rules(a_day(), Book()) as seat:
+        await form(seat, "a")
+        await seat.press("up", "up", "left", *["down"] * 2, *"git")
+        await seat.sees("deny: never runs", "2 it would have denied.")
+        assert "Sandbox" not in seat.text() and "Options" not in seat.text()
+
+
+async def test_the_form_says_beside_the_field_what_is_wrong_and_loses_nothing() -> None:
+    book = Book()
+    async with rules(begin(), book) as seat:
+        dialog = await form(seat, "a")
+        await seat.press("ctrl+s")
+        await seat.sees("Type the commands that the rule is about.")
+        await seat.press(*"npm 'x")
+        await seat.sees("There is an unclosed quote")
+        await seat.press("apostrophe")
+        dialog.query_one("#rule-directory", Input).value = "wrong"
+        await seat.press("ctrl+s")
+        await seat.sees("It needs an absolute directory.")
+        dialog.query_one("#rule-directory", Input).value = "/right"
+        book.error = Refused("rules.toml cannot be written: No space left on device")
+        await seat.press("ctrl+s")
+        await seat.sees("Not saved. Rules.toml cannot be written: No space left on device.")
+        assert "needs an absolute" not in seat.text()
+        await seat.press("escape")
+        await seat.sees("This is not saved. Esc again discards it")
+        book.error = None
+        await seat.press("ctrl+s")
+        await seat.sees("Rule npm 'x' saved")
+        assert book.now.rules[-1].where == "/right"
+
+
+async def test_e_changes_a_rule_and_keeps_what_the_form_does_not_show() -> None:
+    book = Book()
+    async with rules(begin(), book) as seat:
+        await seat.press("down")
+        await form(seat, "e")
+        await seat.sees("Edit a rule", "git status", "/home/me/garden", "until = 5.5")
+        await seat.press("end", *" -s")
+        book.error = ChangedSinceSeen("rules.toml was changed meanwhile")
+        await seat.press("ctrl+s")
+        await seat.sees("changed meanwhile", "Ctrl+N saves yours as a new rule.")
+        book.error = None
+        await seat.press("ctrl+s")
+        await seat.sees("Rule status saved")
+        assert book.now.rules == (FORCE, book.now.rules[-1])
+        assert book.now.rules[-1].definition == {**STATUS.definition, "prefix": ["git", "status", "-s"]}
+        await form(seat, "e")
+        await seat.press("ctrl+n")
+        await seat.until(lambda: len(book.now.rules) == 3)
+
+
+async def test_space_disables_a_rule_and_enables_it_again() -> None:
+    book = Book()
+    async with rules(begin(), book) as seat:
+        await seat.press("down", "space")
+        await seat.sees("Rule status disabled.", "○ git status  disabled", "This rule is disabled")
+        await seat.press("space")
+        await seat.sees("Rule status enabled.")
+        assert not book.now.rules[-1].disabled
+
+
+async def test_rules_of_the_built_in_list_and_of_other_files_say_that_they_are_not_edited_here() -> None:
+    book = Book()
+    book.now = RuleList(rules=(FORCE,), read_only=("ls",), read_only_runs=True)
+    async with rules(a_day(), book) as seat:
+        for keys, said in (
+            ("home", "This is no rule; x revokes it."),
+            ("end", "The built-in list cannot be edited."),
+            ("up", "no force push is defined in the configuration file: change it there."),
+        ):
+            for key in ("e", "space"):
+                await seat.press(keys if key == "e" else "shift", key)
+                await seat.sees(said)
+                seat.app.clear_notifications()
+        assert isinstance(seat.app.screen, RulesScreen)

@@ -69,7 +69,8 @@ PANE_KEYS = [
     " editing, `Ctrl+S` approves what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it"
     " reaches, where `Ctrl+T` chooses a sandbox; in a list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it,"
     " `Alt+X` removes it, and `Ctrl+J` is a line end in it. `Ctrl+S` also approves what a table of several calls shows,"
-    " and trusts the rules of a project that were shown.",
+    " and trusts the rules of a project that were shown. In the form of a rule it saves the rule, and `Ctrl+N` saves it"
+    " as a new one; `←`, `→` and `Space` go through the choices of a field.",
     "",
 ]
 """The end of docs/keys.md, in Markdown: keys of widgets, which cannot be changed. The help shows its tables too."""

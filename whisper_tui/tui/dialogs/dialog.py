@@ -1,5 +1,7 @@
-"""The base class of all dialogs: Esc leaves, and every key has a button."""
+"""The base class of all dialogs: Esc leaves, and every key has a button; and a field for one of a few choices."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar, Generic, TypeVar
 
@@ -8,7 +10,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.events import Click
+from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button
 
 Result = TypeVar("Result")
@@ -53,3 +58,49 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 def choice_label(key: str, label: str) -> Content:
     """Return the label of a button: its key in bold, and what it does."""
     return Content.assemble((f"{key} ", "bold"), label)
+
+
+class ChoiceField(Widget, can_focus=True):
+    """A field of one line for one of a few choices; the arrow keys, Space and a click choose the next one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,space", "choose(1)", "Next", show=False),
+        Binding("left", "choose(-1)", "Previous", show=False),
+    ]
+
+    @dataclass
+    class Changed(Message):
+        """Another choice was made."""
+
+        field: "ChoiceField"
+        value: str
+
+    def __init__(self, choices: Sequence[tuple[str, str]], value: str, *, id: str | None = None) -> None:
+        """`choices`: values with the words that are shown for them."""
+        super().__init__(id=id)
+        self.choices = tuple(choices)
+        self._at = max(0, next((at for at, (each, _) in enumerate(self.choices) if each == value), 0))
+
+    @property
+    def value(self) -> str:
+        """The value that is chosen."""
+        return self.choices[self._at][0]
+
+    def choose(self, value: str) -> None:
+        """Choose a value that is among the choices."""
+        self._at = next(at for at, (each, _) in enumerate(self.choices) if each == value)
+        self.refresh()
+        self.post_message(self.Changed(self, value))
+
+    def action_choose(self, step: int) -> None:
+        """Choose the next value, or the one before."""
+        self.choose(self.choices[(self._at + step) % len(self.choices)][0])
+
+    def on_click(self, event: Click) -> None:
+        """Choose the next value, or with a click on the left arrow the one before."""
+        self.focus()
+        self.action_choose(-1 if event.x < 2 else 1)
+
+    def render(self) -> Content:
+        """Return the chosen words between arrows."""
+        return Content.assemble(("◂ ", "$muted"), self.choices[self._at][1], (" ▸", "$muted"))

@@ -1,13 +1,14 @@
-"""Drafts of an edited command and of the scope of an approval: typed fields, parsed and checked."""
+"""Drafts of an edited command, of the scope of an approval and of a rule: typed fields, parsed and checked."""
 
 import json
 import math
 import shlex
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from whisper_tui.model.call import Argv, Command, CommandSpec, Function, Shell
 from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.shown_rules import RuleDraft, RuleEffect
 from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
 
 
@@ -214,3 +215,137 @@ def _minutes(text: str, problems: list[str]) -> float | None:
         problems.append("Minutes must be a number above 0, or empty for no expiry.")
         return None
     return minutes
+
+
+EFFECTS: tuple[tuple[RuleEffect, str], ...] = (
+    ("allow", "allow: runs without asking"),
+    ("ask", "ask: whatever else would allow it"),
+    ("deny", "deny: never runs"),
+)
+KINDS = (
+    ("prefix", "that begin with these words"),
+    ("text", "of exactly this text"),
+    ("program", "of this program"),
+    ("pattern", "that match this pattern"),
+    ("anything", "of any kind"),
+    ("argv", "of exactly these words, without a shell"),
+)
+"""The fields that say which commands a rule is about."""
+SANDBOXES = (
+    ("", "as the file says, or read-only"),
+    ("read-only", "read-only"),
+    ("read-only network", "read-only, with network"),
+    ("workspace", "writes only inside the workspace"),
+    ("workspace network", "workspace, with network"),
+    ("none", "none: it runs with your permissions"),
+    (" network", "as the file says, with network"),
+)
+NO_OPTIONS = "-"
+"""Written as the options of a rule after whose words none may follow."""
+ONLY_ALLOW = ("options", "redirections", "sandbox", "network", "execute")
+"""Fields that mean something for a rule that allows only."""
+_IN_FORM = frozenset(
+    {"name", "disabled", "directory", "tool", "justification", "options", "redirections", "sandbox", "network"}
+    | {kind for kind, _ in KINDS}
+)
+_OPERATORS = frozenset({"&&", "||", "|", ";", "&"})
+
+
+@dataclass(frozen=True)
+class RuleFields:
+    """The fields of the form as they are typed."""
+
+    effect: RuleEffect = "allow"
+    kind: str = "prefix"
+    words: str = ""
+    """The words in shell quoting, or the text, program or pattern."""
+    options: str = ""
+    """In shell quoting; empty for any that is not dangerous, `-` for none."""
+    redirections: str = "no"
+    directory: str = ""
+    tool: str = ""
+    sandbox: str = ""
+    because: str = ""
+    name: str = ""
+    disabled: str = "no"
+
+    def definition(self, problems: dict[str, str]) -> dict[str, Any]:
+        """Return the fields of the rule; what is wrong is put into `problems` as a sentence for each field."""
+        made: dict[str, Any] = {self.kind: self._subject(problems)}
+        made["name"] = self.name.strip() or (self.words.strip() if self.kind != "anything" else "anything")
+        for key, value in (("directory", self.directory), ("tool", self.tool), ("justification", self.because)):
+            if value.strip():
+                made[key] = value.strip()
+            if unseen := unseen_problems(key, value):
+                problems[key] = unseen[0]
+        if self.disabled == "yes":
+            made["disabled"] = True
+        if self.effect == "allow":
+            made |= self._permission(problems)
+        return made
+
+    def _subject(self, problems: dict[str, str]) -> Any:
+        if self.kind == "anything":
+            return True
+        if unseen := unseen_problems("text", self.words):
+            problems["words"] = unseen[0]
+        if not self.words.strip():
+            problems["words"] = "Type the commands that the rule is about."
+        if self.kind not in {"prefix", "argv"}:
+            return self.words if self.kind == "text" else self.words.strip()
+        words = _split(self.words, "words", problems)
+        if operator := next((word for word in words if word in _OPERATORS), None):
+            problems["words"] = (
+                f"A rule is about single commands, so {operator!r} never matches; choose exactly this text."
+            )
+        return words
+
+    def _permission(self, problems: dict[str, str]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        if self.kind == "prefix" and self.options.strip():
+            made["options"] = [] if self.options.strip() == NO_OPTIONS else _split(self.options, "options", problems)
+        if self.redirections == "yes":
+            made["redirections"] = True
+        kind, network = self.sandbox.partition(" ")[::2]
+        if kind:
+            made["sandbox"] = False if kind == "none" else kind
+        if network:
+            made["network"] = True
+        return made
+
+
+def _split(text: str, field: str, problems: dict[str, str]) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        problems[field] = "There is an unclosed quote, or a backslash at the end."
+        return []
+
+
+def fields_of(draft: RuleDraft) -> RuleFields:
+    """Return a rule as the fields of the form."""
+    rule = {key: value for key, value in draft.definition.items() if value not in (None, False)}
+    kind = next((kind for kind, _ in KINDS if kind in rule), "prefix")
+    value = rule.get(kind, "")
+    options = rule.get("options")
+    sandbox = "none" if draft.definition.get("sandbox") is False else rule.get("sandbox", "")
+    return RuleFields(
+        effect=draft.effect,
+        kind=kind,
+        words=shlex.join(value) if isinstance(value, list | tuple) else value if isinstance(value, str) else "",
+        options="" if options is None else shlex.join(options) or NO_OPTIONS,
+        redirections="yes" if rule.get("redirections") else "no",
+        directory=rule.get("directory", ""),
+        tool=rule.get("tool", ""),
+        sandbox=f"{sandbox} network" if rule.get("network") and sandbox != "none" else sandbox,
+        because=rule.get("justification", ""),
+        name=rule["name"] if rule.get("name") else "",
+        disabled="yes" if rule.get("disabled") else "no",
+    )
+
+
+def kept_of(draft: RuleDraft) -> dict[str, Any]:
+    """Return the fields of a rule that the form does not show, and keeps."""
+    return {
+        key: value for key, value in draft.definition.items() if key not in _IN_FORM and value not in (None, [], ())
+    }

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -46,18 +46,25 @@ def covered_paragraphs(
     # A prefix may cover one command of several, or not a flagged one: unsaid, the approval would seem to fail later.
     if asked.id not in coverage.calls and not edited:
         lines.append(_line("Not this one: the same call again would still be asked.", "risk"))
+    return (*lines, *command_counts(coverage.calls, records), BLANK)
+
+
+def command_counts(calls: Iterable[str], records: Mapping[str, CallRecord]) -> tuple[Paragraph, ...]:
+    """Return each of the commands of past calls once, with how often it came, the most frequent first."""
+    covered = tuple(calls)
+    lines: list[Paragraph] = []
     # Nobody asked to see the secrets of past calls (decision 4).
-    times = Counter(_what(masked_spec(records[id_].call.spec)) for id_ in coverage.calls if id_ in records)
+    times = Counter(_what(masked_spec(records[id_].call.spec)) for id_ in covered if id_ in records)
     for (command, cwd), often in times.most_common():
         margin = (Span(f" {often:>4} \N{MULTIPLICATION SIGN} ", "muted"), Span("│ ", "frame"))
         hanging = (Span("        "), Span("┆ ", "frame"))
         lines.append(
             Paragraph((*said(command, "command"), *said(f"  {cwd}", "muted")), margin, hanging, at_words=False)
         )
-    missing = covered - sum(times.values())
+    missing = len(covered) - sum(times.values())
     if missing:
         lines.append(_line(f"{count(missing, 'older call')} not listed.", "muted"))
-    return (*lines, BLANK)
+    return tuple(lines)
 
 
 def refused_paragraphs(reason: str) -> tuple[Paragraph, ...]:

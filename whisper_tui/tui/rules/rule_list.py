@@ -178,8 +178,8 @@ def row(entry: Entry, hits: Hits) -> Line:
             return (*said(title, "running" if number else "muted"), Span(f"  {number}", "muted"), *note)
         case ShownRule():
             often = f"  {_times(hits.by_rule[entry.name])}" if hits.by_rule[entry.name] else ""
-            sign = SIGNS[entry.effect] if entry.holds else Span("○", "muted")
-            idle = "" if entry.holds else "  inactive"
+            sign = SIGNS[entry.effect] if entry.holds and not entry.disabled else Span("○", "muted")
+            idle = "  disabled" if entry.disabled else "" if entry.holds else "  inactive"
             return (sign, Span(" "), *said(entry.subject[:LONGEST_NAME]), Span(f"{often}{idle}", "muted"))
         case ReadOnlyList(commands=commands, runs=runs):
             often = f"  {_times(hits.by_rule[READ_ONLY_RULE])}" if hits.by_rule[READ_ONLY_RULE] else ""
@@ -278,7 +278,9 @@ def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple
     often = hits.by_rule[rule.name]
     whose = "project" if rule.name.startswith(PROJECT_PREFIX) else "file"
     does = f"This rule {_does(rule.effect)}" if rule.holds else f"This rule would allow, but its {whose} is not trusted"
-    sign = SIGNS[rule.effect] if rule.holds else Span("○", "muted")
+    if rule.disabled:
+        does = "This rule is disabled: it decides nothing until it is enabled"
+    sign = SIGNS[rule.effect] if rule.holds and not rule.disabled else Span("○", "muted")
     return (
         Paragraph((sign, Span(f" {does}", "strong")), margin=(Span(" "),)),
         BLANK,
@@ -302,25 +304,14 @@ def _does(effect: RuleEffect) -> str:
 
 def judgement_paragraphs(text: str, directory: str, found: Judgement) -> tuple[Paragraph, ...]:
     """Return the policy's answer to a tested command, and why."""
-    verdict, command = found.verdict, Shell(text=text)
-    words: dict[str, tuple[str, Role]] = {
-        "allow": ("✔ Allowed: would run without approval.", "good"),
-        "ask": ("◆ Asked: you would decide.", "waiting"),
-        "refuse": ("✘ Denied.", "bad"),
-    }
-    risks = [
-        Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (Span(f" {risk_sign(risk):<2} ", risk_role(risk)),))
-        for risk in verdict.risks
-    ]
+    command = Shell(text=text)
+    first, *others = verdict_paragraphs(found.verdict)
     return (
-        Paragraph((Span(*words[verdict.kind]),), margin=(Span(" "),)),
+        first,
         BLANK,
-        labelled("Because", said(verdict.reason)),
-        *((labelled("Rule", said(verdict.rule)),) if verdict.rule else ()),
-        *((labelled("Sandbox", sandbox_line(verdict.sandbox)),) if verdict.sandbox is not None else ()),
-        *risks,
+        *others,
         BLANK,
-        *command_paragraphs(command, verdict.risks),
+        *command_paragraphs(command, found.verdict.risks),
         *meaning_paragraphs(command, found.resolved),
         BLANK,
         Paragraph(
@@ -328,3 +319,21 @@ def judgement_paragraphs(text: str, directory: str, found: Judgement) -> tuple[P
             (Span(" "),),
         ),
     )
+
+
+def verdict_paragraphs(verdict: Verdict) -> Iterator[Paragraph]:
+    """Yield the verdict on a tested command, its reason and the risks of the command."""
+    words: dict[str, tuple[str, Role]] = {
+        "allow": ("✔ Allowed: would run without approval.", "good"),
+        "ask": ("◆ Asked: you would decide.", "waiting"),
+        "refuse": ("✘ Denied.", "bad"),
+    }
+    yield Paragraph((Span(*words[verdict.kind]),), margin=(Span(" "),))
+    yield labelled("Because", said(verdict.reason))
+    if verdict.rule:
+        yield labelled("Rule", said(verdict.rule))
+    if verdict.sandbox is not None:
+        yield labelled("Sandbox", sandbox_line(verdict.sandbox))
+    for risk in verdict.risks:
+        sign = Span(f" {risk_sign(risk):<2} ", risk_role(risk))
+        yield Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (sign,))

@@ -1,4 +1,4 @@
-"""The rules screen: rules and standing approvals, with tests, trust and removal."""
+"""The rules screen: rules and standing approvals, with tests, changes, trust and removal."""
 
 import os
 import shlex
@@ -11,9 +11,9 @@ from typing import ClassVar
 from textual import on
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from whisper_tui.export.call_pages import PAGE, newest_first
@@ -22,7 +22,7 @@ from whisper_tui.model.decision import Grant, SessionDenial
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.event import RulesChanged, entries_digest, untrusted_entries
 from whisper_tui.model.secrets import masked
-from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
+from whisper_tui.model.shown_rules import ProjectRules, RuleDraft, RuleList, ShownRule
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Span, said
@@ -30,11 +30,11 @@ from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.command_screen import CommandScreen
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.key_footer import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.rules.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
 from whisper_tui.tui.rules.rule_list import (
     Entry,
     Heading,
@@ -52,10 +52,13 @@ from whisper_tui.tui.rules.rule_list import (
 
 RULES: tuple[Command, ...] = (
     Command("rules-test", "slash", "Test", "Test how a command would be decided.", "Rules", in_footer=True),
+    Command("rules-add", "a", "Add", "Add a rule of your own.", "Rules", in_footer=True),
+    Command("rules-change", "e", "Edit", "Change the rule in a form.", "Rules", in_footer=True),
+    Command("rules-switch", "space", "Disable", "Disable the rule, or enable it again.", "Rules", in_footer=True),
     Command("rules-revoke", "x,delete", "Revoke", "Revoke an approval, or remove a rule.", "Rules", in_footer=True),
     Command("rules-trust", "t", "Trust", "Trust the rules of a project, or withdraw trust.", "Rules", in_footer=True),
     Command("rules-why", "w", "Why", "Show which rule decided about the selected call.", "Rules", in_footer=True),
-    Command("rules-edit", "e", "Edit", "Open the rules file in your editor.", "Rules", in_footer=True),
+    Command("rules-edit", "E", "File", "Open the rules file in your editor.", "Rules", in_footer=True),
     Command("rules-reload", "n", "Reload", "Read rules and approvals again.", "Rules", in_footer=True),
     Command("rules-help", "question_mark", "Help", "Show all keys.", "Rules"),
     Command("rules-leave", "escape,q,L", "Back", "Go back to the cockpit.", "Rules", in_footer=True),
@@ -80,63 +83,6 @@ def edit(app: App[None], path: Path) -> None:
         raise Refused("there is no terminal for an editor here", hint=by_hand) from None
     except (OSError, ValueError) as error:
         raise Refused(f"the editor {named!r} cannot be started: {error}", hint=by_hand) from error
-
-
-class RemoveRuleScreen(Dialog[bool]):
-    """Confirms the removal of a rule, with all rules of its name."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "remove", "Remove it")]
-    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Remove it", "remove"),)
-
-    def __init__(self, rule: ShownRule, path: Path) -> None:
-        super().__init__()
-        self._rule = rule
-        self._path = path
-
-    def compose(self) -> ComposeResult:
-        """The rule and its file."""
-        with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content("Remove a rule")
-            words = f"{self._rule.effect}: {visible(self._rule.subject)}"
-            yield Static(Content(words), classes="dialog-text")
-            note = f"All rules called {visible(self._rule.name)!r} are removed from {self._path} at once."
-            yield Static(Content(note), classes="dialog-note")
-            yield from self.buttons()
-
-    def action_remove(self) -> None:
-        """Remove the rule."""
-        self.dismiss(True)
-
-
-class TrustScreen(Dialog[bool]):
-    """Shows a whole rules file: trust is in its exact content (decision 16)."""
-
-    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/failures.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "trust", "Trust this", priority=True)]
-    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Ctrl+S", "Trust this", "trust"),)
-
-    def __init__(self, project: ProjectRules) -> None:
-        super().__init__()
-        self._project = project
-
-    def compose(self) -> ComposeResult:
-        """The content, and the effect of trust."""
-        with Vertical(classes="dialog") as dialog:
-            whose = "Trust the rules of a project" if self._project.root else "Trust what your rules allow"
-            dialog.border_title = Content(whose)
-            with VerticalScroll():
-                yield Static(Content(visible(self._project.text, keep_lines=True)), classes="dialog-text")
-            where = " there" if self._project.root else ""
-            note = (
-                f"This is {visible(self._project.path)}. Commands that it allows will run{where} without approval,"
-                " until the file changes."
-            )
-            yield Static(Content(note), classes="dialog-note")
-            yield from self.buttons()
-
-    def action_trust(self) -> None:
-        """Trust the file."""
-        self.dismiss(True)
 
 
 LOOKED_AT = 5000
@@ -173,6 +119,9 @@ class RulesScreen(CommandScreen):
         self._hits = Hits(0, Counter())
         self.does: dict[str, Callable[[], object]] = {
             "rules-test": lambda: self.set_focus(self.query_one(TestBox)),
+            "rules-add": lambda: self._open_form(None),
+            "rules-change": self._change,
+            "rules-switch": self._switch,
             "rules-revoke": self._revoke,
             "rules-trust": self._trust,
             "rules-why": self._why,
@@ -283,15 +232,19 @@ class RulesScreen(CommandScreen):
         text = event.value
         if not text.strip():
             return
-        shown = self._cockpit.shown
-        session = self._cockpit.board.sessions.get(shown.call.session_id) if shown is not None else None
-        directory = session.root if session is not None else str(Path.cwd())
+        directory = self._directory()
         try:
             found = await self._cockpit.supervision.judge_command(text, directory)
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="error")
             return
         self.query_one(ParagraphsView).show(judgement_paragraphs(text, directory, found), from_top=True)
+
+    def _directory(self) -> str:
+        """The workspace in which commands are tested: that of the call that is selected in the cockpit."""
+        shown = self._cockpit.shown
+        session = self._cockpit.board.sessions.get(shown.call.session_id) if shown is not None else None
+        return session.root if session is not None else str(Path.cwd())
 
     def _why(self) -> None:
         """Show which rule, approval or denial decided about the call that is selected in the cockpit."""
@@ -324,25 +277,78 @@ class RulesScreen(CommandScreen):
         elif isinstance(entry, ShownRule):
             self._ask_to_remove(entry)
 
-    def _ask_to_remove(self, rule: ShownRule) -> None:
-        if not rule.removable:
-            self._cockpit.tell(f"The rule {rule.name} is defined in {self._where(rule)}: change it there.")
-            return
+    def _own_rule(self) -> ShownRule | None:
+        """The highlighted rule, if it may be changed here; else say why not."""
+        entry = self._highlighted
+        match entry:
+            case ShownRule() if entry.removable:
+                return entry
+            case ShownRule():
+                self._cockpit.tell(f"The rule {entry.name} is defined in {self._where(entry)}: change it there.")
+            case ReadOnlyList():
+                words = "The built-in list cannot be edited. Your rules that ask or deny beat it; a adds one."
+                self._cockpit.tell(words)
+            case Grant() | SessionDenial():
+                self._cockpit.tell("This is no rule; x revokes it.")
+            case _:
+                self._cockpit.tell("No rule is selected.")
+        return None
 
-        def answered(remove: bool | None) -> None:
-            if remove:
-                self.run_worker(self._remove(rule), name="remove rule")
+    def _change(self) -> None:
+        if (rule := self._own_rule()) is not None:
+            self._open_form(RuleDraft(effect=rule.effect, definition=rule.definition))
+
+    def _open_form(self, replaced: RuleDraft | None) -> None:
+        async def saved(name: str) -> None:
+            self._cockpit.tell(f"Rule {name} saved; it holds at once.")
+            await self._reload()
+            self._highlight(name)
+
+        def answered(name: str | None) -> None:
+            if name is not None:
+                self.run_worker(saved(name), name="saved rule")
+
+        self.app.push_screen(RuleForm(self._cockpit, replaced, self._directory()), answered)
+
+    def _highlight(self, name: str) -> None:
+        """Highlight the rule of a name."""
+        found = (at for at, each in enumerate(self._entries) if isinstance(each, ShownRule) and each.name == name)
+        self.query_one(OptionList).highlighted = next(found, self.query_one(OptionList).highlighted)
+
+    async def _switch(self) -> None:
+        rule = self._own_rule()
+        if rule is None:
+            return
+        before = RuleDraft(effect=rule.effect, definition=rule.definition)
+        after = before.model_copy(update={"definition": {**rule.definition, "disabled": not rule.disabled}})
+        if await self._replace(before, after):
+            self._cockpit.tell(f"Rule {rule.name} {'enabled' if rule.disabled else 'disabled'}.")
+
+    def _ask_to_remove(self, rule: ShownRule) -> None:
+        if self._own_rule() is None:
+            return
+        before = RuleDraft(effect=rule.effect, definition=rule.definition)
+
+        async def remove() -> None:
+            if await self._replace(before, None):
+                self._cockpit.tell(f"Rule {rule.name} removed.")
+
+        def answered(agreed: bool | None) -> None:
+            if agreed:
+                self.run_worker(remove(), name="remove rule")
 
         self.app.push_screen(RemoveRuleScreen(rule, Path(self._rules.path)), answered)
 
-    async def _remove(self, rule: ShownRule) -> None:
+    async def _replace(self, before: RuleDraft, after: RuleDraft | None) -> bool:
+        """Put a rule in the place of another. Returns True if that is done; else it says why not."""
         try:
-            await self._cockpit.supervision.remove_rule(rule.name, self._cockpit.me)
+            await self._cockpit.supervision.replace_rule(before, after, self._cockpit.me)
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="error")
-        else:
-            self._cockpit.tell(f"Rule {rule.name} removed.")
-        await self._reload()
+            return False
+        finally:
+            await self._reload()
+        return True
 
     def _where(self, rule: ShownRule) -> str:
         """The file of a rule, in words."""
