@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.cli import extras
+from whisper_tui.cli.subcommand import how_to_install
 
 
 class _Installed:
@@ -29,8 +29,8 @@ def test_the_checkout_that_was_installed_is_named(
     folder.mkdir()
     (folder / "pyproject.toml").touch()
     about: dict[str, Any] = {"url": folder.as_uri(), "dir_info": {"editable": editable}}
-    monkeypatch.setattr(extras, "distribution", lambda _: _Installed(json.dumps(about)))
-    said = extras.how_to_install("web")
+    monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(json.dumps(about)))
+    said = how_to_install("web")
     words = shlex.split(said.removeprefix("Run: "))
     assert words == [sys.executable, "-m", "pip", "install", *(["-e"] if editable else []), f"{folder}[web]"]
 
@@ -39,16 +39,16 @@ def test_the_checkout_that_was_installed_is_named(
 def test_without_a_known_source_the_advice_names_any_checkout(
     monkeypatch: pytest.MonkeyPatch, about: str | None
 ) -> None:
-    monkeypatch.setattr(extras, "distribution", lambda _: _Installed(about))
-    assert extras.how_to_install("web") == f"In a checkout of whisper_tui: {sys.executable} -m pip install '.[web]'"
+    monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(about))
+    assert how_to_install("web") == f"In a checkout of whisper_tui: {sys.executable} -m pip install '.[web]'"
 
 
 def test_a_program_that_is_not_installed_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(extras, "distribution", missing)
-    assert extras.how_to_install("agent").endswith("-m pip install '.[agent]'")
+    monkeypatch.setattr(metadata, "distribution", missing)
+    assert how_to_install("agent").endswith("-m pip install '.[agent]'")
 
 
 def test_serve_without_its_extra_says_how_to_install_it(tmp_path: Path) -> None:

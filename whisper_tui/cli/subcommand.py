@@ -1,4 +1,4 @@
-"""How every subcommand declares itself, asks its supervisor, and ends."""
+"""How every subcommand declares itself, asks its supervisor, ends, and advises to install what it needs."""
 
 import argparse
 import os
@@ -15,6 +15,8 @@ from whisper_tui.wire import light_client as wire
 from whisper_tui.wire.light_client import LightClient
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from whisper_tui.system.state_directory import Directories
 
 
@@ -265,3 +267,35 @@ def launcher() -> list[str]:
     if os.path.basename(started) == "__main__.py" or not os.access(started, os.X_OK):  # noqa: PTH119
         return [sys.executable, "-m", "whisper_tui"]
     return [started]
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that adds an extra to this installation."""
+    # From the directory it was installed from, never by name: anybody could register that name in the index.
+    import shlex
+
+    folder, editable = _source()
+    option = "-e " if editable else ""
+    install = f"{shlex.quote(sys.executable)} -m pip install {option}"
+    if folder is None:
+        return f"In a checkout of whisper_tui: {install}'.[{extra}]'"
+    return f"Run: {install}{shlex.quote(f'{folder}[{extra}]')}"
+
+
+def _source() -> "tuple[Path | None, bool]":
+    """Return the directory that was installed, if it still exists, and True if it is an editable installation."""
+    # Loaded here: most subcommands never give this advice.
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        about = json.loads(distribution("whisper-tui").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return None, False
+    url = urlsplit(str(about.get("url", "")))
+    folder = Path(unquote(url.path))
+    if url.scheme != "file" or not (folder / "pyproject.toml").is_file():
+        return None, False
+    return folder, bool(about.get("dir_info", {}).get("editable"))

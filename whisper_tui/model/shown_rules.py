@@ -106,7 +106,7 @@ class RuleProblem(Value):
 
 
 class RuleTrial(Value):
-    """What a draft of a rule would do."""
+    """The effect that a draft of a rule would have."""
 
     problems: tuple[RuleProblem, ...] = ()
     """With any, the draft was not tried."""

@@ -25,10 +25,10 @@ from textual.widgets import Input
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
-from whisper_tui.tui.button_bar import EVERYTHING
 from whisper_tui.tui.call.call_panel import NO_GUIDANCE, Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.follower import Reconnect
+from whisper_tui.tui.command_bars import EVERYTHING
 from whisper_tui.tui.command_definition import Command, available, written
 from whisper_tui.tui.command_screen import CommandScreen, KeyedScreen
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP

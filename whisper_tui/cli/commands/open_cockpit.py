@@ -73,7 +73,7 @@ def _serve(options: Options) -> int:
     try:
         from whisper_tui.cli.web_server import serve_cockpit
     except ModuleNotFoundError as error:
-        from whisper_tui.cli.extras import how_to_install
+        from whisper_tui.cli.subcommand import how_to_install
 
         raise Unavailable(f"the module {error.name} is not installed", hint=how_to_install("web")) from error
     import asyncio

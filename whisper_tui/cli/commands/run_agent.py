@@ -51,7 +51,7 @@ async def _work(options: Options) -> None:
     try:
         from openai import AsyncOpenAI
     except ImportError as error:
-        from whisper_tui.cli.extras import how_to_install
+        from whisper_tui.cli.subcommand import how_to_install
 
         raise Unavailable("the official client for models is not installed", hint=how_to_install("agent")) from error
     from whisper_tui.library import connect

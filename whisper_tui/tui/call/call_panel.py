@@ -18,9 +18,9 @@ from whisper_tui.present.call_text import card, describe, heading
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
-from whisper_tui.tui.button_bar import ButtonBar, label
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_bars import ButtonBar, label
 from whisper_tui.tui.command_definition import available
 from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.keymap import in_force

@@ -30,6 +30,7 @@ from whisper_tui.tui.cockpit.status_bars import (
     StatusBar,
     TooSmall,
 )
+from whisper_tui.tui.command_bars import KeyFooter
 from whisper_tui.tui.command_definition import available, why_not
 from whisper_tui.tui.command_screen import KeyedScreen, PaneZoom
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
@@ -41,7 +42,6 @@ from whisper_tui.tui.commands.rerun import RerunCommands, RetryCommands
 from whisper_tui.tui.commands.run_commands import InputCommands, SignalCommands
 from whisper_tui.tui.commands.session_denials import SessionDenialCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
-from whisper_tui.tui.key_footer import KeyFooter
 from whisper_tui.tui.messages import (
     BoardChanged,
     CallSelected,

@@ -69,7 +69,7 @@ class ChoiceField(Widget, can_focus=True):
     ]
 
     @dataclass
-    class Changed(Message):
+    class Chosen(Message):
         """Another choice was made."""
 
         field: "ChoiceField"
@@ -90,7 +90,7 @@ class ChoiceField(Widget, can_focus=True):
         """Choose a value that is among the choices."""
         self._at = next(at for at, (each, _) in enumerate(self.choices) if each == value)
         self.refresh()
-        self.post_message(self.Changed(self, value))
+        self.post_message(self.Chosen(self, value))
 
     def action_choose(self, step: int) -> None:
         """Choose the next value, or the one before."""

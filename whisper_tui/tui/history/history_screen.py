@@ -25,6 +25,7 @@ from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_bars import KeyFooter
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.command_screen import CommandScreen, PaneZoom
 from whisper_tui.tui.commands.rerun import request_of, why_not_again
@@ -34,7 +35,6 @@ from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.history.history_filters import NEXT, FilterButtons, Filters
 from whisper_tui.tui.history.past_calls import AHEAD, PastCalls, PastList, know_session
 from whisper_tui.tui.history.replay import BUTTONS, ReplayArea
-from whisper_tui.tui.key_footer import KeyFooter
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.output_area import OutputArea

@@ -172,7 +172,7 @@ class RuleForm(Dialog[str]):
         return RuleDraft(effect=fields.effect, definition={**kept, **definition})
 
     @on(Input.Changed)
-    @on(ChoiceField.Changed)
+    @on(ChoiceField.Chosen)
     def _changed(self) -> None:
         """Show the fields that mean something, the problems at once, and the preview after the debounce."""
         fields = self.fields()

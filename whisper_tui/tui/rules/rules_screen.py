@@ -28,10 +28,10 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_bars import KeyFooter
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.command_screen import CommandScreen
 from whisper_tui.tui.dialogs.help_dialog import screen_help
-from whisper_tui.tui.key_footer import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.rules.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
@@ -99,6 +99,87 @@ class TestBox(Input):
         self.screen.query_one(OptionList).focus()
 
 
+class RuleChanges:
+    """Adds, changes, disables and removes rules of the user, for the rules screen."""
+
+    def __init__(self, cockpit: CockpitContext, screen: "RulesScreen") -> None:
+        self._cockpit = cockpit
+        self._screen = screen
+
+    def own_rule(self) -> ShownRule | None:
+        """The highlighted rule, if it may be changed here; else say why not."""
+        entry = self._screen.highlighted
+        match entry:
+            case ShownRule() if entry.removable:
+                return entry
+            case ShownRule():
+                self._cockpit.tell(f"The rule {entry.name} is defined in {self._screen.where(entry)}: change it there.")
+            case ReadOnlyList():
+                words = "The built-in list cannot be edited. Your rules that ask or deny beat it; a adds one."
+                self._cockpit.tell(words)
+            case Grant() | SessionDenial():
+                self._cockpit.tell("This is no rule; x revokes it.")
+            case _:
+                self._cockpit.tell("No rule is selected.")
+        return None
+
+    def change(self) -> None:
+        """Open the form with the highlighted rule."""
+        if (rule := self.own_rule()) is not None:
+            self.open_form(RuleDraft(effect=rule.effect, definition=rule.definition))
+
+    def open_form(self, replaced: RuleDraft | None = None) -> None:
+        """Open the form for a new rule, or for another version of one."""
+
+        async def saved(name: str) -> None:
+            self._cockpit.tell(f"Rule {name} saved; it holds at once.")
+            await self._screen.reload()
+            self._screen.highlight(name)
+
+        def answered(name: str | None) -> None:
+            if name is not None:
+                self._screen.run_worker(saved(name), name="saved rule")
+
+        self._screen.app.push_screen(RuleForm(self._cockpit, replaced, self._screen.directory()), answered)
+
+    async def switch(self) -> None:
+        """Disable the highlighted rule, or enable it again."""
+        rule = self.own_rule()
+        if rule is None:
+            return
+        before = RuleDraft(effect=rule.effect, definition=rule.definition)
+        after = before.model_copy(update={"definition": {**rule.definition, "disabled": not rule.disabled}})
+        if await self._replace(before, after):
+            self._cockpit.tell(f"Rule {rule.name} {'enabled' if rule.disabled else 'disabled'}.")
+
+    def ask_to_remove(self, rule: ShownRule) -> None:
+        """Remove a rule once the person has confirmed it."""
+        if self.own_rule() is None:
+            return
+        before = RuleDraft(effect=rule.effect, definition=rule.definition)
+
+        async def remove() -> None:
+            if await self._replace(before, None):
+                self._cockpit.tell(f"Rule {rule.name} removed.")
+
+        def answered(agreed: bool | None) -> None:
+            if agreed:
+                self._screen.run_worker(remove(), name="remove rule")
+
+        self._screen.app.push_screen(RemoveRuleScreen(rule, Path(self._screen.rules.path)), answered)
+
+    async def _replace(self, before: RuleDraft, after: RuleDraft | None) -> bool:
+        """Put a rule in the place of another. Returns True if that is done; else it says why not."""
+        try:
+            await self._cockpit.supervision.replace_rule(before, after, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="error")
+            return False
+        finally:
+            await self._screen.reload()
+        return True
+
+
 class RulesScreen(CommandScreen):
     """Connects the list, the test field and the details."""
 
@@ -111,22 +192,23 @@ class RulesScreen(CommandScreen):
     def __init__(self, cockpit: CockpitContext) -> None:
         super().__init__()
         self._cockpit = cockpit
-        self._rules = RuleList()
+        self.rules = RuleList()
         self._files: tuple[RulesChanged, ...] = ()
         self._grants: tuple[Grant, ...] = ()
         self._denials: tuple[SessionDenial, ...] = ()
         self._entries: list[Entry] = []
         self._hits = Hits(0, Counter())
+        changes = self.changes = RuleChanges(cockpit, self)
         self.does: dict[str, Callable[[], object]] = {
             "rules-test": lambda: self.set_focus(self.query_one(TestBox)),
-            "rules-add": lambda: self._open_form(None),
-            "rules-change": self._change,
-            "rules-switch": self._switch,
+            "rules-add": changes.open_form,
+            "rules-change": changes.change,
+            "rules-switch": changes.switch,
             "rules-revoke": self._revoke,
             "rules-trust": self._trust,
             "rules-why": self._why,
             "rules-edit": self._edit,
-            "rules-reload": self._reload,
+            "rules-reload": self.reload,
             "rules-help": lambda: screen_help(self, "rules", RULES, self.why_not),
             "rules-leave": lambda: self.dismiss(None),
         }
@@ -143,15 +225,16 @@ class RulesScreen(CommandScreen):
     async def on_mount(self) -> None:
         """Read the rules, then count their decisions in the history."""
         self.query_one(TestBox).cursor_blink = False
-        await self._reload()
+        await self.reload()
         # Reading 5,000 calls takes a while; the list is there before their counts.
         self.run_worker(self._count_hits(), name="hits")
 
-    async def _reload(self) -> None:
+    async def reload(self) -> None:
+        """Read rules and approvals again."""
         supervision = self._cockpit.supervision
         try:
             self._grants, self._denials = await supervision.grants(), await supervision.denials()
-            self._rules = await supervision.rule_list(self._roots())
+            self.rules = await supervision.rule_list(self._roots())
             self._files = await supervision.rule_files()
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="error")
@@ -177,7 +260,7 @@ class RulesScreen(CommandScreen):
         """Draw the list, and keep the highlighted entry."""
         listed = self.query_one(OptionList)
         at = listed.highlighted
-        self._entries = entries(self._grants, self._denials, self._rules)
+        self._entries = entries(self._grants, self._denials, self.rules)
         options = [
             Option(_content(row(entry, self._hits)), disabled=isinstance(entry, Heading)) for entry in self._entries
         ]
@@ -192,7 +275,7 @@ class RulesScreen(CommandScreen):
         self._show_highlighted()
 
     def _draw_status(self) -> None:
-        rules = self._rules
+        rules = self.rules
         left: Line = (
             Span(" whisper_tui ", "strong"),
             Span("  rules ", "running"),
@@ -207,13 +290,14 @@ class RulesScreen(CommandScreen):
         self.query_one("#rules-status", LineView).show(left, right)
 
     @property
-    def _highlighted(self) -> Entry | None:
+    def highlighted(self) -> Entry | None:
+        """The entry that is highlighted."""
         at = self.query_one(OptionList).highlighted
         return self._entries[at] if at is not None and at < len(self._entries) else None
 
     @on(OptionList.OptionHighlighted)
     def _show_highlighted(self) -> None:
-        now, entry = self._cockpit.clock(), self._highlighted
+        now, entry = self._cockpit.clock(), self.highlighted
         match entry:
             case Grant():
                 words = grant_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
@@ -222,7 +306,7 @@ class RulesScreen(CommandScreen):
             case SessionDenial():
                 words = denial_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
             case ShownRule():
-                words = rule_paragraphs(entry, self._hits, self._where(entry), now)
+                words = rule_paragraphs(entry, self._hits, self.where(entry), now)
             case _:
                 words = ()
         self.query_one(ParagraphsView).show(words, from_top=True)
@@ -232,7 +316,7 @@ class RulesScreen(CommandScreen):
         text = event.value
         if not text.strip():
             return
-        directory = self._directory()
+        directory = self.directory()
         try:
             found = await self._cockpit.supervision.judge_command(text, directory)
         except WhisperError as error:
@@ -240,7 +324,7 @@ class RulesScreen(CommandScreen):
             return
         self.query_one(ParagraphsView).show(judgement_paragraphs(text, directory, found), from_top=True)
 
-    def _directory(self) -> str:
+    def directory(self) -> str:
         """The workspace in which commands are tested: that of the call that is selected in the cockpit."""
         shown = self._cockpit.shown
         session = self._cockpit.board.sessions.get(shown.call.session_id) if shown is not None else None
@@ -253,11 +337,11 @@ class RulesScreen(CommandScreen):
             return
         # A grant or denial that holds no more is still what decided then.
         board = self._cockpit.board
-        words = why_paragraphs(record, self._rules, tuple(board.grants.values()), self._denials)
+        words = why_paragraphs(record, self.rules, tuple(board.grants.values()), self._denials)
         self.query_one(ParagraphsView).show(words, from_top=True)
 
     async def _revoke(self) -> None:
-        entry = self._highlighted
+        entry = self.highlighted
         if isinstance(entry, Grant):
             try:
                 await self._cockpit.supervision.revoke(entry.id, self._cockpit.me)
@@ -265,7 +349,7 @@ class RulesScreen(CommandScreen):
                 self._cockpit.tell(error_text(error), severity="warning")
             else:
                 self._cockpit.tell(f"Standing approval {entry.id} revoked; its commands are asked again.")
-            await self._reload()
+            await self.reload()
         elif isinstance(entry, SessionDenial):
             try:
                 await self._cockpit.supervision.lift_denial(entry.id, self._cockpit.me)
@@ -273,94 +357,26 @@ class RulesScreen(CommandScreen):
                 self._cockpit.tell(error_text(error), severity="warning")
             else:
                 self._cockpit.tell(f"Session denial {entry.id} lifted; its commands are asked again.")
-            await self._reload()
+            await self.reload()
         elif isinstance(entry, ShownRule):
-            self._ask_to_remove(entry)
+            self.changes.ask_to_remove(entry)
 
-    def _own_rule(self) -> ShownRule | None:
-        """The highlighted rule, if it may be changed here; else say why not."""
-        entry = self._highlighted
-        match entry:
-            case ShownRule() if entry.removable:
-                return entry
-            case ShownRule():
-                self._cockpit.tell(f"The rule {entry.name} is defined in {self._where(entry)}: change it there.")
-            case ReadOnlyList():
-                words = "The built-in list cannot be edited. Your rules that ask or deny beat it; a adds one."
-                self._cockpit.tell(words)
-            case Grant() | SessionDenial():
-                self._cockpit.tell("This is no rule; x revokes it.")
-            case _:
-                self._cockpit.tell("No rule is selected.")
-        return None
-
-    def _change(self) -> None:
-        if (rule := self._own_rule()) is not None:
-            self._open_form(RuleDraft(effect=rule.effect, definition=rule.definition))
-
-    def _open_form(self, replaced: RuleDraft | None) -> None:
-        async def saved(name: str) -> None:
-            self._cockpit.tell(f"Rule {name} saved; it holds at once.")
-            await self._reload()
-            self._highlight(name)
-
-        def answered(name: str | None) -> None:
-            if name is not None:
-                self.run_worker(saved(name), name="saved rule")
-
-        self.app.push_screen(RuleForm(self._cockpit, replaced, self._directory()), answered)
-
-    def _highlight(self, name: str) -> None:
+    def highlight(self, name: str) -> None:
         """Highlight the rule of a name."""
         found = (at for at, each in enumerate(self._entries) if isinstance(each, ShownRule) and each.name == name)
         self.query_one(OptionList).highlighted = next(found, self.query_one(OptionList).highlighted)
 
-    async def _switch(self) -> None:
-        rule = self._own_rule()
-        if rule is None:
-            return
-        before = RuleDraft(effect=rule.effect, definition=rule.definition)
-        after = before.model_copy(update={"definition": {**rule.definition, "disabled": not rule.disabled}})
-        if await self._replace(before, after):
-            self._cockpit.tell(f"Rule {rule.name} {'enabled' if rule.disabled else 'disabled'}.")
-
-    def _ask_to_remove(self, rule: ShownRule) -> None:
-        if self._own_rule() is None:
-            return
-        before = RuleDraft(effect=rule.effect, definition=rule.definition)
-
-        async def remove() -> None:
-            if await self._replace(before, None):
-                self._cockpit.tell(f"Rule {rule.name} removed.")
-
-        def answered(agreed: bool | None) -> None:
-            if agreed:
-                self.run_worker(remove(), name="remove rule")
-
-        self.app.push_screen(RemoveRuleScreen(rule, Path(self._rules.path)), answered)
-
-    async def _replace(self, before: RuleDraft, after: RuleDraft | None) -> bool:
-        """Put a rule in the place of another. Returns True if that is done; else it says why not."""
-        try:
-            await self._cockpit.supervision.replace_rule(before, after, self._cockpit.me)
-        except WhisperError as error:
-            self._cockpit.tell(error_text(error), severity="error")
-            return False
-        finally:
-            await self._reload()
-        return True
-
-    def _where(self, rule: ShownRule) -> str:
+    def where(self, rule: ShownRule) -> str:
         """The file of a rule, in words."""
-        project = self._rules.project_of(rule)
+        project = self.rules.project_of(rule)
         if project is not None:
             return visible(project.path)
-        return visible(self._rules.path if rule.removable else rule.file or "the configuration file")
+        return visible(self.rules.path if rule.removable else rule.file or "the configuration file")
 
     async def _trust(self) -> None:
         """Trust the project of the selected rule after showing its file, or withdraw that trust."""
-        rule = self._highlighted
-        project = self._rules.project_of(rule) if isinstance(rule, ShownRule) else None
+        rule = self.highlighted
+        project = self.rules.project_of(rule) if isinstance(rule, ShownRule) else None
         if project is None and any(map(untrusted_entries, self._files)):
             self._ask_to_trust_own()
         elif project is None:
@@ -394,7 +410,7 @@ class RulesScreen(CommandScreen):
                     await self._cockpit.supervision.trust_rules(file.path, self._cockpit.me, digest=digest)
             except WhisperError as error:
                 self._cockpit.tell(error_text(error), severity="error")
-            await self._reload()
+            await self.reload()
 
         def answered(agreed: bool | None) -> None:
             if agreed:
@@ -413,16 +429,16 @@ class RulesScreen(CommandScreen):
                 "is trusted until it changes" if trusted else "is no longer trusted: commands that it allows are asked"
             )
             self._cockpit.tell(f"{project.path} {until}.")
-        await self._reload()
+        await self.reload()
 
     async def _edit(self) -> None:
-        if not self._rules.path:
+        if not self.rules.path:
             return
         try:
-            edit(self.app, Path(self._rules.path))
+            edit(self.app, Path(self.rules.path))
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
-        await self._reload()
+        await self.reload()
 
 
 def _content(line: Line) -> Content:
