@@ -16,12 +16,12 @@ def test_a_prefix_is_tried_on_earlier_calls_before_it_is_given(instance: Instanc
     assert "remember as   git push …" in instance.run("show", "3").stdout
     tried = instance.run("approve", "3", "--prefix", "git", "push", "--dry-run")
     assert tried.returncode == 0
-    assert "It would have let through 3 of the last 3 calls:" in tried.stdout
+    assert "The approval would have covered 3 of the last 3 calls:" in tried.stdout
     assert "2 x  git push here" in tried.stdout and "1 x  git push there" in tried.stdout
     assert [row["state"] for row in instance.rows("list")] == ["waiting"] * 3
     given = instance.run("approve", "3", "--prefix", "git push", "--times", "2", "--for", "30")
     assert given.returncode == 0, given.stderr
-    assert given.stdout.startswith("It would have let through 3 of the last 3 calls:")
+    assert given.stdout.startswith("The approval would have covered 3 of the last 3 calls:")
     assert "Commands that begin with git push are allowed for 30 minutes, 2 more times." in given.stdout
 
 
