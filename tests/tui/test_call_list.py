@@ -10,6 +10,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
+from whisper_tui.present.quantities import clock_time
 from whisper_tui.tui.queue.call_list import CallList, ListLayout
 from whisper_tui.tui.queue.call_roster import FOUND, CallRoster
 from whisper_tui.tui.queue.grouped_rows import OrderedTickets
@@ -281,3 +282,41 @@ async def test_a_denied_call_is_listed_as_denied() -> None:
         await seat.play.stage.decide("8", Deny(reason="no"), seat.screen.me, seat.record("8").seen_digest())
         await seat.until(lambda: seat.screen.roster.count("waiting") == 2)
         await seat.until(lambda: sum("denied" in line[:38] for line in seat.text().splitlines()) == 2)
+
+
+async def test_the_heading_of_a_section_stays_on_top_while_its_rows_scroll() -> None:
+    async with cockpit(many(100), size=(80, 24)) as seat:
+        calls = seat.screen.query_one(CallList)
+        await seat.select("60")
+        await seat.until(lambda: calls.scroll_offset.y > 40)
+        assert "Waiting for you" in calls.render_line(0).text and " 100" in calls.render_line(0).text
+        for _ in range(12):
+            await seat.press("up")
+            shown = [calls.render_line(y).text for y in range(calls.size.height)]
+            assert any(line.startswith("▌◆ echo") for line in shown[1:]) and shown[0].startswith(" Waiting for you")
+        await seat.click("#calls", offset=(6, 0))
+        await seat.until(lambda: seat.screen.roster.grouping == "session")
+
+
+async def test_an_ended_row_has_its_number_and_the_time_of_its_end() -> None:
+    play = many(2)
+    for call_id, code in (("1", 0), ("2", 3)):
+        play.approve(call_id)
+        play.end(call_id, code)
+    async with cockpit(play) as seat:
+        ended = clock_time(play.clock())[:5]
+        await seat.sees("✔ 1 echo 0", "✘ 2 echo 1")
+        rows = [line[:38].split() for line in seat.text().splitlines() if " echo " in line[:38]]
+        assert rows[0][-3:] == ["exit", "3", ended] and rows[1][-2:] == ["0", ended]
+
+
+async def test_an_ended_call_stays_in_view_when_a_filter_is_cleared() -> None:
+    play = many(60)
+    play.approve("7")
+    play.end("7")
+    async with cockpit(play, size=(120, 30)) as seat:
+        await seat.press("slash", *"echo 6", "enter", "end")
+        await seat.until(lambda: seat.selected == "7")
+        await seat.press("escape")
+        await seat.until(lambda: seat.screen.roster.count("waiting") == 59)
+        await seat.until(lambda: any(line.startswith("▌✔ 7 echo 6") for line in seat.text().splitlines()))

@@ -114,6 +114,11 @@ class ListLayout:
             return ListLine(block.section) if block.count == 0 and line == block.start + 1 else None
         return None
 
+    def at_top(self, line: int) -> ListLine | None:
+        """Return the content of the topmost line on the screen: the heading of the section of a scrolled row."""
+        found = self.at(line)
+        return ListLine(found.section, heading=True) if found is not None else None
+
     def _grouped(self, block: Block, line: int) -> ListLine | None:
         if self._groups is None or not len(self._groups):
             return None
@@ -315,8 +320,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if self._line is None or self.selected is None or not self.size.height:
             return
         place = self.roster.place_of(self.selected)
-        # With its headings, so that the first row of a section or group is not shown without its title.
-        first = self._line - (self._layout_now.headings_above(place) if place else 0)
+        # With its headings, so that the first row of a section or group is not shown without its title; and not below
+        # the heading that stays on the topmost line.
+        first = self._line - max(1, self._layout_now.headings_above(place) if place else 0)
         height = self._line - first + (self._layout_now.row_lines(place.section) if place else 1)
         self.scroll_to_region(Region(0, first, 1, height), animate=False, force=True, immediate=True)
 
@@ -328,7 +334,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         """Select the clicked call; a click on the heading of the waiting calls changes their grouping."""
-        found = self._layout_now.at(event.y + self.scroll_offset.y)
+        found = self._at(event.y)
         if found is not None and found.heading and found.section == "waiting":
             self.post_message(CommandRequested("group"))
         if found is not None and found.place is not None:
@@ -337,7 +343,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the list."""
         width = self.size.width
-        found = self._layout_now.at(y + self.scroll_offset.y)
+        found = self._at(y)
         if found is None:
             return Strip.blank(width, base_style(self))
         if found.heading:
@@ -349,6 +355,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             filtered, searching = bool(self.roster.filter), self.roster.searching
             return drawn(self, empty_line(filtered=filtered, searching=searching), width)
         return self._row(found.place, found.part, width)
+
+    def _at(self, y: int) -> ListLine | None:
+        """The content of a line of the screen."""
+        line = y + self.scroll_offset.y
+        return self._layout_now.at(line) if y else self._layout_now.at_top(line)
 
     def _heading(self, section: Section, width: int) -> Line:
         roster = self.roster

@@ -1,11 +1,12 @@
 """The lines of the list of calls."""
 
 from whisper_tui.model.call import Session
+from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.present.command_text import listed_command, one_line
 from whisper_tui.present.ending_text import ending_word, went_well
-from whisper_tui.present.quantities import age
+from whisper_tui.present.quantities import age, history_column
 from whisper_tui.present.risk_text import risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import LONGEST_NAME
@@ -87,6 +88,7 @@ def row_line(
     left = (
         Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
         Span(" "),
+        *_number(record),
         *one_line(listed_command(record)),
     )
     return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
@@ -143,6 +145,16 @@ def _mark(record: CallRecord) -> Span:
             return Span("…", "muted")
 
 
+def _number(record: CallRecord) -> Line:
+    """The id of an ended call; calls that go on are found by their place."""
+    over = isinstance(record.state, Ended) and record.state.settled
+    return (Span(f"{record.id} ", "muted"),) if over else ()
+
+
+def _ended_at(at: float, now: float) -> Span:
+    return Span(f" {history_column(at, now).strip():>5}", "muted")
+
+
 def _is_held(record: CallRecord, *, still: bool) -> bool:
     return still and isinstance(record.state, Running)
 
@@ -163,9 +175,11 @@ def _right(record: CallRecord, now: float) -> Line:
             return (Span(f"{age(now - process.started_at):>3}", "muted"),)
         case Ended(settled=False):
             return (Span(f"{len(record.living_background)} alive", "behind"),)
-        case Ended(ending=ending, blocked=Blocked()):
-            return (Span(f"blocked, {ending_word(ending)}", "risk"),)
-        case Ended(ending=ending):
-            return (Span(ending_word(ending), "muted" if went_well(ending) else "bad"),)
+        case Ended(ending=ending, at=at, blocked=Blocked()):
+            return (Span(f"blocked, {ending_word(ending)}", "risk"), _ended_at(at, now))
+        case Ended(ending=Exited(code=0), at=at):
+            return (_ended_at(at, now),)  # its mark has said the rest
+        case Ended(ending=ending, at=at):
+            return (Span(ending_word(ending), "muted" if went_well(ending) else "bad"), _ended_at(at, now))
         case _:
             return ()
