@@ -17,6 +17,7 @@ from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.present.call_text import card
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.lines import LineView
+from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 USUAL = ("Directory", "Program", "Environment", "Session", "Trust", "Timeout", "Workspace", "Requested", "Why asked")
 SCRIPT = "set -e\necho one\nrm -rf /srv/data\n" + "echo done\n" * 80
@@ -236,3 +237,36 @@ async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> No
         await seat.press("l")
         await seat.sees("No rule is offered for this command; A chooses one.")
         assert isinstance(seat.record("1").state, Waiting)
+
+
+async def test_a_wide_screen_has_the_effects_beside_the_command_and_details_where_there_is_room(tmp_path: Path) -> None:
+    play = in_directory(tmp_path, "echo new > note.txt")
+    async with cockpit(play, size=(170, 48)) as seat:
+        await seat.sees("Effects", "Timeout")
+        detail = seat.screen.query_one("#call-detail", ParagraphsView)
+        lines = [detail.render_line(y).text for y in range(detail.size.height)]
+        (effects,) = (line for line in lines if "writes note.txt (new" in line)
+        assert effects.index("│") < effects.index("writes note.txt")
+        assert detail.unseen == 0
+        await seat.pilot.resize_terminal(120, 40)
+        await seat.until(lambda: "Timeout" not in seat.text() and "writes note.txt (new" in seat.text())
+
+
+async def test_details_that_do_not_fit_are_left_out_and_nothing_of_the_command_is(tmp_path: Path) -> None:
+    play = in_directory(tmp_path, "".join(f"echo {number} >> note.txt\n" for number in range(60)))
+    async with cockpit(play, size=(170, 48)) as seat:
+        await seat.sees("Effects")
+        assert "Timeout" not in seat.text()
+        detail = seat.screen.query_one("#call-detail", ParagraphsView)
+        before = detail.unseen
+        await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
+        await seat.until(lambda: detail.unseen == 0)
+        assert before > 0
+
+
+async def test_three_columns_have_the_details_of_an_ended_call_beside_its_output() -> None:
+    async with cockpit(workday(), size=(220, 60)) as seat:
+        await seat.select("2")
+        await seat.sees("Timeout", "stdout")
+        area = seat.screen.query_one("#output")
+        assert area.region.x > seat.screen.query_one("#call").region.x and area.region.height > 50

@@ -280,9 +280,10 @@ async def test_a_key_that_means_nothing_for_a_waiting_call_says_why(key: str, re
 async def test_a_terminal_that_is_too_small_says_so() -> None:
     play = Play.begin()
     play.ask("build")
-    async with cockpit(play, size=(20, 6)) as seat:
-        await seat.sees("Too small:")
-        assert "waits" not in seat.text()
-        await seat.pilot.resize_terminal(80, 24)
-        await seat.sees("waiting for you")
-        assert "Too small" not in seat.text()
+    async with cockpit(play, size=(39, 12)) as seat:
+        await seat.sees("This terminal is too small", "40 columns and 12 rows")
+        assert "waiting" not in seat.text()
+        await seat.press("a", "a")
+        await seat.pilot.resize_terminal(40, 12)
+        await seat.sees("site builder", "Approve")
+        assert "too small" not in seat.text() and isinstance(seat.record("1").state, Waiting)

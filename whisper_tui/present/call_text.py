@@ -116,6 +116,28 @@ def describe(
         *effects,
         BLANK,
         *_decision(record),
+        *_details(record, session, now, recent),
+    )
+
+
+def further_details(
+    record: CallRecord,
+    session: Session | None,
+    now: float,
+    recent: tuple[CallRecord, ...],
+    beside: tuple[Paragraph, ...],
+) -> tuple[Paragraph, ...]:
+    """Return what `describe` has and a card has not, for a screen with room to spare. `beside` is on the card."""
+    shown = {paragraph.spans for paragraph in beside}
+    rows = (row for row in _details(record, session, now, recent) if not row.spans or row.spans not in shown)
+    # Room decides whether they are shown, so no decision may depend on them.
+    return (BLANK, *(replace(row, decides=False) for row in rows))
+
+
+def _details(
+    record: CallRecord, session: Session | None, now: float, recent: tuple[CallRecord, ...]
+) -> tuple[Paragraph, ...]:
+    return (
         *_limits(record.spec, record),
         *_origin(record, session, now),
         *recent_paragraphs(recent, now),

@@ -3,14 +3,18 @@
 from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
 
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from whisper_tui.present.spans import Line, Paragraph, Role
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span
 from whisper_tui.tui.lines import ROLE_CLASSES, drawn, wrap
+
+Paragraphs = tuple[Paragraph, ...]
 
 
 class SeenRows:
@@ -40,8 +44,38 @@ class SeenRows:
         self._seen[start:end] = b"\x01" * (end - start)
 
 
+TWO_COLUMNS = 104
+"""Least width for two columns of text."""
+
+LEAST_BESIDE = 40
+"""Columns that the second text gets at least."""
+
+
+class TextRow(NamedTuple):
+    """A row on the screen, of one column or of two."""
+
+    line: Line = ()
+    card: bool = False
+    """True if it has a background of its own."""
+    decides: bool = False
+    beside: Line | None = None
+    """The row of the second column."""
+
+
+def _broken(paragraphs: Paragraphs, width: int) -> list[TextRow]:
+    return [TextRow(line, p.card, p.decides) for p in paragraphs for line in wrap(p, max(20, width))]
+
+
+def without(paragraphs: Paragraphs, part: Paragraphs) -> Paragraphs:
+    """Return paragraphs without a part of them, which lies somewhere in one piece."""
+    for at in range(len(paragraphs) - len(part) + 1):
+        if part and paragraphs[at : at + len(part)] == part:
+            return paragraphs[:at] + paragraphs[at + len(part) :]
+    return paragraphs
+
+
 class ParagraphsView(ScrollView, can_focus=True):
-    """Paragraphs, broken into rows of the width there is."""
+    """Paragraphs, broken into rows of the width there is; in two columns where it is wide."""
 
     COMPONENT_CLASSES = ROLE_CLASSES | {"role--card"}
     ALLOW_SELECT = False
@@ -58,23 +92,39 @@ class ParagraphsView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._paragraphs: tuple[Paragraph, ...] = ()
-        self._rows: list[tuple[Line, bool]] = []
-        """Each row, and whether it stands on a card."""
-        self._width = 0
+        self._paragraphs: Paragraphs = ()
+        self._aside: Paragraphs = ()
+        self._spare: Paragraphs = ()
+        self._fills = False
+        self._rows: list[TextRow] = []
+        self._split: int | None = None
+        """The width of the first of two columns."""
+        self._fitted_to = Size()
         self._told = (0, 0, 0, 0)
         self._seen = SeenRows()
 
-    def show(self, paragraphs: tuple[Paragraph, ...], *, from_top: bool) -> None:
-        """Show other text; `from_top` when it is about another call."""
+    def show(self, paragraphs: Paragraphs, *, from_top: bool, aside: Paragraphs = (), spare: Paragraphs = ()) -> None:
+        """Show other text; `from_top` when it is about another call.
+
+        `aside` is the part of it that has a column of its own where it is wide. `spare` fills what is left over, if
+        all of it fits.
+        """
         if from_top:
             self.scroll_to(y=0, animate=False, immediate=True)
             self._seen = SeenRows()
-        if paragraphs != self._paragraphs or from_top:
-            self._paragraphs = paragraphs
+        if (paragraphs, aside, spare) != (self._paragraphs, self._aside, self._spare) or from_top:
+            self._paragraphs, self._aside, self._spare = paragraphs, aside, spare
             self._break()
             self.refresh()
         self.call_after_refresh(self._tell)
+
+    def set_fills(self, fills: bool) -> None:
+        """Show the spare text where there is room for it, or never."""
+        if fills != self._fills:
+            self._fills = fills
+            self._break()
+            self.refresh()
+            self.call_after_refresh(self._tell)
 
     @property
     def unseen(self) -> int:
@@ -89,7 +139,11 @@ class ParagraphsView(ScrollView, can_focus=True):
 
     def jump_to(self, role: Role) -> bool:
         """Scroll to the next row below the first shown one that has text in a role. Returns False if none has any."""
-        wanted = [at for at, (row, _) in enumerate(self._rows) if any(span.role == role for span in row)]
+        wanted = [
+            at
+            for at, row in enumerate(self._rows)
+            if any(span.role == role for span in (*row.line, *(row.beside or ())))
+        ]
         if not wanted:
             return False
         below = [at for at in wanted if at > self.scroll_offset.y]
@@ -99,7 +153,8 @@ class ParagraphsView(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """Break the text anew for another width."""
-        if self.scrollable_content_region.width != self._width:
+        size = self.scrollable_content_region.size
+        if size.width != self._fitted_to.width or (self._spare and size != self._fitted_to):
             self._break()
         self.call_after_refresh(self._tell)
 
@@ -110,14 +165,40 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._tell()
 
     def _break(self) -> None:
-        self._width = self.scrollable_content_region.width
-        width = max(20, self._width - 1)
-        broken = [(row, paragraph) for paragraph in self._paragraphs for row in wrap(paragraph, width)]
-        self._rows = [(row, paragraph.card) for row, paragraph in broken]
-        deciding = [at for at, (_, paragraph) in enumerate(broken) if paragraph.decides]
-        self._seen.of(deciding, (width, tuple(paragraph for paragraph in self._paragraphs if paragraph.decides)))
+        self._fitted_to = self.scrollable_content_region.size
+        width = max(20, self._fitted_to.width - 1)
+        wide = width >= TWO_COLUMNS and (self._aside or (self._spare and self._fills))
+        self._split = self._first_width(width) if wide else None
+        self._rows = (
+            self._in_columns(width, self._split) if self._split else self._with_spare([], self._paragraphs, width)
+        )
+        deciding = [at for at, row in enumerate(self._rows) if row.decides]
+        text = tuple(paragraph for paragraph in self._paragraphs if paragraph.decides)
+        self._seen.of(deciding, (width, self._split, text))
         if len(self._rows) != self.virtual_size.height:
             self.virtual_size = Size(0, len(self._rows))
+
+    def _first_width(self, width: int) -> int:
+        """The columns of the first text: half of them, or more if that spares breaking its rows."""
+        first = without(self._paragraphs, self._aside)
+        longest = max((sum(len(span.text) for span in (*p.margin, *p.spans)) for p in first), default=0)
+        return min(max(width // 2, longest + 1), width - LEAST_BESIDE)
+
+    def _in_columns(self, width: int, split: int) -> list[TextRow]:
+        left = _broken(without(self._paragraphs, self._aside), split)
+        # A column begins without the blank row that parts its text from the one above it.
+        right = self._with_spare(
+            left, self._aside[1:] if self._aside[:1] == (BLANK,) else self._aside, width - split - 1
+        )
+        rows = zip_longest(left, right, fillvalue=TextRow())
+        return [TextRow(one.line, one.card, one.decides or two.decides, two.line) for one, two in rows]
+
+    def _with_spare(self, beside: list[TextRow], paragraphs: Paragraphs, width: int) -> list[TextRow]:
+        """The rows of a column, with the spare text if that leaves nothing off the screen."""
+        rows = _broken(paragraphs, width)
+        spare = _broken(self._spare if rows else self._spare[1:], width) if self._fills else []
+        fits = max(len(beside), len(rows) + len(spare)) <= self._fitted_to.height
+        return rows + spare if fits else rows
 
     def _look(self) -> None:
         if self.is_mounted and self.display:
@@ -135,6 +216,9 @@ class ParagraphsView(ScrollView, can_focus=True):
         """One row of the text."""
         row = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
-        line, card = self._rows[row] if row < len(self._rows) else ((), False)
-        ground = self.get_component_rich_style("role--card", partial=True) if card else None
-        return drawn(self, line, width, ground=ground)
+        found = self._rows[row] if row < len(self._rows) else TextRow()
+        ground = self.get_component_rich_style("role--card", partial=True) if found.card else None
+        if found.beside is None or self._split is None:
+            return drawn(self, found.line, width, ground=ground)
+        first = drawn(self, found.line, self._split, ground=ground)
+        return Strip.join([first, drawn(self, (Span("│", "frame"), *found.beside), width - self._split)])

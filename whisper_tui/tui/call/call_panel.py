@@ -14,7 +14,7 @@ from whisper_tui.model.decision import Coverage, RuleScope
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.present.call_text import card, describe, heading
+from whisper_tui.present.call_text import card, describe, further_details, heading
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
@@ -190,6 +190,8 @@ class ActionBar(ButtonBar):
 
 
 HEADING_AND_BUTTONS = 2
+WIDE_SCREEN = 160
+"""Least width of a terminal whose spare room is filled with details."""
 LEAST_ROWS = 4
 """Rows that the call gets in the smallest terminal."""
 NOTHING: Line = (Span("No call yet", "strong"),)
@@ -276,16 +278,18 @@ class CallPanel(Vertical):
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
-        paragraphs = welcome(self.guidance.clients)
+        paragraphs: tuple[Paragraph, ...] = welcome(self.guidance.clients)
+        spare: tuple[Paragraph, ...] = ()
         if record is not None:
             shown = drawn or record
             text = (
                 describe(shown, session, now, recent, effects) if self.details else card(shown, session, effects, offer)
             )
             paragraphs = (*note, *text)
+            spare = () if self.details else further_details(shown, session, now, recent, paragraphs)
             self.guidance.hints.about(self, record, offers_rule=bool(offer))
         self._heading = heading(record, now, still=still, silent_since=silent_since) if record is not None else NOTHING
-        self.query_one(ParagraphsView).show(paragraphs, from_top=another)
+        self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=effects, spare=spare)
         self.query_one(ActionBar).show(record, still=still)
         self._draw_heading()
 
@@ -306,6 +310,7 @@ class CallPanel(Vertical):
     def leave_room(self, room: int | None) -> None:
         """Be no higher than the text needs, and than `room` rows. None: be as high as there is room."""
         self._room = room
+        self.query_one(ParagraphsView).set_fills(room is None and self.app.size.width >= WIDE_SCREEN)
         height = None if room is None else max(LEAST_ROWS, min(self._rows + HEADING_AND_BUTTONS, room))
         self.styles.height = "1fr" if height is None else height
 

@@ -271,7 +271,8 @@ class CockpitScreen(KeyedScreen):
         """False if a key must not run a command now."""
         if action != "command" or not self.is_mounted:
             return True
-        if self.query_one(TerminalPane).typing:
+        # Nothing may be decided about a call that is not on the screen (decision 29).
+        if self.query_one(TerminalPane).typing or (self.has_class("-too-small") and parameters[0] != "quit"):
             return False
         # A key without effect must say why, so its action has to be allowed. The footer, however, lists exactly the
         # allowed actions, so a command in the footer is allowed only if it is available.

@@ -172,7 +172,7 @@ class Banner(Static):
         self.display = False
 
 
-LEAST_COLUMNS, LEAST_ROWS = 30, 10
+LEAST_COLUMNS, LEAST_ROWS = 40, 12
 """The smallest terminal in which a command can be read."""
 
 
@@ -181,7 +181,8 @@ class TooSmall(Static):
 
     def on_mount(self) -> None:
         """Name the least size."""
-        self.update(Content(f"Too small: whisper_tui needs {LEAST_COLUMNS} columns and {LEAST_ROWS} rows."))
+        needed = f"{LEAST_COLUMNS} columns and {LEAST_ROWS} rows"
+        self.update(Content(f"This terminal is too small: whisper_tui needs {needed}. Enlarge it, or quit with q."))
 
     @staticmethod
     def covers(terminal: Size) -> bool:
