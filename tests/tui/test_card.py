@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.widgets._toast import Toast
 
 from tests.in_memory.world import Written
 from tests.tui.cockpit import Cockpit, cockpit
@@ -159,6 +160,18 @@ async def test_the_failure_of_an_approved_call_comes_to_the_person_once() -> Non
         decided(play, first)
         play.stage.finish(first, Exited(code=2))
         await seat.sees(f"Call {first} failed (exit 2): ./build.sh")
+
+
+async def test_a_notification_stands_above_what_became_of_the_last_decisions() -> None:
+    play = Play.begin()
+    first, second = play.ask("build"), play.ask("fix")
+    async with cockpit(play) as seat:
+        await seat.select(second)
+        decided(play, first)
+        play.stage.finish(first, Exited(code=2))
+        await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
+        strip = seat.screen.query_one("#recent")
+        await seat.until(lambda: all(not toast.region.overlaps(strip.region) for toast in seat.screen.query(Toast)))
 
 
 async def test_calls_that_others_or_rules_approved_are_not_in_the_strip() -> None:

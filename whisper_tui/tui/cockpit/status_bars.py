@@ -373,6 +373,9 @@ class RecentDecisions(Vertical):
         most = MOST_SHOWN if self.app.size.height >= ROWS_FOR_ALL else 1
         shown = records[-most:]
         self.display = bool(shown)
+        for lines in range(1, MOST_SHOWN + 1):
+            # Notifications stand above the lines: they come with the decisions that these are about.
+            self.screen.set_class(len(shown) == lines, f"-decisions-{lines}")
         for place, view in enumerate(self.query(LineView)):
             view.display = place < len(shown)
             if view.display:
