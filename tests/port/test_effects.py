@@ -1,12 +1,21 @@
 """Effects of a call through the API: in process, over the socket and in memory."""
 
+import asyncio
+import threading
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from tests.port.conftest import Desk
-from whisper_tui.model.decision import Approve
+from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Refused, UnknownCall
+from whisper_tui.model.verdict import RunCode
+from whisper_tui.supervisor.queries import DiskThread
+from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
 
 
 async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(desk: Desk) -> None:
@@ -35,3 +44,93 @@ async def test_a_call_that_has_started_has_no_effects_ahead(desk: Desk) -> None:
         await desk.port.effects(call_id)
     with pytest.raises(UnknownCall):
         await desk.port.effects("999")
+
+
+async def approved(desk: Desk, text: str) -> str:
+    call_id = await desk.submit(text=text)
+    await desk.decide(call_id, Approve())
+    await desk.port.outcome(call_id)
+    return call_id
+
+
+async def code_of_next(desk: Desk, text: str) -> CodeEffect:
+    """The first piece of code of another call, once the supervisor has kept what was approved."""
+    call_id = await desk.submit(text=text)
+    async with asyncio.timeout(30):
+        while True:
+            code = (await desk.port.effects(call_id)).code[0]
+            if code.approved_in is not None:
+                return code
+            await asyncio.sleep(0.1)
+
+
+async def test_the_next_call_shows_what_has_changed_in_a_script_since_it_was_approved(desk: Desk) -> None:
+    script = Path(desk.session.root) / "deploy.sh"
+    script.write_text("echo one\necho two\n")
+    first = await approved(desk, "sh deploy.sh")
+    code = await code_of_next(desk, "sh ./deploy.sh")
+    assert (code.approved_in, code.changed, code.since) == (first, False, None)
+    script.write_text("echo one\nrm -rf two\n")
+    code = await code_of_next(desk, "sh deploy.sh; true")
+    assert (code.approved_in, code.changed) == (first, True)
+    assert code.since is not None
+    assert code.since.text == "@@ -1,2 +1,2 @@\n echo one\n-echo two\n+rm -rf two\n"
+
+
+async def test_scripts_of_other_languages_and_files_of_tasks_are_compared_as_well(desk: Desk) -> None:
+    root = Path(desk.session.root)
+    (root / "tool.py").write_text("print(1)\n")
+    (root / "Makefile").write_text("x:\n\t@true\n")
+    for text, path in (("python3 tool.py", root / "tool.py"), ("make x || true", root / "Makefile")):
+        await approved(desk, text)
+        path.write_text(path.read_text() + "# more\n")
+        code = await code_of_next(desk, f"{text}; true")
+        assert code.changed and code.since is not None and code.since.added == 1
+
+
+async def test_a_script_that_was_denied_is_not_taken_for_an_approved_one(desk: Desk) -> None:
+    (Path(desk.session.root) / "deploy.sh").write_text("echo one\n")
+    call_id = await desk.submit(text="sh deploy.sh")
+    await desk.decide(call_id, Deny())
+    again = await desk.submit(text="sh deploy.sh; true")
+    (code,) = (await desk.port.effects(again)).code
+    assert code.approved_in is None
+
+
+def test_the_store_of_approved_scripts_is_private_and_bounded(tmp_path: Path) -> None:
+    store = ApprovedScripts(str(tmp_path / "store"))
+    for number in range(600):
+        script = tmp_path / f"{number}.sh"
+        script.write_text(f"echo {number}\n" + "#" * 20_000)
+        digest = sha256(script.read_bytes()).hexdigest()[:16]
+        store.keep(str(number), [RunCode(name="x", path=str(script), digest=digest)])
+    kept = list((tmp_path / "store").iterdir())
+    assert sum(path.stat().st_size for path in kept) <= 4 << 20
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+    assert (tmp_path / "store").stat().st_mode & 0o777 == 0o700
+    newest = store.find(str(tmp_path / "599.sh"))
+    assert newest is not None and newest.call_id == "599"
+    assert store.find(str(tmp_path / "0.sh")) is None
+
+
+def test_a_script_that_has_changed_since_it_was_judged_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "x.sh").write_text("rm -rf /\n")
+    store = ApprovedScripts(str(tmp_path / "store"))
+    store.keep("1", [RunCode(name="x", path=str(tmp_path / "x.sh"), digest="0" * 16)])
+    assert store.find(str(tmp_path / "x.sh")) is None
+
+
+async def test_a_disk_that_hangs_holds_one_thread_and_is_said_not_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_tui.supervisor.queries.DISK_PATIENCE_S", 0.1)
+    disk, hung = DiskThread(), Event()
+    before = threading.active_count()
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await disk.run(hung.wait)
+    assert threading.active_count() == before + 1
+    hung.set()
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(TimeoutError):
+                assert await disk.run(lambda: "answer") == "answer"
+                return

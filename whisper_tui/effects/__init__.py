@@ -6,7 +6,7 @@ Each step of the command is handed to those who know its program; a program that
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from whisper_tui.effects.changes import Changes, ReadScript, printable
+from whisper_tui.effects.changes import ApprovedScript, Changes, ReadScript, printable
 from whisper_tui.effects.code_effects import record_code
 from whisper_tui.effects.file_programs import record_program
 from whisper_tui.effects.file_view import Deadline, FileView, resolved_path
@@ -49,18 +49,21 @@ def effects_of(
     directory: str,
     roots: Sequence[str],
     environment: Mapping[str, str],
+    *,
     budget_s: float = BUDGET_S,
+    approved: Callable[[str], ApprovedScript | None] | None = None,
 ) -> Effects:
     """State what a command would change if each of its parts succeeds. Nothing of it is run.
 
-    `roots`: the directories of the workspace; `environment`: the variables that the command will get.
+    `roots`: the directories of the workspace; `environment`: the variables that the command will get; `approved`: finds
+    a script as a human last approved it, by its path.
     """
     if "\0" in directory:
         unknown = UnknownEffect(about="everything", command="", reason="no system takes the name of its directory")
         return Effects(directory=directory, unknown=(unknown,))
     deadline = Deadline(budget_s)
     real = resolved_path(directory)
-    changes = Changes(FileView(roots, deadline), deadline)
+    changes = Changes(FileView(roots, deadline), deadline, approved)
     git = GitReader(deadline)
     secret_files: dict[str, None] = {}
 
@@ -73,18 +76,25 @@ def effects_of(
     _follow(walk.steps(command, directory), changes, record)
     for problem in walk.problems:
         changes.unknown(None, "everything", problem)
+    return _gathered(changes, git, environment, directory=printable(real), secret_files=tuple(secret_files))
+
+
+def _gathered(
+    changes: Changes, git: GitReader, environment: Mapping[str, str], *, directory: str, secret_files: tuple[str, ...]
+) -> Effects:
+    """All that was recorded, with what git knows about the files that are deleted."""
     secrets = (printable(name) for name, value in environment.items() if value and is_secret_name(name))
     return Effects(
-        directory=printable(real),
+        directory=directory,
         files=tuple(changes.files),
         removals=tuple(git.restorable(removal, names) for removal, names in changes.removals),
         git=tuple(changes.git[:MOST_ENTRIES]),
         hosts=tuple(changes.hosts),
         code=tuple(changes.code),
         secret_variables=tuple(sorted(secrets)),
-        secret_files=tuple(secret_files)[:MOST_ENTRIES],
+        secret_files=secret_files[:MOST_ENTRIES],
         unknown=tuple(changes.unknowns),
-        complete=not deadline.was_missed,
+        complete=not changes.deadline.was_missed,
     )
 
 

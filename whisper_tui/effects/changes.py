@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from whisper_tui.effects.file_view import Deadline, FileView, Found
+from whisper_tui.effects.file_view import LARGEST_COMPARED, Deadline, FileView, Found, read_regular
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.model.effects import (
     LONGEST_DIFF,
@@ -62,10 +62,23 @@ class ReadScript(NamedTuple):
     """False if it may not run, because what it makes is up to date."""
 
 
+class ApprovedScript(NamedTuple):
+    """A script as a human last approved it."""
+
+    call_id: str
+    digest: str
+    text: str | None
+    """None: it is too long to be kept, or binary."""
+
+
 class Changes:
     """Collects effects, a bounded number of each kind."""
 
-    def __init__(self, view: FileView, deadline: Deadline) -> None:
+    def __init__(
+        self, view: FileView, deadline: Deadline, approved: Callable[[str], ApprovedScript | None] | None = None
+    ) -> None:
+        """`approved`: finds a script as it was approved, by its path."""
+        self._approved = approved
         self.view = view
         self.deadline = deadline
         self.files: list[FileEffect] = []
@@ -92,13 +105,25 @@ class Changes:
 
     def add_code(self, code: CodeEffect) -> None:
         """Record a piece of code, once."""
-        code = code.model_copy(update={"script": self.script})
+        code = code.model_copy(update={"script": self.script, **self._since_approval(code)})
         if code in self.code:
             return
         if len(self.code) < MOST_CODE:
             self.code.append(code)
         else:
             self.unknown(None, "everything", f"it runs more than {MOST_CODE} scripts")
+
+    def _since_approval(self, code: CodeEffect) -> dict[str, object]:
+        """The approval of a file, and what has changed in it since."""
+        found = self._approved(code.path) if self._approved is not None and code.path and code.digest else None
+        if found is None:
+            return {}
+        facts: dict[str, object] = {"approved_in": found.call_id, "changed": found.digest != code.digest}
+        if found.digest != code.digest and found.text is not None:
+            now, _ = read_regular(os.path.realpath(code.path or ""), LARGEST_COMPARED)
+            if now is not None:
+                facts["since"] = diff_of(found.text.encode(), now, lambda: self.deadline.left < 0.05)[0]
+        return facts
 
     def mark(self) -> tuple[int, ...]:
         """The number of entries of each kind so far."""

@@ -171,6 +171,12 @@ class CodeEffect(Value):
     not_inspected: str = ""
     """Why it was not inspected, as a clause."""
     risks: tuple[CodeRisk, ...] = ()
+    approved_in: str | None = None
+    """The call with which a human last approved its file. None: none is known."""
+    changed: bool = False
+    """True if the file has changed since."""
+    since: TextDiff | None = None
+    """The difference since then. None: there is none, or the text of then or of now is not known."""
     script: str = ""
     """The script that runs it. Empty: the command does."""
 

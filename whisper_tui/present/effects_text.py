@@ -188,7 +188,14 @@ def _code(each: Facts) -> EffectLine:
     else:
         said = "not inspected" + (f", {each['not_inspected']}" if each["not_inspected"] else "")
         said += f"; {found}" if found else ""
-    return EffectLine(f"runs {each['name']}{path}: {said}", "code", bool(risks) or not each["inspected"])
+    since, changed = each.get("since"), bool(each.get("changed"))
+    if changed:
+        amount = f" (+{since['added']:,} -{since['removed']:,} lines)" if since else ""
+        said += f"; changed since call {each['approved_in']} was approved{amount}"
+    elif each.get("approved_in"):
+        said += f"; unchanged since call {each['approved_in']} was approved"
+    grave = bool(risks) or not each["inspected"] or changed
+    return EffectLine(f"runs {each['name']}{path}: {said}", "code", grave)
 
 
 def _risk(risk: Facts) -> str:

@@ -1,18 +1,22 @@
 """The read-only half of the API: answers from the journal, the board and the files of the runs."""
 
 import asyncio
+import logging
 import os
+import queue
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from whisper_tui import __version__
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, SupervisorStatus
 from whisper_tui.model.call import CommandSpec, Session
 from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
-from whisper_tui.model.effects import Effects
+from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
@@ -20,6 +24,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, St
 from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall, check_scope, coverage
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
 from whisper_tui.supervisor.runs.executor import Executor, run_key
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.retention import Retention
@@ -31,11 +36,15 @@ from whisper_tui.system.processes import find_process
 if TYPE_CHECKING:
     from whisper_tui.supervisor.runs.usage import UsageSampler
 
+_log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
 READ_AT_ONCE = 25
 """Records of the history that are read before the event loop gets a turn."""
 
-COMPUTED_AT_ONCE = 2
-"""Calls whose effects are computed at the same time: each takes a thread and looks at the disk."""
+DISK_PATIENCE_S = 2.0
+"""Seconds after which a look at the disk is given up: a file system may hang."""
 
 EFFECTS_KEPT, EFFECTS_KEPT_S = 16, 1.0
 """Computed effects that are kept, and for how many seconds: the disk may change at any moment."""
@@ -50,9 +59,11 @@ class Queries:
         executor: Executor,
         stalls: StallMonitor,
         environment_of: Callable[[str], Mapping[str, str]],
+        *,
         clock: Callable[[], float],
+        state: str,
     ) -> None:
-        """`environment_of`: the environment of a session by its id."""
+        """`environment_of`: the environment of a session by its id; `state`: the state directory."""
         self._store = store
         self._executor = executor
         self._stalls = stalls
@@ -61,7 +72,8 @@ class Queries:
         self._clock = clock
         self._effects: OrderedDict[str, tuple[float, Effects]] = OrderedDict()
         """The newest effects of a few calls, and when they were computed."""
-        self._computing = asyncio.Semaphore(COMPUTED_AT_ONCE)
+        self._scripts = ApprovedScripts(os.path.join(state, "approved-scripts"))  # noqa: PTH118
+        self._disk = DiskThread()
 
     async def session(self, session_id: str) -> Session:
         """Return any session of the journal. Raises `Refused`."""
@@ -175,24 +187,83 @@ class Queries:
         if not isinstance(record.state, Unjudged | Waiting | Held | Queued):
             message = f"the effects of call {call_id} cannot be stated any more: it has started, or is over"
             raise Refused(message, hint=f"whisper-tui show {call_id} prints its outcome")
-        async with self._computing:
-            known = self._effects.get(call_id)
-            # The cockpit and others may ask at every redraw.
-            if known is not None and 0 <= self._clock() - known[0] < EFFECTS_KEPT_S:
-                return known[1]
-            session = self._store.session(record.call.session_id)
-            environment = {**self._environment_of(record.call.session_id), **record.spec.environment}
-            roots = (session.root,) if session is not None and session.root else (record.spec.cwd,)
-            found = await asyncio.to_thread(effects_of, record.spec.command, record.spec.cwd, roots, environment)
+        known = self._effects.get(call_id)
+        # The cockpit and others may ask at every redraw.
+        if known is not None and 0 <= self._clock() - known[0] < EFFECTS_KEPT_S:
+            return known[1]
+        session, spec = self._store.session(record.call.session_id), record.spec
+        environment = {**self._environment_of(record.call.session_id), **spec.environment}
+        roots = (session.root,) if session is not None and session.root else (spec.cwd,)
+
+        def compute() -> Effects:
+            return effects_of(spec.command, spec.cwd, roots, environment, approved=self._scripts.find)
+
+        try:
+            found = await self._disk.run(compute)
+        except TimeoutError:
+            unknown = UnknownEffect(about="everything", command="", reason="the disk has not answered in time")
+            return Effects(directory=spec.cwd, unknown=(unknown,), complete=False)
         self._effects[call_id] = (self._clock(), found)
         self._effects.move_to_end(call_id)
         if len(self._effects) > EFFECTS_KEPT:
             self._effects.popitem(last=False)
         return found
 
+    def keep_approved(self, record: CallRecord) -> None:
+        """Keep the scripts of a call that a human has approved as it was asked, to show what changes until the next."""
+        code = record.resolved.code if record.resolved is not None else ()
+        if code and record.decided_by_human and not record.edited:
+            self._disk.run_later(lambda: self._scripts.keep(record.id, code))
+
     async def rule_files(self) -> tuple[RulesChanged, ...]:
         """Return the newest event about each rule file."""
         return tuple(self._store.board.rules.values())
+
+
+class DiskThread:
+    """One thread for looks at the disk that nobody may wait for: a file system that hangs holds this one alone."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def run_later(self, job: Callable[[], object]) -> None:
+        """Run a job after those before it."""
+        if self._thread is None:
+            # A daemon: a supervisor that stops does not wait for a disk, either.
+            self._thread = threading.Thread(target=self._work, name="disk", daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+
+    async def run(self, job: Callable[[], Result]) -> Result:
+        """Return the result of a job. Raises `TimeoutError` if it has none in time."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+
+        def tell(result: Result | None, error: Exception | None) -> None:
+            if not future.done():
+                future.set_result(cast(Result, result)) if error is None else future.set_exception(error)
+
+        def carry_out() -> None:
+            result, error = None, None
+            if not future.cancelled():
+                try:
+                    result = job()
+                except Exception as problem:  # noqa: BLE001 whoever asked is told
+                    error = problem
+                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    loop.call_soon_threadsafe(tell, result, error)
+
+        self.run_later(carry_out)
+        return await asyncio.wait_for(future, DISK_PATIENCE_S)
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                job()
+            except Exception:  # noqa: BLE001 the thread serves others, too
+                _log.exception("looking at the disk failed")
 
 
 def _sampler(store: Store) -> "UsageSampler":

@@ -11,7 +11,7 @@ from typing import Any
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SupervisorStatus
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
-from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope, SessionDenial
+from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import (
@@ -95,6 +95,8 @@ class Parts:
                 self.pool.on_moved(event.call_id)
             case Decided():
                 self.tickets.on_decided(event.call_id)
+                if isinstance(event.decision, Approve):
+                    self.queries.keep_approved(self.store.call(event.call_id))
                 self.pool.on_moved(event.call_id)
             case Started():
                 self.pool.on_started(event.call_id)
@@ -182,7 +184,7 @@ def assemble(
         retention=retention,
         stall_monitor=stall_monitor,
         unguarded=unguarded,
-        queries=Queries(store, executor, stall_monitor, environments.of, clock),
+        queries=Queries(store, executor, stall_monitor, environments.of, clock=clock, state=str(home.state)),
         status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
     )
 

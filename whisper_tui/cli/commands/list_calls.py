@@ -289,6 +289,10 @@ def _stated(effects: Row | None) -> Iterator[tuple[str, str]]:
         if file["diff"] is not None and file["diff"]["text"]:
             cut = "\n… the diff goes on" if file["diff"]["cut"] else ""
             yield "diff", f"{file['path']}\n{file['diff']['text'].rstrip()}{cut}"
+    for code in effects["code"]:
+        if since := code.get("since"):
+            cut = "\n… the diff goes on" if since["cut"] else ""
+            yield "diff", f"{code['path']}, since call {code['approved_in']}\n{since['text'].rstrip()}{cut}"
 
 
 def _run(row: dict[str, Any]) -> Iterator[tuple[str, str]]:

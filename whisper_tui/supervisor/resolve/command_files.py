@@ -1,4 +1,4 @@
-"""The files of a command: scripts that it would run, and files that it writes and that decide what runs later."""
+"""The files of a command: scripts that it would run, as they are and as they were approved, and files that decide."""
 
 import itertools
 import os
@@ -6,8 +6,12 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
+from whisper_tui.effects.changes import ApprovedScript
+from whisper_tui.effects.file_view import read_regular
+from whisper_tui.effects.script_code import LARGEST_CODE, digest_of
 from whisper_tui.model.call import CommandSpec
-from whisper_tui.model.verdict import Meaning, Resolved
+from whisper_tui.model.effects import LONGEST_CODE
+from whisper_tui.model.verdict import Meaning, Resolved, RunCode
 from whisper_tui.policy.commands.argv import Argv
 from whisper_tui.policy.commands.wrappers import SHELLS
 from whisper_tui.policy.risks.code_execution import is_interpreter
@@ -220,3 +224,62 @@ class _PathLookup:
             real = os.path.realpath(place)
             if real != place:
                 yield real
+
+
+MOST_KEPT, MOST_KEPT_BYTES = 500, 4 << 20
+"""Files and bytes of the store of approved scripts; the oldest make room."""
+
+
+class ApprovedScripts:
+    """Texts of scripts as a human last approved them, so that a later call can show what has changed (decision 15).
+
+    A file for each path, named by its digest, in a private directory beside the journal.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def keep(self, call_id: str, code: Iterable[RunCode]) -> None:
+        """Keep the code of a call that was approved, unless a file has changed since it was judged."""
+        for each in code:
+            if each.path is None or each.digest is None:
+                continue
+            content, _ = read_regular(os.path.realpath(each.path), LARGEST_CODE)
+            if content is not None and digest_of(content) == each.digest:
+                self._write(each.path, call_id, content)
+        self._make_room()
+
+    def find(self, path: str) -> ApprovedScript | None:
+        """Return the text of a script as it was approved. None: it never was, or was removed to make room."""
+        content, _ = read_regular(os.path.join(self._directory, _name_of(path)), LARGEST_CODE)  # noqa: PTH118
+        if content is None:
+            return None
+        call_id, _, text = content.partition(b"\n")
+        digest, _, text = text.partition(b"\n")
+        known = None if len(text) == LONGEST_CODE or b"\0" in text else text.decode("utf-8", "replace")
+        return ApprovedScript(call_id.decode("ascii", "replace"), digest.decode("ascii", "replace"), known)
+
+    def _write(self, path: str, call_id: str, content: bytes) -> None:
+        os.makedirs(self._directory, mode=0o700, exist_ok=True)  # noqa: PTH103
+        target = os.path.join(self._directory, _name_of(path))  # noqa: PTH118
+        kept = b"\n".join((call_id.encode(), digest_of(content).encode(), content[:LONGEST_CODE]))
+        descriptor = os.open(f"{target}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(kept)
+        os.replace(f"{target}.new", target)  # noqa: PTH105
+
+    def _make_room(self) -> None:
+        try:
+            with os.scandir(self._directory) as entries:
+                known = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries)
+        except FileNotFoundError:
+            return
+        size = sum(each for _, each, _ in known)
+        while known and (len(known) > MOST_KEPT or size > MOST_KEPT_BYTES):
+            _, less, path = known.pop(0)
+            size -= less
+            os.remove(path)  # noqa: PTH107
+
+
+def _name_of(path: str) -> str:
+    return blake2b(path.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

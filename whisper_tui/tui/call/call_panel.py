@@ -11,7 +11,7 @@ from textual.css.query import NoMatches
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.decision import Coverage, RuleScope
-from whisper_tui.model.effects import Effects
+from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.call_text import card, describe, further_details, heading
@@ -123,9 +123,17 @@ def effect_paragraphs(effects: Effects) -> tuple[Paragraph, ...]:
         found.append(_effect(line))
         if line.kind == "file" and (diff := next(files).diff) is not None:
             found += _block(diff.text, MOST_DIFF_LINES, cut=diff.cut, role=_diff_role)
-        if line.kind == "code" and (code := next(scripts)).text:
-            found += _block(code.text, MOST_CODE_LINES, cut=code.cut, role=lambda _: "command")
+        if line.kind == "code":
+            found += _script(next(scripts))
     return tuple(found)
+
+
+def _script(code: CodeEffect) -> Iterator[Paragraph]:
+    """Yield the difference of a script since it was approved, and its text."""
+    if code.since is not None:
+        yield from _block(code.since.text, MOST_DIFF_LINES, cut=code.since.cut, role=_diff_role)
+    if code.text:
+        yield from _block(code.text, MOST_CODE_LINES, cut=code.cut, role=lambda _: "command")
 
 
 def _effect(line: EffectLine) -> Paragraph:
