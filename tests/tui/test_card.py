@@ -169,9 +169,9 @@ async def test_a_notification_stands_above_what_became_of_the_last_decisions() -
         await seat.select(second)
         decided(play, first)
         play.stage.finish(first, Exited(code=2))
-        await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
         strip = seat.screen.query_one("#recent")
-        await seat.until(lambda: all(not toast.region.overlaps(strip.region) for toast in seat.screen.query(Toast)))
+        await seat.until(lambda: strip.region and any(toast.region for toast in seat.screen.query(Toast)))
+        assert all(toast.region.bottom <= strip.region.y for toast in seat.screen.query(Toast))
 
 
 async def test_calls_that_others_or_rules_approved_are_not_in_the_strip() -> None:
