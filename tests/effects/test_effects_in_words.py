@@ -16,7 +16,7 @@ printf 'one\n' > app.py; mkdir src; touch src/a src/b; echo '*.log' > .gitignore
 printf '#!/bin/sh\nrm -rf ~/x\n' > deploy.sh; chmod +x deploy.sh
 echo '{"scripts": {"build": "tsc", "prebuild": "rm -rf dist"}}' > package.json
 printf 'deploy: dist\n\t./deploy.sh\ndist:\n\tmkdir dist\n' > Makefile
-echo 'print()' > tool.py
+echo 'print()' > tool.py; printf '#!/usr/bin/env python3\n' > ok.py; chmod +x ok.py
 git add .; git commit -qm First; git update-ref refs/remotes/origin/main HEAD
 echo two >> app.py; git commit -qam Second
 touch src/new src/x.log; echo changed > src/a
@@ -53,6 +53,7 @@ LINES = {
     "make deploy": [
         "runs make deploy (Makefile): inspected, no risk known",
         "make deploy: runs ./deploy.sh: not inspected, a script runs it, and only one level is read",
+        "gets 1 secret variable: OTHER_TOKEN",
         "make deploy: not stated: 2 of its commands run only if something is out of date, "
         "so what they change is not stated",
     ],
@@ -60,8 +61,30 @@ LINES = {
     "kubectl delete pod x": ["talks to k8s.example.org (kubectl, context prod)"],
     "psql -h localhost -c x": ["talks to localhost (psql, this machine)"],
     "cargo build": ["runs cargo build: not inspected, it runs code of the project, which is not read"],
-    "unknown-tool build": ["not stated: what unknown-tool changes is not known before it runs (unknown-tool build)"],
-    "cat .env": ["names files with secrets: .env"],
+    "unknown-tool build": [
+        "gets 1 secret variable: OTHER_TOKEN",
+        "not stated: what unknown-tool changes is not known before it runs (unknown-tool build)",
+    ],
+    "cat .env": [
+        "names files with secrets: .env",
+        "its output goes to the model and may show secrets: .env",
+    ],
+    "cat .env > copy.txt": ["writes copy.txt (new)", "names files with secrets: .env"],
+    "cp .env copy.env": ["names files with secrets: .env, copy.env"],
+    "cat < .env | head": [
+        "names files with secrets: .env",
+        "its output goes to the model and may show secrets: .env",
+    ],
+    'echo "$API_KEY"': [
+        "uses 1 secret variable: API_KEY",
+        "its output goes to the model and may show secrets: API_KEY",
+    ],
+    "printenv": [
+        "its output goes to the model and may show secrets: variables of the environment",
+        "gets 1 secret variable: OTHER_TOKEN",
+    ],
+    "ls": [],
+    "./ok.py": ["runs ./ok.py: not inspected, code of python is not analysed", "gets 1 secret variable: OTHER_TOKEN"],
 }  # fmt: skip
 
 
@@ -74,7 +97,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines(text: str, workspace: Path) -> list[str]:
-    environment = {"HOME": str(workspace / "home"), "PATH": "/usr/bin:/bin"}
+    environment = {"HOME": str(workspace / "home"), "PATH": "/usr/bin:/bin", "OTHER_TOKEN": "hunter2"}
     effects = effects_of(Shell(text=text), str(workspace), [str(workspace)], environment, budget_s=20)
     return [line.text for line in effect_lines(effects.model_dump(mode="json"))]
 
@@ -82,7 +105,7 @@ def lines(text: str, workspace: Path) -> list[str]:
 @pytest.mark.parametrize("text", LINES)
 def test_an_effect_is_a_short_line(text: str, workspace: Path) -> None:
     found = lines(text, workspace)
-    assert found[: len(LINES[text])] == LINES[text]
+    assert found[: len(LINES[text]) or None] == LINES[text]
 
 
 def test_commits_that_are_lost_are_named(workspace: Path) -> None:

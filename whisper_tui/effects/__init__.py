@@ -23,7 +23,7 @@ from whisper_tui.policy.commands.git_command import parse_git
 from whisper_tui.policy.commands.shells import BUILTINS
 from whisper_tui.policy.read_only.read_only_list import only_reads
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
-from whisper_tui.policy.risks.sensitive_paths import names_secret
+from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 
 BUDGET_S = 0.15
 """Seconds after which nothing more is looked at: with the step that is under way then, it takes 0.2 at most."""
@@ -65,22 +65,21 @@ def effects_of(
     real = resolved_path(directory)
     changes = Changes(FileView(roots, deadline), deadline, approved)
     git = GitReader(deadline)
-    secret_files: dict[str, None] = {}
+    secrets = _Secrets()
 
     def record(step: Step) -> None:
         _record(step, changes, git)
-        named = (word for word in step.words[1:] if word is not None and len(word) <= 4096 and names_secret(word))
-        secret_files.update(dict.fromkeys(map(printable, named)))
+        secrets.note(step)
 
     walk = TextWalk(changes.view, environment)
     _follow(walk.steps(command, directory), changes, record)
     for problem in walk.problems:
         changes.unknown(None, "everything", problem)
-    return _gathered(changes, git, environment, directory=printable(real), secret_files=tuple(secret_files))
+    return _gathered(changes, git, environment, secrets, directory=printable(real))
 
 
 def _gathered(
-    changes: Changes, git: GitReader, environment: Mapping[str, str], *, directory: str, secret_files: tuple[str, ...]
+    changes: Changes, git: GitReader, environment: Mapping[str, str], named: "_Secrets", *, directory: str
 ) -> Effects:
     """All that was recorded, with what git knows about the files that are deleted."""
     secrets = (printable(name) for name, value in environment.items() if value and is_secret_name(name))
@@ -92,10 +91,49 @@ def _gathered(
         hosts=tuple(changes.hosts),
         code=tuple(changes.code),
         secret_variables=tuple(sorted(secrets)),
-        secret_files=secret_files[:MOST_ENTRIES],
+        secret_files=tuple(named.files)[:MOST_ENTRIES],
+        named_secrets=tuple(named.variables)[:MOST_ENTRIES],
+        shown_secrets=tuple(named.shown)[:MOST_ENTRIES],
         unknown=tuple(changes.unknowns),
         complete=not changes.deadline.was_missed,
     )
+
+
+class _Secrets:
+    """The secrets that commands name, and those that their output shows."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, None] = {}
+        self.variables: dict[str, None] = {}
+        self.shown: dict[str, None] = {}
+
+    def note(self, step: Step) -> None:
+        """Note the files and variables of one command."""
+        read = (each.target for each in step.redirections if each.access == "read" and each.body is None)
+        words = (word for word in (*step.words[1:], *read) if word is not None and len(word) <= 4096)
+        files = [printable(word) for word in words if names_secret(word) and not word.endswith(".pub")]
+        variables = [printable(name) for name in step.secrets]
+        self.files.update(dict.fromkeys(files))
+        self.variables.update(dict.fromkeys(variables))
+        if _writes_elsewhere(step) or not step.words:
+            return
+        if step.name in _SHOW:
+            self.shown.update(dict.fromkeys((*files, *variables)))
+        if shows_environment(step.words):
+            self.shown["variables of the environment"] = None
+
+
+def _writes_elsewhere(step: Step) -> bool:
+    """True if the standard output of a command goes to a file."""
+    written = [each for each in step.redirections if each.access in {"write", "null"}]
+    return any(each.operator == "&>" or each.descriptor in {"", "1"} for each in written)
+
+
+_SHOW = frozenset(
+    "cat tac head tail less more bat batcat nl od xxd hexdump hd strings base64 base32 grep egrep fgrep rg ag sed awk "
+    "gawk jq yq cut sort uniq diff openssl gpg rev fold fmt column paste comm join echo printf tee".split()
+)
+"""Programs whose output shows the content of files, or their words."""
 
 
 def code_of(

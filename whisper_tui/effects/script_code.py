@@ -99,7 +99,7 @@ def _shebang(text: str) -> str:
     match = re.match(r"#!\s*(?:\S*/)?([\w.+-]+)(?:[ \t]+(?:-\S+[ \t]+)*([\w.+-]+))?", text)
     if match is None:
         return ""
-    return (match[2] or "") if match[1] == "env" else match[1]
+    return re.sub(r"[\d.]+\Z", "", (match[2] or "") if match[1] == "env" else match[1])
 
 
 def shown(text: str) -> dict[str, object]:

@@ -86,6 +86,8 @@ class Step:
     """True if it calls a function of the text, the commands of which are steps of their own."""
     is_bash: bool = False
     """True if bash runs it, of which `echo` leaves backslashes alone."""
+    secrets: tuple[str, ...] = ()
+    """Names of the variables with secrets that its words contain."""
     by_runner: bool = False
     """True if it is a program of the project or of a package, which a wrapper like `npx` finds."""
     unconditional: bool = True
@@ -236,6 +238,7 @@ class TextWalk:
 
     def _step(self, shell: _Shell, command: SimpleCommand, source: Step | None, *, piped: bool) -> Step:
         words = tuple(each for word in command.words for each in self.expand(shell, word))
+        named = (piece.text for word in command.words for piece in word.pieces if piece.kind == "variable")
         environment = dict(shell.variables)
         for word in command.assignments:
             name, _, value = (self._joined(shell, word) or "").partition("=")
@@ -250,6 +253,7 @@ class TextWalk:
             piped=piped,
             is_function=bool(words) and words[0] in shell.functions,
             is_bash=self._is_bash,
+            secrets=tuple(filter(is_secret_name, named)),
             unconditional=shell.depth == 0 and not shell.may_have_ended,
         )
 

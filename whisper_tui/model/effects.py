@@ -206,6 +206,10 @@ class Effects(Value):
     """Names of variables with secrets in the environment of the command."""
     secret_files: tuple[str, ...] = ()
     """Files with secrets that the command names."""
+    named_secrets: tuple[str, ...] = ()
+    """Variables with secrets that the command names."""
+    shown_secrets: tuple[str, ...] = ()
+    """Files and variables with secrets that its output may show to the model."""
     unknown: tuple[UnknownEffect, ...] = ()
     complete: bool = True
     """False if the time was over before everything had been looked at."""

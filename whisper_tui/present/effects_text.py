@@ -206,9 +206,21 @@ def _risk(risk: Facts) -> str:
 def _secrets(effects: Facts) -> Iterator[EffectLine]:
     if effects["secret_files"]:
         yield EffectLine(f"names files with secrets: {_listed(list(effects['secret_files']))}", "secret", True)
-    variables = list(effects["secret_variables"])
-    if variables:
+    named = list(effects.get("named_secrets", ()))  # An older supervisor does not tell.
+    if named:
+        yield EffectLine(f"uses {count(len(named), 'secret variable')}: {_listed(named)}", "secret")
+    if shown := list(effects.get("shown_secrets", ())):
+        yield EffectLine(f"its output goes to the model and may show secrets: {_listed(shown)}", "secret", True)
+    variables = [name for name in effects["secret_variables"] if name not in named]
+    if variables and _reaches_secrets(effects):
         yield EffectLine(f"gets {count(len(variables), 'secret variable')}: {_listed(variables)}", "secret")
+
+
+def _reaches_secrets(effects: Facts) -> bool:
+    """True if the environment matters: code that nobody knows in full gets it, or it may be shown or sent."""
+    unknown = any(each["about"] == "everything" for each in effects["unknown"])
+    sends = any(each["elsewhere"] for each in effects["hosts"])
+    return bool(effects["code"]) or unknown or sends or bool(effects.get("shown_secrets"))
 
 
 def _unknown(effects: Facts) -> Iterator[EffectLine]:
