@@ -108,7 +108,7 @@ def _stands_still(pid: int) -> bool:
 def _still_keeps(field: Field, record: CallRecord) -> bool:
     runs = str(field.root / "state" / "runs")
     try:
-        return Attempt(runs, RunKey(record.id, record.attempt or 1)).fate() == "alive"
+        return Attempt(runs, RunKey(record.id, record.attempt or 1)).state() == "alive"
     except OSError:
         return False
 

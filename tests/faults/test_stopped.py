@@ -75,7 +75,7 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
         key = await engine.start("touch ran")
         engine.executor._runs[key].deadline = 0.0
         await engine.seen(key, NeverRan)
-        assert f"nobody took up the start of call {key.call_id}" in (engine.executor.problem or "")
+        assert f"no keeper has claimed the start of call {key.call_id}" in (engine.executor.problem or "")
         assert await engine.ended(await engine.run("exit 4")) == Exited(code=4)
     finally:
         for pid in hanging:

@@ -180,7 +180,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Write input, which is echoed like in a terminal."""
         self.check()
         if not self.known(call_id).spec.accepts_input:
-            raise NotRunning(f"Call {call_id} takes no input")
+            raise NotRunning(f"Call {call_id} accepts no input")
         self.write(call_id, data)
 
     async def resize(self, call_id: str, rows: int, columns: int) -> None:

@@ -71,11 +71,11 @@ class HandExecutor:
 
     async def end(self, key: RunKey, grace_s: float) -> None:
         if key not in self.orders and key not in self.attached:
-            raise NotRunning(f"nothing of call {key.call_id} is alive")
+            raise NotRunning(f"no process of call {key.call_id} is alive")
         self.ended.append(key)
 
-    async def hold(self, key: RunKey, *, still: bool) -> None:
-        self.held.append((key, still))
+    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
+        self.held.append((key, frozen))
 
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         self.typed.append((key, data, eof))

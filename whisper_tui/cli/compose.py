@@ -138,7 +138,7 @@ async def _supervise(
     rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
-        LocalExecutor(Path(home.state) / "runs", Cgroups.found()),
+        LocalExecutor(Path(home.state) / "runs", Cgroups.find()),
         clients_rules=ClientRules(Path.home()).of,
         gaps=_gaps,
         rule_book=rules,

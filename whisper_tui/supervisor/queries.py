@@ -28,7 +28,7 @@ from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
 from whisper_tui.supervisor.runs.executor import Executor, run_key
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.retention import Retention
-from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem, sandbox_words
+from whisper_tui.supervisor.runs.sandbox_profile import sandbox_description, sandbox_problem
 from whisper_tui.supervisor.runs.stalls import StallMonitor, echo_of, is_alive
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system.processes import find_process
@@ -315,7 +315,7 @@ class StatusReport:
             agent_names=tuple(connected[:NAMED_AGENTS]),
             keeps=self.retention.words,
             counts=self.executor.counts,
-            sandbox=sandbox_words(),
+            sandbox=sandbox_description(),
             sandbox_problem=sandbox_problem() or None,
             notify_problem=notify_problem,
             unguarded=self.unguarded.sentences(),

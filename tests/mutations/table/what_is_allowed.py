@@ -119,7 +119,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "the environment of what nobody was asked about",
         "whisper_tui.supervisor.runs.sandbox_profile.minimal_environment",
-        "name in PASSED_ON",
+        "name in INHERITED",
         "True",
         (UNASKED + "test_an_unasked_command_has_an_environment_from_an_allow_list",),
     ),

@@ -7,7 +7,7 @@ GROUPS = "tests/supervisor/engine/test_control_groups.py::"
 WHAT_IS_HELD = (
     Mutation(
         "control groups: killing what lost its keeper",
-        "whisper_tui.supervisor.runs.monitor.OrphanedRun.obey",
+        "whisper_tui.supervisor.runs.monitor.OrphanedRun.execute",
         "self._group.kill()",
         "pass",
         (GROUPS + "test_a_killed_keepers_run_is_lost_and_still_seen_and_killed",),
@@ -21,21 +21,21 @@ WHAT_IS_HELD = (
     ),
     Mutation(
         "control groups: thawing what lost its keeper",
-        "whisper_tui.supervisor.runs.monitor.OrphanedRun.obey",
+        "whisper_tui.supervisor.runs.monitor.OrphanedRun.execute",
         '"thaw"',
         '"nothing"',
         (GROUPS + "test_a_run_that_was_held_when_its_keeper_was_killed_is_let_go_on_after_a_restart",),
     ),
     Mutation(
         "control groups: holding what left its group",
-        "whisper_tui.supervisor.keeper.run_control.RunFreezer._look",
+        "whisper_tui.supervisor.keeper.run_control.RunFreezer._check",
         "self._group.members()",
         "self._descendants.now()",
         (GROUPS + "test_what_left_the_group_of_a_held_run_is_stopped_too",),
     ),
     Mutation(
         "control groups: the processor time of all of a run",
-        "whisper_tui.supervisor.keeper.run_control.Quota._look",
+        "whisper_tui.supervisor.keeper.run_control.Quota._check",
         "self._has_used_up()",
         "False",
         (GROUPS + "test_the_processor_time_of_all_processes_together_is_limited",),

@@ -69,8 +69,8 @@ WHAT_WAS_APPROVED = (
     Mutation(
         "the directory at the start itself",
         "whisper_tui.supervisor.keeper.spawn.check_unchanged",
-        "(here := _here()) != expected",
-        "(here := _here()) == 0",
+        "(here := _current_directory()) != expected",
+        "(here := _current_directory()) == 0",
         (SWAPS + "test_a_directory_that_is_swapped_after_the_last_look_starts_nothing",),
     ),
     Mutation(

@@ -80,7 +80,7 @@ async def frozen(engine: Engine, key: RunKey) -> None:
     """Hold it still as soon as it is in its group, and wait until it is."""
     group, leader = await group_of(engine, key), (await engine.spawned(key)).process.leader.pid
     await until(lambda: in_group(group.path, leader))
-    await engine.executor.hold(key, still=True)
+    await engine.executor.set_frozen(key, frozen=True)
     await until(lambda: "frozen 1" in (Path(group.path) / "cgroup.events").read_text())
 
 
@@ -153,7 +153,7 @@ async def test_a_held_run_stands_still_without_being_stopped_and_goes_on(engine:
     before = (engine.workspace / "n").read_bytes()
     await asyncio.sleep(0.2)
     assert (engine.workspace / "n").read_bytes() == before and not is_stopped(leader)
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: (engine.workspace / "n").read_bytes() not in {before, b""})
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.settled(key)
@@ -169,9 +169,9 @@ async def test_what_left_the_group_of_a_held_run_is_stopped_too(engine: Engine, 
     await until(lambda: in_group(group.path, leader))
     await engine.executor.write_stdin(key, b"go\n")
     await written(engine.workspace / "a")
-    await engine.executor.hold(key, still=True)
+    await engine.executor.set_frozen(key, frozen=True)
     await until(lambda: is_stopped(leader))
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: not is_stopped(leader))
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.settled(key)
@@ -233,7 +233,7 @@ async def test_a_run_that_was_held_when_its_keeper_was_killed_is_let_go_on_after
     await engine.executor.attach(key)
     await engine.ended(key)
     before = (engine.workspace / "n").read_bytes()
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: (engine.workspace / "n").read_bytes() not in {before, b""})
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.settled(key)
@@ -282,7 +282,7 @@ group = pathlib.Path(sys.argv[1])
 (group / "cgroup.procs").write_text("0")
 other = subprocess.Popen(["sleep", "1000"]) if "accompanied" in sys.argv else None
 from whisper_tui.supervisor.runs.cgroups import Cgroups, own_group
-found = Cgroups.found()
+found = Cgroups.find()
 print(found.base == group, own_group().name, *found.counts)
 if other: other.kill(); other.wait()
 """

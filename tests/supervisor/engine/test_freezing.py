@@ -31,7 +31,7 @@ async def written(engine: Engine, *names: str) -> None:
 
 
 async def frozen(engine: Engine, key: RunKey, of: list[int]) -> None:
-    await engine.executor.hold(key, still=True)
+    await engine.executor.set_frozen(key, frozen=True)
     await until(lambda: all(is_stopped(pid) for pid in of))
 
 
@@ -45,7 +45,7 @@ async def test_every_process_of_a_run_stands_still_those_of_other_sessions_too_a
     before = (engine.workspace / "n").read_bytes()
     await asyncio.sleep(0.2)
     assert (engine.workspace / "n").read_bytes() == before
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: not any(map(is_stopped, family)))
     await until(lambda: (engine.workspace / "n").read_bytes() not in {before, b""})
     await engine.executor.signal(key, signal.SIGKILL, "tree")
@@ -58,7 +58,7 @@ async def test_what_a_human_had_stopped_before_stays_stopped_after(engine: Engin
     (leader, child) = pids(engine, "a", "b")
     await until(lambda: is_stopped(child))
     await frozen(engine, key, [leader])
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: not is_stopped(leader))
     assert is_stopped(child)
     await engine.executor.signal(key, signal.SIGKILL, "tree")
@@ -72,7 +72,7 @@ async def test_a_run_that_stands_still_is_not_ended_for_being_slow(engine: Engin
     await frozen(engine, key, pids(engine, "a"))
     await asyncio.sleep(2.5)
     assert not Path(engine.runs / f"{key.call_id}.1" / "exit").exists()
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     assert await engine.ended(key) == Exited(code=5)
 
 
@@ -94,7 +94,7 @@ async def test_a_run_stands_still_across_a_restart_of_the_supervisor(engine: Eng
     await engine.executor.attach(key)
     await engine.spawned(key)
     assert is_stopped(leader)
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: not is_stopped(leader))
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.settled(key)
@@ -105,7 +105,7 @@ async def test_what_was_left_in_the_background_stands_still_too(engine: Engine) 
     found = await engine.background(key, lambda told: any(process.alive for process in told.processes))
     (process,) = found.processes
     await frozen(engine, key, [process.identity.pid])
-    await engine.executor.hold(key, still=False)
+    await engine.executor.set_frozen(key, frozen=False)
     await until(lambda: not is_stopped(process.identity.pid))
     await engine.executor.signal(key, signal.SIGKILL, "tree")
     await engine.seen(key, HasBackground, lambda told: not any(each.alive for each in told.processes))
@@ -116,7 +116,7 @@ async def test_a_run_that_starts_processes_all_the_time_stands_still_as_a_whole(
     key = await engine.start("echo $$ > a; while :; do sleep 1000 & echo x >> n; sleep 0.001; done")
     await written(engine, "a", "n")
     keeper = (await engine.spawned(key)).process.keeper_pid
-    await engine.executor.hold(key, still=True)
+    await engine.executor.set_frozen(key, frozen=True)
 
     def still() -> bool:
         family = Descendants(keeper, adopts=False).now()

@@ -15,7 +15,7 @@ from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import OutputChunk
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.capture import REMEMBERED, SMALL_RING, StreamFile, Timeline
+from whisper_tui.supervisor.keeper.capture import BUFFERED, SMALL_RING, StreamFile, Timeline
 from whisper_tui.supervisor.runs.executor import HasEnded, RunKey
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 
@@ -160,8 +160,8 @@ def test_once_there_is_room_again_the_last_bytes_are_written(tmp_path: Path):
     (run / "room").rename(run / "out.ring")
     assert not file.uncounted
     chunk = OutputFiles(tmp_path).read_output(KEY, "out", 0, MIB)
-    assert (chunk.start, chunk.size) == (MIB - REMEMBERED, MIB)
-    assert chunk.data == counted(chunk.start, REMEMBERED)
+    assert (chunk.start, chunk.size) == (MIB - BUFFERED, MIB)
+    assert chunk.data == counted(chunk.start, BUFFERED)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_what_was_written_in_part_is_written_again_whole(tmp_path: Path) -> None
     assert file.count == 2
     assert file.append(rows(3, 4)) == 2
     assert read(path) == [1, 2, 3, 4]
-    file.take_back()
+    file.drop_last()
     file.append(rows(5))
     assert read(path) == [1, 2, 3, 5]
     file.close()

@@ -1,1 +1,1 @@
-"""The process that stands between the supervisor and one command: standard library only."""
+"""The process between the supervisor and one command. It uses the standard library only."""

@@ -13,7 +13,7 @@ from whisper_tui.supervisor.keeper import channels, run_files
 
 
 class RowFile:
-    """The writer of one file of rows. Its user keeps the rows that could not be written."""
+    """The writer of one file of rows. The caller keeps rows that could not be written."""
 
     def __init__(self, path: str, row: Struct) -> None:
         self._path = path
@@ -23,15 +23,15 @@ class RowFile:
         """Whole rows in the file."""
 
     def append(self, rows: Sequence[bytes]) -> int:
-        """Write rows. Returns how many of them were written whole. Raises `OSError`."""
+        """Write rows. Return how many of them were written completely. Raises `OSError`."""
         if self._file < 0:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         written = os.pwrite(self._file, b"".join(rows), self.count * self._row.size) // self._row.size
         self.count += written
         return written
 
-    def take_back(self) -> None:
-        """Let the next row overwrite the newest."""
+    def drop_last(self) -> None:
+        """Drop the last row: the next one overwrites it."""
         self.count -= 1
 
     def close(self) -> None:
@@ -44,9 +44,9 @@ class RowFile:
 CHECK_FREE_EVERY = 16 * 1024 * 1024
 """Bytes between two checks of the free disk space."""
 SMALL_RING = 1024 * 1024
-"""Bytes kept of further output once the disk is nearly full."""
-REMEMBERED = run_files.CHUNK
-"""Bytes kept in memory while nothing can be written."""
+"""How many bytes of further output are kept once the disk is nearly full."""
+BUFFERED = run_files.CHUNK
+"""How many bytes are kept in memory while the disk accepts no writes."""
 LATEST = 4096
 """Bytes at the end of a stream that are kept in memory: programs write one sentence in several pieces."""
 RETRY_S = 0.5
@@ -57,7 +57,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 
 
 class StreamFile:
-    """The stored bytes of one stream: all, or a head and a ring of the last ones. Offsets include dropped bytes."""
+    """The stored bytes of one stream: all, or a head and a ring of the last ones. Offsets count dropped bytes."""
 
     def __init__(self, path: str, limit: int | None, min_free: int) -> None:
         """`limit`: bytes kept, half from the head and half from the tail; None: all. `min_free`: bytes kept free."""
@@ -88,7 +88,7 @@ class StreamFile:
 
     @property
     def uncounted(self) -> bool:
-        """True if the files do not even show how many bytes there were."""
+        """True if not even the number of bytes can be derived from the files."""
         return self._unnoted or bool(self._memory)
 
     def take(self, source: int) -> int:
@@ -105,7 +105,7 @@ class StreamFile:
         if not memory:
             self._memory = None
             if self._unnoted:
-                self._note_total()
+                self._save_ring_state()
             return
         written = min(self.total - len(memory) - self._start, self._ring)
         ring = min(self._wanted_ring, max(written, SMALL_RING))
@@ -121,7 +121,7 @@ class StreamFile:
                 raise
             return
         self._start, self._ring, self._memory = start, ring, None
-        self._note_total()
+        self._save_ring_state()
 
     def close(self) -> None:
         """Close the files."""
@@ -131,11 +131,11 @@ class StreamFile:
 
     def _place(self) -> tuple[int, int, int]:
         """Return the file to write to, the position in it and how many bytes fit there."""
-        # Most commands print to one stream only, and many to none: the file is made for the first byte.
+        # Created for the first byte only: most commands print to one stream, and many to none.
         if self._file < 0:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         if self.total >= self._next_check:
-            self._look_at_disk()
+            self._check_free_space()
         if not self._ring:
             if self._head_limit is None:
                 return self._file, self.total, run_files.CHUNK
@@ -150,7 +150,7 @@ class StreamFile:
         if not self._ring:
             self._head = self.total
         elif count:
-            self._note_total()
+            self._save_ring_state()
 
     def _store(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -165,18 +165,18 @@ class StreamFile:
                 raise
             self._memory = bytearray()
         if rest:
-            self._remember(bytes(rest))
+            self._buffer(bytes(rest))
 
-    def _remember(self, data: bytes) -> None:
+    def _buffer(self, data: bytes) -> None:
         """Keep the last bytes in memory, and try to write them every `RETRY_S`."""
-        self._memory = ((self._memory or bytearray()) + data)[-REMEMBERED:]
+        self._memory = ((self._memory or bytearray()) + data)[-BUFFERED:]
         self.total += len(data)
         now = time.monotonic()
         if now >= self._retry_at:
             self._retry_at = now + RETRY_S
             self.retry()
 
-    def _look_at_disk(self) -> None:
+    def _check_free_space(self) -> None:
         self._next_check = self.total + CHECK_FREE_EVERY
         if not self._min_free:
             return
@@ -189,7 +189,7 @@ class StreamFile:
             self._begin_ring(min(self._wanted_ring, SMALL_RING))
 
     def _begin_ring(self, size: int) -> None:
-        """Keep only the last bytes from here on."""
+        """From now on keep only the last bytes."""
         self._open_ring()
         os.pwrite(self._state_file, run_files.RING.pack(self._head, self.total, size, self.total), 0)
         self._start, self._ring = self.total, size
@@ -201,7 +201,7 @@ class StreamFile:
         if self._ring_file < 0:
             self._ring_file = os.open(self._path + run_files.TAIL_SUFFIX, flags, 0o600)
 
-    def _note_total(self) -> None:
+    def _save_ring_state(self) -> None:
         """Write the state of the ring for readers; on a full disk it is written later."""
         state = run_files.RING.pack(self._head, self._start, self._ring, self.total)
         try:
@@ -216,7 +216,7 @@ class StreamFile:
 COALESCE_S = 0.004
 """Seconds within which consecutive bytes of one stream share a row."""
 COALESCE_LONG_S = 0.1
-"""The same once there are `MANY_ROWS`."""
+"""The same interval once there are `MANY_ROWS`."""
 MANY_ROWS = 250_000
 _LONGEST_ROW = 0xFFFF_FFFF
 
@@ -235,7 +235,7 @@ class Timeline:
         return bool(self._pending)
 
     def note(self, stream: int, count: int) -> None:
-        """Note that bytes of a stream (0: out, 1: err) have arrived now."""
+        """Record that bytes of a stream (0: out, 1: err) have arrived now."""
         now = time.time()
         window = COALESCE_S if self._file.count < MANY_ROWS else COALESCE_LONG_S
         if self._pending:
@@ -258,7 +258,7 @@ class Timeline:
             self._merge()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _merge(self) -> None:
@@ -275,7 +275,7 @@ class Timeline:
 
 
 MOST_ROWS = 4096
-"""Limit of sizes kept for one run: the first ones and the newest."""
+"""How many sizes are kept for one run: the first ones and the newest."""
 
 
 class TerminalSizes:
@@ -288,7 +288,7 @@ class TerminalSizes:
         self._pending: list[bytes] = []
 
     def note(self, rows: int, columns: int, start: int) -> None:
-        """Note that the terminal has this size from now on, after `start` bytes of output."""
+        """Record that the terminal has this size from now on, after `start` bytes of output."""
         if (rows, columns) == self._size:
             return
         self._size = rows, columns
@@ -305,20 +305,20 @@ class TerminalSizes:
             del self._pending[: self._file.append(self._pending)]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _drop_newest(self) -> None:
         if self._pending:
             self._pending.pop()
         else:
-            self._file.take_back()
+            self._file.drop_last()
 
 
-IN_A_ROW = 16
-"""Limit of chunks moved from one stream in a row, so that the other one gets its turn."""
+CHUNKS_IN_A_ROW = 16
+"""How many chunks are read from one stream before the other one gets its turn."""
 QUIET_S = 0.02
-"""Seconds of silence after which a terminal is empty: the kernel hands its bytes over a moment after the write."""
+"""Seconds of silence after which a terminal counts as empty: the kernel delivers its bytes shortly after the write."""
 
 
 class CapturedStream:
@@ -367,9 +367,9 @@ class Capture:
         return fd in self._sources
 
     def pump(self, fd: int) -> bool:
-        """Move the bytes that have arrived on one stream. Returns whether there may be more already."""
+        """Store the bytes that have arrived on one stream. Return whether there may be more already."""
         source = self._sources[fd]
-        for _ in range(IN_A_ROW):
+        for _ in range(CHUNKS_IN_A_ROW):
             try:
                 count = source.file.take(fd)
             except BlockingIOError:
@@ -387,8 +387,8 @@ class Capture:
         return True
 
     def resize(self, fd: int, rows: int, columns: int) -> None:
-        """Set the size of a terminal, and note after how many bytes of output."""
-        # Output from before the change belongs to the old size.
+        """Set the size of a terminal, and record after how many bytes of output."""
+        # Output before the change belongs to the old size.
         source = self._sources.get(fd)
         if source is not None and not source.paused:
             self.pump(fd)
@@ -396,14 +396,14 @@ class Capture:
             self._sizes.note(rows, columns, self.totals[0])
 
     def drain(self, seconds: float) -> None:
-        """Move all bytes that were written before this moment, for at most so many seconds."""
+        """Store all bytes that have been written so far. It takes at most so many seconds."""
         deadline = time.monotonic() + seconds
         self.resume()
         for source in list(self._sources.values()):
             while not source.paused and time.monotonic() < deadline:
                 if source.fd not in self._sources or self.pump(source.fd):
                     continue
-                if not source.is_terminal or source.paused or not _arrives(source.fd):
+                if not source.is_terminal or source.paused or not _is_readable(source.fd):
                     break
 
     def resume(self) -> None:
@@ -414,7 +414,7 @@ class Capture:
                 self._poll.register(source.fd, select.POLLIN)
 
     def close_sources(self) -> None:
-        """Close the streams, whichever process may still hold the other end."""
+        """Close the streams, even if a process still holds the other end."""
         for source in list(self._sources.values()):
             self._close(source)
 
@@ -454,7 +454,7 @@ class Capture:
 
     @property
     def uncounted(self) -> bool:
-        """True if the files do not even show how many bytes there were."""
+        """True if not even the number of bytes can be derived from the files."""
         return any(file.uncounted for file in self._files)
 
     def _pause(self, source: CapturedStream) -> None:
@@ -468,7 +468,7 @@ class Capture:
         os.close(source.fd)
 
 
-def _arrives(fd: int) -> bool:
+def _is_readable(fd: int) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(int(QUIET_S * 1000)))

@@ -19,16 +19,16 @@ ROWS, COLUMNS = 24, 80
 
 
 class Channels(NamedTuple):
-    """The descriptors of both sides. The caller closes those of the command once it is started."""
+    """The descriptors of both sides. The caller closes the command's side after the start."""
 
     actions: list[tuple[Any, ...]]
-    """File actions for posix_spawn that make the command's side its standard descriptors."""
+    """File actions for posix_spawn that turn the command's side into its standard descriptors."""
     sources: tuple[int, ...]
     """Our ends of its output: out and err, or one terminal."""
     target: int
-    """Our end of its input. -1: it takes no input."""
+    """Our end of its input. -1: it accepts no input."""
     end_of_input: bytes | None
-    """The bytes that mean the end of input to a terminal. None: the target is closed instead."""
+    """The bytes that signal the end of input on a terminal. None: the target is closed instead."""
     theirs: tuple[int, ...]
     """The descriptors of the command's side."""
 
@@ -42,7 +42,7 @@ def pipes(*, takes_input: bool) -> Channels:
         raise spawn.no_channel("pipes", error) from None
     if takes_input:
         os.set_blocking(target, False)
-    actions = spawn.three(stdin, out[1], err[1])
+    actions = spawn.standard_streams(stdin, out[1], err[1])
     return Channels(actions, (out[0], err[0]), target, None, (stdin, out[1], err[1]))
 
 
@@ -69,9 +69,9 @@ def set_size(fd: int, rows: int, columns: int) -> bool:
 
 
 FOREIGN_REPORT_EVERY_S = 60.0
-"""Seconds between two reports of lines that no supervisor wrote, so that a flood of them does not fill the journal."""
-_SHOWN = 200
-"""Bytes of such a line that are reported."""
+"""Seconds between two reports of foreign lines, so that a flood of them does not fill the journal."""
+_REPORTED_BYTES = 200
+"""How many bytes of a foreign line are reported."""
 
 
 class OrderFifo:
@@ -81,7 +81,7 @@ class OrderFifo:
         """`key`: expected in every order of the supervisor. None: the attempt was made by a version without keys."""
         with suppress(FileExistsError):
             os.mkfifo(path, 0o600)
-        # Open for writing as well: without any writer the FIFO would report its end again and again.
+        # Also opened for writing: without any writer the FIFO would report its end again and again.
         self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.foreign = 0
         """Number of lines that no supervisor wrote."""
@@ -90,7 +90,7 @@ class OrderFifo:
         self._rest = b""
 
     def read(self) -> list[dict[str, Any]]:
-        """Return the complete orders of the supervisor; all other lines are counted."""
+        """Return the complete orders of the supervisor. All other lines are counted."""
         try:
             data = os.read(self.fd, run_files.CHUNK)
         except BlockingIOError:
@@ -104,7 +104,7 @@ class OrderFifo:
             order = self._order(line)
             if order is None:
                 self.foreign += 1
-                self.newest_foreign = line[:_SHOWN]
+                self.newest_foreign = line[:_REPORTED_BYTES]
             else:
                 found.append(order)
         return found
@@ -127,14 +127,14 @@ class ForeignOrders:
         self._told = 0
 
     def note(self, orders: OrderFifo) -> None:
-        """Schedule a report if there are new ones."""
+        """Schedule a report if there are new foreign lines."""
         if orders.foreign > self._told:
             self._timers.set_timer_once(
                 FOREIGN_REPORT_EVERY_S if self._told else 0.0, "strange", lambda: self.tell(orders)
             )
 
     def tell(self, orders: OrderFifo) -> None:
-        """Report all of them; on a full disk with the next report."""
+        """Report all foreign lines. If the disk is full, the next report includes them."""
         if orders.foreign == self._told:
             return
         line = orders.newest_foreign.decode("utf-8", "replace")
@@ -145,7 +145,7 @@ class ForeignOrders:
 
 
 class InputPump:
-    """Carries bytes from the input FIFO to the command's pipe or terminal."""
+    """Copies bytes from the input FIFO to the command's pipe or terminal."""
 
     # The FIFO is not the command's own standard input: a command that opens /dev/stdin by name after the last writer
     # has closed it would wait for ever.
@@ -161,7 +161,7 @@ class InputPump:
         self.closed = False
 
     def watch(self, poll: select.poll) -> None:
-        """Have it wake whoever moves this for the one end of the way that is waited for now."""
+        """Register with `poll` the one descriptor that the pump waits for now."""
         wanted = -1 if self.closed else self._target if self._pending else self._source
         if wanted == self._watched:
             return
@@ -172,12 +172,12 @@ class InputPump:
         self._watched = wanted
 
     def finish(self) -> None:
-        """No more input comes after what is in the FIFO now."""
+        """End the input after the bytes that are in the FIFO now."""
         self._ending = True
         self.move()
 
     def move(self) -> None:
-        """Carry what can be carried now."""
+        """Copy as many bytes as possible without waiting."""
         while not self.closed:
             if not self._pending:
                 self._pending = self._read()

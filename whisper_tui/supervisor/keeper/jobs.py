@@ -1,4 +1,4 @@
-"""Jobs for keepers: a keeper waits for one in a queue, and each attempt is claimed at most once."""
+"""Jobs for keepers: idle keepers wait at a queue, and each attempt is claimed at most once."""
 
 import fcntl
 import json
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from whisper_tui.supervisor.keeper import run_files
 
 LONGEST_MESSAGE = 2000 if sys.platform == "darwin" else 65_536
-"""Bytes of one message on the socket of jobs. macOS limits a datagram between local sockets to 2,048 by default."""
+"""The largest message on the job socket in bytes. macOS limits local datagrams to 2,048 bytes by default."""
 
 
 class Job(NamedTuple):
@@ -21,12 +21,12 @@ class Job(NamedTuple):
     spec: dict[str, Any]
     environment: dict[str, str]
     lock: int
-    """Descriptor of the locked file, held until the run is over."""
+    """The descriptor of the locked file. It stays open until the run is over."""
 
 
 def pack(directory: str, environment: dict[str, str]) -> bytes:
     """Return the message that asks for a run; a long environment is written to its file. Raises `OSError`."""
-    # The environment may hold secrets: as a rule it is only sent, and never written to the disk (decision 4).
+    # The environment may contain secrets. It is sent, and only written to the disk if it is too long (decision 4).
     message = json.dumps({"directory": directory, "environment": environment}, separators=(",", ":")).encode()
     if len(message) <= LONGEST_MESSAGE:
         return message
@@ -35,7 +35,7 @@ def pack(directory: str, environment: dict[str, str]) -> bytes:
 
 
 def take(message: bytes) -> Job | None:
-    """Claim an attempt. None: it was revoked, or another keeper has it; then its command must not be run."""
+    """Claim an attempt. None: it was revoked, or another keeper has claimed it. Then its command must not be run."""
     asked = json.loads(message)
     directory, environment = asked["directory"], asked["environment"]
     try:
@@ -48,7 +48,7 @@ def take(message: bytes) -> Job | None:
         environment_file = os.path.join(directory, run_files.ENVIRONMENT)
         if environment is None:
             environment = run_files.read_json(environment_file)
-        # A symlink appears together with its content, and fails to if the supervisor has revoked the attempt.
+        # A symlink is created with its content, and creating it fails if the supervisor has revoked the attempt.
         os.symlink(run_files.RUN, os.path.join(directory, run_files.CLAIM))
         if asked["environment"] is None:
             run_files.remove(environment_file)
@@ -59,12 +59,12 @@ def take(message: bytes) -> Job | None:
 
 
 class WakeupSender:
-    """Tells the supervisor that a file of a run has changed. A lost wakeup delays the news until the next sweep."""
+    """Tells the supervisor that a file of a run has changed. After a lost wakeup the next sweep finds the change."""
 
     def __init__(self, directory: str) -> None:
         parent, self._name = os.path.split(directory)
         try:
-            # Opened for reading, too: opening a FIFO for writing only fails while no supervisor reads it.
+            # Also opened for reading: opening a FIFO only for writing fails while no supervisor reads it.
             self._fd = os.open(os.path.join(parent, run_files.NOTIFY), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             self._fd = -1
@@ -90,10 +90,10 @@ LIFELINE = 0
 
 
 class JobQueue:
-    """The socket on which jobs arrive, as one keeper sees it. Made in the keeper: what is waited with is its own.
+    """One keeper's end of the job socket. It is created in the keeper, because each keeper needs an epoll of its own.
 
-    Who waits in a line is served in turns, and so everybody's memory is cold when its turn comes. Of those who wait
-    exclusively, Linux wakes the first that has registered and is free, and commands in a row find a warm keeper.
+    Keepers that wait on the socket itself are woken in turn, so each one's memory is cold. With EPOLLEXCLUSIVE,
+    Linux wakes the first idle keeper that has registered, so commands in a row get a warm one.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -101,7 +101,7 @@ class JobQueue:
         self._watch: select.epoll | None = None
         if connection.type == socket.SOCK_SEQPACKET:
             self._watch = select.epoll()
-            # Exclusive: one job wakes one keeper, not all that wait.
+            # Exclusive: one job wakes one keeper instead of all.
             self._watch.register(connection, select.EPOLLIN | select.EPOLLEXCLUSIVE)
 
     @property
@@ -116,18 +116,18 @@ class JobQueue:
         self._connection.close()
 
     def next(self, longest_s: float | None) -> bytes:
-        """Wait for the next job. Empty: the supervisor is gone, or `longest_s` is over."""
-        while self._has_come(longest_s):
+        """Wait for the next job. Empty: the supervisor is gone, or `longest_s` has passed."""
+        while self._wait_for_job(longest_s):
             try:
                 return self._connection.recv(LONGEST_MESSAGE, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 continue  # Another keeper has taken it.
         return b""
 
-    def _has_come(self, longest_s: float | None) -> bool:
+    def _wait_for_job(self, longest_s: float | None) -> bool:
         if self._watch is not None:
             return bool(self._watch.poll(longest_s))
-        # A datagram socket (macOS) has no end of stream: the lifeline tells when the supervisor is gone.
+        # A datagram socket (macOS) has no end of stream. The lifeline shows when the supervisor is gone.
         poll = select.poll()
         poll.register(LIFELINE, 0)
         poll.register(self._connection, select.POLLIN)

@@ -1,4 +1,4 @@
-"""The keeper of one run: it starts the command, watches it and its background processes, and records what happens."""
+"""The keeper of one run: it starts the command, watches it and its background processes, and records the events."""
 
 import os
 import select
@@ -19,16 +19,16 @@ from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
 from whisper_tui.supervisor.keeper.spawn import LastDirectory
 from whisper_tui.system.processes import Descendants
 
-INTRODUCED_AFTER_S = 0.01
-"""Seconds before a command is announced and gets a group; a shorter one is announced together with its end."""
+ANNOUNCED_AFTER_S = 0.01
+"""Seconds before a command is announced and gets a control group. A shorter one is announced with its end."""
 DRAIN_S = 0.1
-"""Limit of seconds for reading the remaining output after the leader's end, before the end is reported."""
-FIRST_LOOK_S = 0.05
-SOON_S = 0.01
-"""Seconds until the next look at the background after one of its processes has ended."""
-LAST_LOOK_S = 2.0
-"""The longest pause between two looks at the background; the pause doubles while nothing changes."""
-QUIET_LOOK_S = 5.0
+"""How many seconds the keeper reads remaining output after the leader's end before it reports the end."""
+FIRST_CHECK_S = 0.05
+RECHECK_S = 0.01
+"""Seconds until the next check of the background after one of its processes has ended."""
+LONGEST_CHECK_PAUSE_S = 2.0
+"""The longest pause between two checks of the background. The pause doubles while nothing changes."""
+QUIET_CHECK_PAUSE_S = 5.0
 """The same while the leader is alive and there is no background."""
 FOREIGN_HOLDER_S = 1.0
 """Seconds for which a process outside of an ended run may keep its output open."""
@@ -37,16 +37,16 @@ DISK_RETRY_S = 1.0
 
 
 class KeeperSetup(NamedTuple):
-    """The preparations of a process before it takes a job."""
+    """The resources that a keeper prepares before it takes a job."""
 
     boot: str
     """The id of this boot of the machine."""
     wake: int
-    """Descriptor that gets one byte for each signal: its number."""
+    """The descriptor that receives each signal's number as one byte."""
     adopts: bool
-    """True if orphaned processes become our children."""
+    """True if orphaned processes become children of the keeper."""
     sandboxes: Sandboxes
-    """Makes sandboxes, if the system has any."""
+    """Creates sandboxes if the system supports them."""
 
 
 class Keeper:
@@ -76,9 +76,9 @@ class Keeper:
         self._input: InputPump | None = None
         self._terminal = -1
         self._last_directory: LastDirectory | None = None
-        self._answered = False
+        self._end_reported = False
         self._timed_out = False
-        self._look_pause = FIRST_LOOK_S
+        self._check_pause = FIRST_CHECK_S
         self._over = False
 
     def run(self) -> None:
@@ -88,7 +88,7 @@ class Keeper:
         except spawn.StartFailed as failure:
             self._give_up(failure)
         while not self._over:
-            self._turn()
+            self._handle_events()
 
     def do_after(self, seconds: float, action: Callable[[], None]) -> None:
         """Call `action` once, if the run lasts that long."""
@@ -125,7 +125,7 @@ class Keeper:
                 environment, actions = asked.environment, [*actions, *asked.actions]
             pid, listener = spawn.spawn(self._spec, environment, actions, self._group, self._sandboxes)
         finally:
-            # posix_spawn has no working directory of its own, so it was ours for the moment of the start.
+            # posix_spawn cannot set a working directory, so the keeper changed its own for the moment of the start.
             os.chdir("/")
         self._leader.has_started(pid)
         if listener >= 0:
@@ -143,9 +143,9 @@ class Keeper:
         if self._input is not None:
             self._input.watch(self._poll)
         if self._spec["timeout"] is not None:
-            self._timers.set_timer(self._spec["timeout"], "timeout", self._time_is_over)
-        self._timers.set_timer(INTRODUCED_AFTER_S, "introduce", self._introduce)
-        self._timers.set_timer(self._look_pause, "look", self._look)
+            self._timers.set_timer(self._spec["timeout"], "timeout", self._on_timeout)
+        self._timers.set_timer(ANNOUNCED_AFTER_S, "introduce", self._announce)
+        self._timers.set_timer(self._check_pause, "look", self._check)
 
     def _open_channels(self) -> channels.Channels:
         ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
@@ -156,19 +156,19 @@ class Keeper:
             try:
                 self._input = InputPump(self._path(run_files.INPUT), ours.target, ours.end_of_input)
             except OSError as error:
-                raise spawn.no_channel("a way for input", error) from None
+                raise spawn.no_channel("an input channel", error) from None
         return ours
 
     def _give_up(self, failure: spawn.StartFailed) -> None:
-        """Record why the command was not started; on a full disk, once there is room again."""
+        """Record why the command was not started. If the disk is full, this waits for free space."""
         sandboxed = self._spec.get("sandbox") is not None
         while not self._records.written(lambda: self._records.failed(failure, sandboxed=sandboxed)):
             time.sleep(DISK_RETRY_S)
         self._finish()
 
-    def _introduce(self) -> None:
+    def _announce(self) -> None:
         """Announce the command, move it into a group, and accept orders."""
-        # Entering a group costs up to 10 ms on an idle machine, so that short commands never pay it (decision 19).
+        # Entering a group takes up to 10 ms on an idle machine. Short commands never pay that (decision 19).
         self._group.make(self._spec)
         self._mover.begin()
         self._quota.watch()
@@ -178,59 +178,59 @@ class Keeper:
                 self._poll.register(self._orders.fd, select.POLLIN)
             self._records.spawned(self._leader)
         except OSError:
-            self._timers.set_timer(DISK_RETRY_S, "introduce", self._introduce)
+            self._timers.set_timer(DISK_RETRY_S, "introduce", self._announce)
             return
         self._wakeups.send(run_files.PID)
 
-    def _turn(self) -> None:
+    def _handle_events(self) -> None:
         timeline = self._capture.timeline
-        # The index is flushed when nothing else is to do: a row per burst, not per chunk.
+        # The index is flushed when the keeper is idle: that writes one row per burst, not per chunk.
         ready: list[tuple[int, int]] = self._poll.poll(0) if timeline.dirty else []
         if not ready:
             if timeline.dirty:
                 timeline.flush()
             ready = self._poll.poll(self._timers.milliseconds_left())
         for fd, event in ready:
-            self._attend(fd, event)
+            self._handle_event(fd, event)
         self._timers.run_due()
         if self._input is not None:
             self._input.watch(self._poll)
         if self._capture.paused:
             self._timers.set_timer_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
         if self._leader.death is not None:
-            if not self._answered:
-                self._answer(self._leader.death)
+            if not self._end_reported:
+                self._report_end(self._leader.death)
             self._finish_if_over()
 
-    def _attend(self, fd: int, event: int) -> None:
+    def _handle_event(self, fd: int, event: int) -> None:
         if self._capture.has(fd):
             self._capture.pump(fd)
         elif fd == self._wake:
-            self._hear_signals()
+            self._read_signals()
         elif self._notifications is not None and fd == self._notifications.listener:
             if not (event & select.POLLIN and self._notifications.answer()):
                 self._poll.unregister(fd)
                 self._notifications.close()
         else:
-            # Orders come before input that arrives with them: a terminal must have its size first.
+            # Orders are handled before input that arrives with them: a terminal must have its size first.
             if self._orders is not None:
                 for order in self._orders.read():
-                    self._obey(order)
+                    self._execute(order)
                 self._foreign_orders.note(self._orders)
             if self._input is not None:
                 self._input.move()
 
-    def _hear_signals(self) -> None:
+    def _read_signals(self) -> None:
         numbers = os.read(self._wake, 4096)
         if signal.SIGTERM in numbers:
             self._ender.end(self._spec["grace"])
         if signal.SIGCHLD in numbers:
             self._leader.reap()
-            if self._answered:
-                self._timers.set_timer(SOON_S, "look", self._look)
+            if self._end_reported:
+                self._timers.set_timer(RECHECK_S, "look", self._check)
 
-    def _answer(self, death: Death) -> None:
-        """Report the end of the leader, whatever lives on in the background."""
+    def _report_end(self, death: Death) -> None:
+        """Report the end of the leader, even if background processes are still alive."""
         self._timers.cancel("timeout")
         self._capture.drain(DRAIN_S)
         self._capture.timeline.flush()
@@ -243,14 +243,14 @@ class Keeper:
         if not self._records.written(lambda: self._records.ended(self._leader, death, facts)):
             time.sleep(DISK_RETRY_S)
             return
-        self._answered = True
+        self._end_reported = True
         if self._finish_if_over():
             return
         if self._timers.cancel("introduce"):
-            self._introduce()
+            self._announce()
         self._wakeups.send(run_files.EXIT)
-        self._look_pause = FIRST_LOOK_S
-        self._timers.set_timer(self._look_pause, "look", self._look)
+        self._check_pause = FIRST_CHECK_S
+        self._timers.set_timer(self._check_pause, "look", self._check)
 
     def _facts(self) -> dict[str, Any]:
         totals, dropped = self._capture.totals, self._capture.dropped
@@ -269,19 +269,19 @@ class Keeper:
 
     def _error_output(self) -> bytes:
         """Return the end of a failed command's error output."""
-        # A command that succeeded was refused nothing that it needed.
+        # If the command succeeded, the sandbox has refused nothing that it needed.
         death = self._leader.death
         if death is None or death.status == 0:
             return b""
         return self._capture.latest(0 if self._spec["tty"] else 1)
 
     def _finish_if_over(self) -> bool:
-        if self._over or not self._answered or not self._leader.reap():
+        if self._over or not self._end_reported or not self._leader.reap():
             return self._over
         if self._terminal >= 0 and not self._capture.at_end:
             self._capture.drain(DRAIN_S)
             self._capture.close_sources()
-        # A process outside of the run may have got the pipe and never close it.
+        # A process outside of the run may hold the pipe, and may never close it.
         if not self._capture.at_end and self._ender.asked:
             self._timers.set_timer_once(FOREIGN_HOLDER_S, "foreign", self._capture.close_sources)
         self._timers.cancel("look")
@@ -307,22 +307,22 @@ class Keeper:
             self._notifications.close()
         if self._spec.get("sandbox") is not None:
             run_files.remove_tree(self._path(sandbox.TMP))
-        # DONE is written last: readers take all other files for complete once it is there.
+        # DONE is written last: once it exists, readers treat all other files as complete.
         self._records.done(self._capture.totals if self._capture.uncounted else None)
         self._wakeups.send(run_files.DONE)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         changed = self._background.look(self._leader.if_alive)
         if changed:
             self._background.save()
             self._wakeups.send(run_files.BACKGROUND)
-        quiet = self._leader.if_alive is not None and not self._background.someone_alive
-        longest = QUIET_LOOK_S if quiet else LAST_LOOK_S
-        self._look_pause = FIRST_LOOK_S if changed else min(2 * self._look_pause, longest)
+        quiet = self._leader.if_alive is not None and not self._background.any_alive
+        longest = QUIET_CHECK_PAUSE_S if quiet else LONGEST_CHECK_PAUSE_S
+        self._check_pause = FIRST_CHECK_S if changed else min(2 * self._check_pause, longest)
         self._capture.retry()
-        self._timers.set_timer(self._look_pause, "look", self._look)
+        self._timers.set_timer(self._check_pause, "look", self._check)
 
-    def _time_is_over(self) -> None:
+    def _on_timeout(self) -> None:
         if self._leader.if_alive is not None:
             self._timed_out = True
             self._end(self._spec["grace"])
@@ -331,7 +331,7 @@ class Keeper:
         self._leader.note_sent(signal.SIGTERM, signal.SIGKILL)
         self._ender.end(grace_s)
 
-    def _obey(self, order: dict[str, Any]) -> None:
+    def _execute(self, order: dict[str, Any]) -> None:
         match order:
             case {"do": "signal", "number": signal.SIGKILL, "target": "tree"}:
                 self._leader.note_sent(signal.SIGKILL)
@@ -341,7 +341,7 @@ class Keeper:
             case {"do": "end", "grace": int() | float() as grace}:
                 self._end(grace)
             case {"do": "freeze" | "thaw" as what}:
-                self._freezer.obey(what)
+                self._freezer.execute(what)
             case {"do": "eof"} if self._input is not None:
                 self._input.finish()
             case {"do": "resize", "rows": int(rows), "columns": int(columns)} if self._terminal >= 0:

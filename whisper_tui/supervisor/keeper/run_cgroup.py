@@ -9,19 +9,19 @@ from typing import Any
 from whisper_tui.system.processes import Descendants, ProcessEntry, find_process, kernel_file
 
 TASKS_PER_PROCESS = 16
-"""Tasks allowed for each process: pids.max counts threads as well, and processes are counted exactly elsewhere."""
+"""Tasks allowed for each process: pids.max counts threads too. Processes are counted exactly elsewhere."""
 TRIES = 10
 PAUSE_S = 0.002
-"""First pause between two attempts to remove a group, doubled each time: some kernels find it empty only late."""
+"""First pause between two attempts to remove a group, doubled each time: some kernels release it late."""
 
 
 class RunCgroup:
-    """The control group of a run; a null object where the run has none, so that callers need no condition."""
+    """The control group of a run. It is a null object if the run has none, so that callers need no condition."""
 
     def __init__(self, path: str = "") -> None:
         self._path = path
         self.group_limits: tuple[str, ...] = ()
-        """The limits that hold for the sum of the run's processes, by their names in the configuration."""
+        """The limits that apply to the sum of the run's processes, by their names in the configuration."""
 
     @property
     def path(self) -> str | None:
@@ -30,7 +30,7 @@ class RunCgroup:
 
     def prepare(self, order: dict[str, Any]) -> None:
         """Make the group before the start, if the kernel limits the run's memory."""
-        # Such a limit has to hold from the first instruction on.
+        # Such a limit must apply from the first instruction on.
         asked = order.get("group")
         if asked is not None and order["memory"] is not None and "memory" in asked["counts"]:
             self.make(order)
@@ -63,7 +63,7 @@ class RunCgroup:
         self._write("cgroup.procs", str(pid))
 
     def freeze(self) -> bool:
-        """Freeze all processes in the group. Returns whether the kernel does so."""
+        """Freeze all processes in the group. Return whether the kernel did."""
         return self._write("cgroup.freeze", "1")
 
     def thaw(self) -> None:
@@ -71,7 +71,7 @@ class RunCgroup:
         self._write("cgroup.freeze", "0")
 
     def kill(self) -> None:
-        """Kill all processes in the group in one step, which no fork can outrun."""
+        """Kill all processes in the group in one step, so that no fork can escape."""
         self._write("cgroup.kill", "1")
 
     def populated(self) -> bool:
@@ -79,7 +79,7 @@ class RunCgroup:
         return self._number("cgroup.events", "populated") > 0
 
     def members(self) -> list[ProcessEntry]:
-        """Return the processes in the group, and in groups that the run has made below it."""
+        """Return the processes in the group and in subgroups that the run has created."""
         found = []
         for directory in self._directories():
             for pid in kernel_file(os.path.join(directory, "cgroup.procs")).split():
@@ -88,15 +88,15 @@ class RunCgroup:
         return found
 
     def cpu_s(self) -> float:
-        """Seconds of processor time of all its processes, ended ones included."""
+        """Processor time of all its processes in seconds, including ended ones."""
         return self._number("cpu.stat", "usage_usec") / 1e6
 
     def ran_out_of_memory(self) -> bool:
-        """True if the kernel killed it because its processes together reached its memory limit."""
+        """True if the kernel killed the group because its processes together reached the memory limit."""
         return self._number("memory.events", "oom") > 0 and self._number("memory.events", "oom_kill") > 0
 
     def remove(self) -> None:
-        """Remove the group, and those that the run has made below it, unless processes are in them."""
+        """Remove the group and the subgroups that the run has created, unless they contain processes."""
         for directory in reversed(self._directories()):
             for tried in range(TRIES):
                 with suppress(OSError):
@@ -107,10 +107,10 @@ class RunCgroup:
                 time.sleep(PAUSE_S * 2**tried)
 
     def _limit_memory(self, most: int) -> bool:
-        """Set the memory limit. Returns whether the kernel took it."""
-        # Otherwise a run would go on in swap beyond its limit.
+        """Set the memory limit. Return whether the kernel accepted it."""
+        # Otherwise a run would continue in swap beyond its limit.
         self._write("memory.swap.max", "0")
-        # The kernel kills the whole group: a run of which only a part is left has no useful result.
+        # The kernel kills the whole group, because a partly killed run has no useful result.
         self._write("memory.oom.group", "1")
         return self._write("memory.max", str(most))
 
@@ -123,7 +123,7 @@ class RunCgroup:
         return int(words[words.index(key.encode()) + 1]) if key.encode() in words else 0
 
     def _write(self, name: str, text: str) -> bool:
-        """Write to a file of the group. Returns whether the kernel took it."""
+        """Write to a file of the group. Return whether the kernel accepted it."""
         if not self._path:
             return False
         try:
@@ -138,11 +138,11 @@ class RunCgroup:
 
 
 ROUNDS = 20
-"""Limit of rounds over the tree: children of a moved process start in the group, so few are needed."""
+"""The most passes over the tree. Children of a moved process start in the group, so few are needed."""
 
 
 class CgroupMover:
-    """Moves a run into its group, in a thread: the kernel may take 10 ms for it."""
+    """Moves a run into its group, in a thread because the kernel may take 10 ms."""
 
     def __init__(self, descendants: Descendants, group: RunCgroup) -> None:
         self._descendants = descendants

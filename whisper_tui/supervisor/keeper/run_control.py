@@ -1,4 +1,4 @@
-"""Control of a run's processes: signals for the leader, and freezing, limiting and ending of the whole tree."""
+"""Control of a run's processes: signals to the leader, and freezing, limiting and ending the whole tree."""
 
 import math
 import os
@@ -32,11 +32,11 @@ class Timers:
         self._suspended: dict[str, tuple[float, Callable[[], None]]] = {}
 
     def set_timer(self, seconds: float, name: str, action: Callable[[], None]) -> None:
-        """Call `action` once after so many seconds; an earlier timer of that name is replaced."""
+        """Call `action` once after so many seconds. A timer with the same name is replaced."""
         self._set[name] = (time.monotonic() + seconds, action)
 
     def set_timer_once(self, seconds: float, name: str, action: Callable[[], None]) -> None:
-        """Set a timer, unless there is one of that name already."""
+        """Set a timer, unless one with that name is already set."""
         if name not in self._set:
             self.set_timer(seconds, name, action)
 
@@ -52,7 +52,7 @@ class Timers:
             self._suspended[name] = (max(0.0, when - time.monotonic()), action)
 
     def resume(self, name: str) -> None:
-        """Let a suspended timer go on with its remaining time."""
+        """Resume a suspended timer with its remaining time."""
         if name in self._suspended:
             seconds, action = self._suspended.pop(name)
             self.set_timer(seconds, name, action)
@@ -78,7 +78,7 @@ class Death(NamedTuple):
     """The end of the leader, as the system reported it."""
 
     status: int
-    """As `os.wait` returns it."""
+    """The status that `os.wait` returns."""
     usage: Any
     """`resource.struct_rusage`."""
     at: float
@@ -86,23 +86,23 @@ class Death(NamedTuple):
 
 
 class Leader:
-    """The leader of a run and, through it, the ways to signal the run's processes."""
+    """The leader of a run. It can be signalled alone or with its group or tree."""
 
     def __init__(self, descendants: Descendants) -> None:
         self._descendants = descendants
         self._sent: set[int] = set()
         self.pid = 0
-        """Its pid, which is its process group as well: it was started in a session of its own."""
+        """Its pid, which is also its process group, because it was started in its own session."""
         self.born = 0.0
         """Monotonic seconds."""
         self.born_at = 0.0
         """Seconds since the epoch."""
         self._start_time: int | None = None
         self.death: Death | None = None
-        """None: it is not reaped, so that its pid cannot belong to another process."""
+        """None: it is not reaped yet, so its pid cannot belong to another process."""
 
     def has_started(self, pid: int) -> None:
-        """Note the process of the leader."""
+        """Record the process of the leader."""
         self.pid = pid
         self.born = time.monotonic()
         self.born_at = time.time()
@@ -124,7 +124,7 @@ class Leader:
         return self._died_of() == signal.SIGKILL and not self.ended_by_us
 
     def used_up(self, cpu_s: int) -> bool:
-        """True if the kernel ended it because of its processor time."""
+        """True if the kernel ended it because of its processor time limit."""
         if self.death is None or self.ended_by_us:
             return False
         used = self.death.usage.ru_utime + self.death.usage.ru_stime
@@ -132,7 +132,7 @@ class Leader:
 
     def start_time(self) -> int:
         """Its start time in the kernel's ticks. 0: unknown."""
-        # Read late, and once: in the middle of its exec a process keeps readers of /proc waiting.
+        # Read late and only once: while a process is in exec, readers of /proc have to wait.
         if self._start_time is None:
             seen = find_process(self.pid, dead_too=True) if self.death is None else None
             self._start_time = seen.start if seen else 0
@@ -140,7 +140,7 @@ class Leader:
 
     def reap(self) -> bool:
         """Reap all dead children. Returns whether no process of the run is left."""
-        # Once it is reaped, /proc no longer tells its start time.
+        # After it is reaped, /proc no longer has its start time.
         if self.pid and self.death is None:
             self.start_time()
         while True:
@@ -154,7 +154,7 @@ class Leader:
                 self.death = Death(status, usage, time.monotonic())
 
     def note_sent(self, *numbers: int) -> None:
-        """Note signals that are about to be sent and can reach the leader."""
+        """Record signals that are about to be sent and can reach the leader."""
         if self.death is None:
             self._sent.update(numbers)
 
@@ -177,13 +177,13 @@ class Leader:
 
     def _group_is_ours(self) -> bool:
         """True if a process of the run is in the leader's group."""
-        # The leader is dead: without a member of ours its number may name another group by now.
+        # The leader is dead. Without a process of ours in the group, its number may belong to another group by now.
         return any(seen.pgid == self.pid for seen in self._descendants.now())
 
 
 SOONEST_S = 0.002
 LATEST_S = 0.2
-"""Shortest and longest pause between two rounds of killing: some processes take long to die."""
+"""Shortest and longest pause between two rounds of SIGKILL: some processes take long to die."""
 
 
 class RunEnder:
@@ -206,12 +206,12 @@ class RunEnder:
     def end(self, grace_s: float) -> None:
         """Send SIGTERM, wait for the grace period, and kill.
 
-        Each further call sends SIGTERM again; the shortest grace period is valid.
+        Each further call sends SIGTERM again. The shortest grace period counts.
         """
         self.asked = True
         if self.killing:
             return
-        # Frozen or stopped processes would not handle SIGTERM before they go on.
+        # Frozen or stopped processes cannot handle SIGTERM before they continue.
         self._group.thaw()
         send_to_all(self.descendants.now(), signal.SIGTERM, signal.SIGCONT)
         kill_at = time.monotonic() + grace_s
@@ -229,14 +229,14 @@ class RunEnder:
 
 
 ROUNDS = 20
-"""Limit of rounds over the tree: a stopped process forks no more, so few are needed."""
+"""The most passes over the tree. A stopped process cannot fork, so few are needed."""
 AGAIN_S = 0.05
-"""Seconds until the second look, for a fork that was under way during the first; later ones come less often."""
+"""Seconds until the second check, for a fork that was in progress during the first. Later checks are rarer."""
 LATER_S = 1.0
 
 
 class RunFreezer:
-    """Freezes and thaws a run; its timeout is suspended meanwhile.
+    """Freezes and thaws a run. Its timeout is suspended while it is frozen.
 
     A control group is frozen in one step. Processes outside of it are stopped by signals.
     """
@@ -253,7 +253,7 @@ class RunFreezer:
         self._stopped: list[ProcessEntry] = []
         """Stopped processes, parents before their children."""
 
-    def obey(self, order: str) -> None:
+    def execute(self, order: str) -> None:
         """Carry out `freeze` or `thaw`, both idempotent. A run that is being ended is not frozen."""
         if order == "thaw":
             self._thaw()
@@ -261,9 +261,9 @@ class RunFreezer:
             self._frozen = True
             self._timers.suspend("timeout")
             self._whole = self._group.freeze()
-            self._look(AGAIN_S)
+            self._check(AGAIN_S)
 
-    def _look(self, pause_s: float) -> None:
+    def _check(self, pause_s: float) -> None:
         if self._ender.asked:
             self._forget()
             return
@@ -277,7 +277,7 @@ class RunFreezer:
                 self._known.add((seen.pid, seen.start))
                 if not is_stopped(seen.pid) and send_to(seen, signal.SIGSTOP):
                     self._stopped.append(seen)
-        self._timers.set_timer(pause_s, "freeze", lambda: self._look(LATER_S))
+        self._timers.set_timer(pause_s, "freeze", lambda: self._check(LATER_S))
 
     def _thaw(self) -> None:
         """Continue all processes."""
@@ -295,12 +295,12 @@ class RunFreezer:
         self._stopped.clear()
 
 
-LOOK_S = 0.1
-"""Seconds between two looks."""
+CHECK_S = 0.1
+"""Seconds between two checks."""
 
 
 class Quota:
-    """Ends a run that uses too much, and knows which limit ended the leader."""
+    """Ends a run that exceeds a limit, and records which limit ended the leader."""
 
     def __init__(self, spec: dict[str, Any], timers: Timers, leader: Leader, ender: RunEnder, group: RunCgroup) -> None:
         self._cpu_s: int | None = spec["cpu"]
@@ -312,19 +312,19 @@ class Quota:
         self._exceeded: str | None = None
 
     def watch(self) -> None:
-        """Begin to look, if there is a limit."""
+        """Start the checks if there is a limit."""
         if self._most is not None or "cpu_s" in self._group.group_limits:
-            self._timers.set_timer(LOOK_S, "quota", self._look)
+            self._timers.set_timer(CHECK_S, "quota", self._check)
 
     def broken(self) -> str | None:
-        """Return the limit that the leader was ended for, or None."""
+        """Return the limit that the leader exceeded, or None."""
         if self._leader.ended_by_us:
             return self._exceeded
         if self._cpu_s is not None and self._leader.used_up(self._cpu_s):
             return "cpu"
         return "memory" if self._leader.was_killed and self._group.ran_out_of_memory() else None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._most is not None and len(self._ender.descendants.now()) > self._most:
             self._end("processes")
         elif self._has_used_up():
@@ -333,7 +333,7 @@ class Quota:
 
     def _has_used_up(self) -> bool:
         """True if all processes together have used up their processor time."""
-        # The group gets as long as a single process: the limit, and the time in which SIGXCPU can be handled.
+        # The group gets as much time as a single process: the limit, and the time to handle SIGXCPU.
         if self._cpu_s is None or "cpu_s" not in self._group.group_limits:
             return False
         return self._group.cpu_s() >= self._cpu_s + LAST_CPU_S

@@ -1,4 +1,4 @@
-"""The files of one attempt: names, formats, and how they are written so that no reader sees half of one.
+"""The files of one attempt: their names and formats, and atomic writes, so that no reader sees a partial file.
 
 A directory `<call>.<attempt>` below the runs directory holds one attempt. The files are authoritative; a line in the
 `notify` FIFO beside the directories only wakes the supervisor to read them again.
@@ -12,11 +12,11 @@ from typing import Any
 SPEC = "spec"
 """The order to start, as JSON."""
 ENVIRONMENT = "env"
-"""The environment, as JSON, if it is too long for a message; removed as soon as the keeper has read it."""
+"""The environment, as JSON, if it is too long for a message. The keeper removes the file after reading it."""
 LOCK = "lock"
-"""Locked for the keeper's whole life: the kernel releases it on any death."""
+"""Locked for the keeper's whole life. The kernel releases the lock however the keeper dies."""
 CLAIM = "claim"
-"""A symbolic link to `run` or `revoked`; its creator decides whether the attempt ever runs."""
+"""A symbolic link to `run` or `revoked`. Its creator decides whether the attempt ever runs."""
 PID = "pid"
 """The leader and the keeper, as JSON."""
 OUT, ERR = "out", "err"
@@ -30,32 +30,32 @@ EXIT = "exit"
 BACKGROUND = "bg"
 """The background processes of the command, as JSON."""
 DONE = "done"
-"""Exists once no process is alive and the output is complete. Holds the sizes of the streams if bytes were lost."""
+"""Exists once no process is alive and the output is complete. Contains the stream sizes if bytes were lost."""
 CONTROL = "ctl"
 """A FIFO for orders to the keeper: one JSON object a line with the key from the spec, at most `LONGEST_ORDER` bytes."""
 FOREIGN_ORDERS = "strange"
-"""Lines in the control FIFO that no supervisor wrote, as JSON: how many, the newest, and when it came."""
+"""Foreign lines in the control FIFO, as JSON: their number, the newest, and its time."""
 INPUT = "in"
-"""A FIFO for the command's input. Missing: it takes no input."""
+"""A FIFO for the command's input. Missing: it accepts no input."""
 NOTIFY = "notify"
 """The FIFO for wakeups, beside the attempts: `<call>.<attempt> <file>` a line."""
-REHEARSALS = "rehearsal"
-"""Directory beside the attempts, in which keepers rehearse a run."""
+WARM_UP = "rehearsal"
+"""Directory beside the attempts for the warm-up runs of keepers."""
 NOBODY = "-"
-"""In place of an attempt in a wakeup: a waiting keeper has died, perhaps with a job that it had just received."""
+"""Replaces the attempt in a wakeup: an idle keeper has died, perhaps with a job that it had just received."""
 TAIL_SUFFIX = ".tail"
 """Added to a stream's name: the ring of its last bytes."""
 RING_SUFFIX = ".ring"
-"""Added to a stream's name: a `RING` that says which bytes the ring holds."""
+"""Added to a stream's name: a `RING` that describes which bytes the ring contains."""
 
 RUN, REVOKED = "run", "revoked"
 
 CHUNK = 65_536
-"""Bytes moved at once: the capacity of a pipe by default."""
+"""Bytes per read: the default capacity of a pipe."""
 LONGEST_ORDER = 512
 """Bytes that every system writes to a FIFO atomically (POSIX: PIPE_BUF is at least 512)."""
 RESERVED = 4096
-"""Bytes reserved for the record of the ending when a run starts, so that it can be written on a full disk."""
+"""Bytes reserved at the start for the record of the ending, so that it can be written on a full disk."""
 
 INDEX_ROW = struct.Struct("<dII")
 """Seconds since the epoch, stream (0: out, 1: err), bytes."""
@@ -66,13 +66,13 @@ RING = struct.Struct("<QQQQ")
 
 
 def ring_step(ring: int) -> int:
-    """The most bytes written at once to a ring of that size: so many of its oldest bytes are unreliable."""
+    """The largest single write to a ring of that size. So many of its oldest bytes are unreliable."""
     return max(1, min(CHUNK, ring // 4))
 
 
 def claim(directory: str, decision: str) -> str:
-    """Claim or revoke an attempt, unless that is decided. Returns the decision that is valid."""
-    # A symlink appears together with its content in one atomic step; a file would be empty for a moment.
+    """Claim or revoke an attempt, unless that is already decided. Return the valid decision."""
+    # A symlink is created with its content in one atomic step. A file would be empty for a moment.
     path = os.path.join(directory, CLAIM)
     try:
         os.symlink(decision, path)
@@ -95,7 +95,7 @@ def make_directory(directory: str) -> None:
 
 
 def remove_tree(top: str) -> None:
-    """Remove a directory and everything below it, as far as it can be removed. Links are removed, not followed."""
+    """Remove a directory tree as far as possible. Links are removed, not followed."""
     for directory, names, files in os.walk(top, topdown=False):
         for name in (*files, *names):
             path = os.path.join(directory, name)
@@ -114,7 +114,7 @@ def _remove_empty(directory: str) -> None:
 
 
 def status(path: str, *, follow_links: bool = True) -> os.stat_result | None:
-    """The status of the file behind a path. None: there is none."""
+    """Return the status of a file. None: it does not exist."""
     try:
         return os.stat(path, follow_symlinks=follow_links)
     except (OSError, ValueError):
@@ -122,7 +122,7 @@ def status(path: str, *, follow_links: bool = True) -> os.stat_result | None:
 
 
 def write_whole(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Write a file atomically, for its owner only; `durable`: a power cut cannot undo it."""
+    """Write a file atomically, for its owner only. `durable`: it survives a power failure."""
     temporary = path + ".tmp"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -159,7 +159,7 @@ def _sync_directory(path: str) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of the data, in as many writes as it takes."""
+    """Write all of the data, with several writes if necessary."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
@@ -191,7 +191,7 @@ def remove(path: str) -> None:
 
 
 def stamp(path: str, *, follow_links: bool = True) -> str | None:
-    """Identify the file behind a path and its version: device, inode, size and times. None: there is no file."""
+    """Identify a file and its version: device, inode, size and times. None: there is no file."""
     found = status(path, follow_links=follow_links)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The records of a keeper about its run: its process, its background, its ending, and that it is over."""
+"""A keeper's records of its run: process, background processes, ending, and completion."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from whisper_tui.supervisor.keeper.run_control import Death, Leader
 from whisper_tui.supervisor.keeper.spawn import StartFailed
 from whisper_tui.system.processes import Descendants, ProcessEntry, command_of, find_process
 
-DEAD_KEPT = 100
-"""Limit of ended processes on the list."""
+ENDED_KEPT = 100
+"""How many ended processes stay on the list."""
 
 
 class BackgroundProcesses:
@@ -29,21 +29,21 @@ class BackgroundProcesses:
         self._looks = 0
 
     def look(self, leader: int | None) -> bool:
-        """Update the list. Returns whether it changed. `leader`: a living leader, whose tree is no background."""
+        """Update the list. Return whether it changed. `leader`: a living leader, whose tree is not background."""
         family = {(seen.pid, seen.start): seen for seen in self._descendants.now(without=leader)}
         before = {key: tuple(row.items()) for key, row in self._rows.items()}
         for key, known in self._rows.items():
             if known["alive"] and key not in family:
                 known["alive"] = is_still_there(*key)
         for key, seen in family.items():
-            self._rows[key] = row_of(seen)
+            self._rows[key] = entry_of(seen)
         self._forget_old()
         changed = before != {key: tuple(row.items()) for key, row in self._rows.items()}
         self._looks += changed
         return changed
 
     def all_gone(self) -> bool:
-        """Note that no process is alive any more. Returns whether the list changed."""
+        """Record that no process is alive any more. Return whether the list changed."""
         living = [row for row in self._rows.values() if row["alive"]]
         for row in living:
             row["alive"] = False
@@ -51,12 +51,12 @@ class BackgroundProcesses:
         return bool(living)
 
     @property
-    def someone_alive(self) -> bool:
-        """True if a process was alive at the last look."""
+    def any_alive(self) -> bool:
+        """True if a process was alive at the last update."""
         return any(row["alive"] for row in self._rows.values())
 
     def picture(self) -> dict[str, Any]:
-        """Return the list as JSON; the one with the higher `look` is newer."""
+        """Return the list as JSON. Of two lists the one with the higher `look` is newer."""
         return {"look": self._looks, "boot": self._boot, "processes": list(self._rows.values())}
 
     def save(self) -> None:
@@ -68,11 +68,11 @@ class BackgroundProcesses:
 
     def _forget_old(self) -> None:
         dead = [key for key, row in self._rows.items() if not row["alive"]]
-        for key in dead[: max(0, len(dead) - DEAD_KEPT)]:
+        for key in dead[: max(0, len(dead) - ENDED_KEPT)]:
             del self._rows[key]
 
 
-def row_of(seen: ProcessEntry) -> dict[str, Any]:
+def entry_of(seen: ProcessEntry) -> dict[str, Any]:
     """Return the entry of a living process."""
     command = command_of(seen.pid)
     return {"pid": seen.pid, "start": seen.start, "pgid": seen.pgid, "command": command, "alive": True}
@@ -80,7 +80,7 @@ def row_of(seen: ProcessEntry) -> dict[str, Any]:
 
 def is_still_there(pid: int, start: int) -> bool:
     """True if this process is alive."""
-    # A walk over the tree can miss a process whose parent ends meanwhile: it is looked up by its pid.
+    # Walking the tree can miss a process whose parent ends at that moment, so it is looked up by its pid.
     seen = find_process(pid)
     return seen is not None and seen.start == start
 
@@ -101,7 +101,7 @@ class RunRecords:
         """Peak memory of this keeper when the leader was started, in the unit of the system."""
 
     def identify(self, leader: Leader) -> None:
-        """Note the process of the leader."""
+        """Record the process of the leader."""
         self._own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self._process = {
             "pid": leader.pid,
@@ -125,7 +125,7 @@ class RunRecords:
         os.pwrite(self._reserved, b" " * run_files.RESERVED, 0)
 
     def failed(self, failure: StartFailed, *, sandboxed: bool) -> None:
-        """Write that no process was started, and why. Raises `OSError`."""
+        """Record that no process was started, and why. Raises `OSError`."""
         told = {"problem": failure.problem, "subject": failure.subject, "message": failure.message}
         facts: dict[str, Any] = {"failed": told, "at": time.time(), "out": 0, "err": 0}
         if sandboxed and failure.problem == "permission_denied":
@@ -133,7 +133,7 @@ class RunRecords:
         self._write_exit(facts)
 
     def ended(self, leader: Leader, death: Death, facts: dict[str, Any]) -> None:
-        """Write the ending of the leader, together with further `facts`. Raises `OSError`."""
+        """Record the ending of the leader with further `facts`. Raises `OSError`."""
         if self._process is None:
             self.identify(leader)
         status, usage = death.status, death.usage
@@ -152,15 +152,15 @@ class RunRecords:
         self._write_exit(facts)
 
     def _memory(self, usage: Any) -> int:
-        """Return the peak memory of the leader in KiB. 0: less than that of this keeper, and therefore unknown."""
+        """Return the peak memory of the leader in KiB. 0: unknown, because it is below the keeper's own."""
         # Linux includes the peak from before the exec, when the process was a copy of this keeper.
         if sys.platform == "darwin":
             return int(usage.ru_maxrss // 1024)
         return int(usage.ru_maxrss) if usage.ru_maxrss > self._own_memory else 0
 
     def written(self, write: Callable[[], None]) -> bool:
-        """Call `write`. Returns False if it has to be tried again."""
-        # In a directory that was removed nobody waits for a record.
+        """Call `write`. Return False if it has to be retried."""
+        # If the directory was removed, nobody waits for a record.
         try:
             write()
         except FileNotFoundError:
@@ -170,7 +170,7 @@ class RunRecords:
         return True
 
     def done(self, totals: tuple[int, int] | None) -> None:
-        """Write that the run is over. `totals`: the sizes of the streams, if their files do not show them."""
+        """Record that the run is over. `totals`: the sizes of the streams, if their files do not show them."""
         path = self._path(run_files.DONE)
         if totals is not None and self._done_with_sizes(path, totals):
             return
@@ -186,8 +186,8 @@ class RunRecords:
             self._reserved = -1
 
     def _done_with_sizes(self, path: str, totals: tuple[int, int]) -> bool:
-        """Write that the run is over with the sizes of its streams, also on a full disk. Returns whether it did."""
-        # A link needs no space: the record of the ending exists, and holds the sizes as they were then.
+        """Record completion with the sizes of the streams, even on a full disk. Return whether that succeeded."""
+        # A link needs no space. The record of the ending exists, and contains the sizes of that time.
         try:
             run_files.write_json(path, {"out": totals[0], "err": totals[1]})
         except OSError:
@@ -211,7 +211,7 @@ class RunRecords:
         try:
             os.pwrite(self._reserved, data, 0)
         except OSError:
-            # Longer than the reserve on a full disk: leave out what is not essential. JSON permits trailing blanks.
+            # Longer than the reserve on a full disk: optional fields are left out. JSON permits trailing spaces.
             facts = {**facts, "background": None, "blocked": None}
             os.pwrite(self._reserved, json.dumps(facts).encode().ljust(run_files.RESERVED), 0)
         os.rename(path + ".tmp", path)

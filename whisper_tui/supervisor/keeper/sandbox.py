@@ -1,11 +1,11 @@
 """The sandbox of a command: the kernel limits the files, programs and hosts that it can reach (decision 10).
 
-Landlock covers files, TCP, signals and abstract sockets; a seccomp filter refuses what Landlock has no right for
+Landlock covers files, TCP, signals and abstract sockets. A seccomp filter refuses what Landlock cannot restrict
 (sockets, ptrace, mounts, namespaces, io_uring, keys, TIOCSTI) and reports attempts to change something; no_new_privs
 and dropped capabilities keep a program from gaining rights. Neither root nor a helper program is needed.
 
 All of it is set on a thread of the keeper that only starts the command: Linux keeps these restrictions per thread and
-children inherit them, so that the keeper itself stays unrestricted, and the start needs no fork. `docs/sandbox.md`
+children inherit them. So the keeper itself stays unrestricted, and the start needs no fork. `docs/sandbox.md`
 lists what is not prevented.
 """
 
@@ -29,19 +29,19 @@ _ROOTS = (
     "/var/lib/dpkg /var/lib/apt /var/lib/rpm /var/lib/pacman /var/log /var/cache/man /var/cache/ldconfig "
     "/run/systemd/resolve /run/utmp".split()
 )
-"""The directories of the system: readable for everybody, writable for its administrator."""
-_MAY_HOLD_PRIVATE = ("/etc", "/var/log", "/var/cache/man", "/var/lib/apt")
+"""System directories: everybody can read them, and only the administrator can write to them."""
+_WITH_PRIVATE_FILES = ("/etc", "/var/log", "/var/cache/man", "/var/lib/apt")
 """Directories of the system with files that only root may read."""
 _PROGRAMS = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap /run/current-system".split()
-"""Directories with programs of the system. No user's directory is among them."""
+"""Directories with system programs. None of them belongs to a user."""
 _KERNEL = (
     "cpuinfo meminfo stat loadavg version uptime filesystems partitions diskstats swaps modules devices "
     "interrupts vmstat slabinfo buddyinfo zoneinfo cmdline consoles crypto mdstat misc sys".split()
 )
 """Files of /proc about the machine as a whole, and not about processes."""
 _READABLE_DEVICES = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_WALKED = 20_000
-"""Limit of entries that are examined for files that only root may read."""
+_MOST_EXAMINED = 20_000
+"""How many entries are examined for files that only root may read."""
 
 _READ = syscalls.READ_FILE | syscalls.READ_DIR
 _WRITE = _READ | (
@@ -100,24 +100,24 @@ def probe() -> Support:
     if not syscalls.LINUX:
         return Support(0, "Landlock exists on Linux only")
     if not syscalls.NUMBERS:
-        return Support(0, f"it is not written for processors of type {syscalls.MACHINE}")
+        return Support(0, f"it does not support processors of type {syscalls.MACHINE}")
     try:
         version = syscalls.landlock_version()
     except OSError as error:
         if error.errno == errno.EOPNOTSUPP:
-            return Support(0, "Landlock is switched off: the kernel was started without it in its lsm= parameter")
-        return Support(0, "this kernel has no Landlock, or a container keeps it away (Linux 5.13 has it)")
+            return Support(0, "Landlock is disabled: the kernel was started without it in its lsm= parameter")
+        return Support(0, "this kernel has no Landlock (it needs Linux 5.13), or a container blocks it")
     try:
         syscalls.call("seccomp", syscalls.SET_MODE_FILTER, syscalls.NEW_LISTENER, None)
     except OSError as error:
-        # EFAULT: the kernel would have taken a filter, and has read our null pointer.
+        # EFAULT: the kernel supports filters, and has tried to read our null pointer.
         if error.errno != errno.EFAULT:
-            return Support(0, f"the kernel takes no seccomp filter: {os.strerror(error.errno or 0)}")
+            return Support(0, f"the kernel accepts no seccomp filter: {os.strerror(error.errno or 0)}")
     return Support(version, "")
 
 
 class Sandboxes:
-    """Makes sandboxes. The rules that all of them share are prepared while no command waits."""
+    """Creates sandboxes. The rules that all of them share are prepared while no command waits."""
 
     def __init__(self) -> None:
         self.support = probe()
@@ -134,7 +134,7 @@ class Sandboxes:
                 self._ready = -1
 
     def start(self, profile: Profile, spawn: Callable[[], int]) -> SandboxedStart:
-        """Call `spawn`, which starts a process and returns its pid, in a sandbox. Raises its errors."""
+        """Call `spawn` in a sandbox. It starts a process and returns its pid. Raises its errors."""
         rules = self._rules_for(profile)
         try:
             return _in_a_thread(lambda: self._restricted(rules, profile, spawn))
@@ -142,7 +142,7 @@ class Sandboxes:
             os.close(rules)
 
     def restriction(self, profile: Profile) -> Callable[[], int]:
-        """Return the function with which a forked child restricts itself; it returns the notifications' descriptor."""
+        """Return a function that restricts the calling process and returns the descriptor for notifications."""
         rules, listening = self._rules_for(profile), self._filter(network=profile.network)
         return lambda: _restrict(rules, listening)
 
@@ -204,8 +204,8 @@ class Sandboxes:
             os.close(fd)
 
     def _known(self, rights: int) -> int:
-        """Remove the rights that this version of Landlock does not know."""
-        # The kernel refuses a ruleset with a single unknown right.
+        """Remove rights that this version of Landlock does not support."""
+        # A single unknown right makes the kernel refuse the ruleset.
         if self.support.version < syscalls.REFER_ABI:
             rights &= ~syscalls.REFER
         if self.support.version < syscalls.TRUNCATE_ABI:
@@ -214,7 +214,7 @@ class Sandboxes:
 
 
 def _restrict(rules: int, listening: Filter) -> int:
-    """Restrict this thread, for ever. Returns the descriptor of the filter's notifications."""
+    """Restrict this thread irrevocably. Return the descriptor of the filter's notifications."""
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     syscalls.drop_capabilities()
     syscalls.call("landlock_restrict_self", rules, 0)
@@ -223,13 +223,13 @@ def _restrict(rules: int, listening: Filter) -> int:
 
 
 def _in_a_thread(work: Callable[[], SandboxedStart]) -> SandboxedStart:
-    """Call `work` in a thread of its own. Returns its result and raises its errors."""
+    """Call `work` in a new thread. Return its result, or raise its error."""
     done, results, problems = _thread.allocate_lock(), [], []
 
     def body() -> None:
         try:
             results.append(work())
-        except BaseException as problem:  # noqa: BLE001 - handed over to the caller, whatever it is
+        except BaseException as problem:  # noqa: BLE001 - passed to the caller
             problems.append(problem)
         finally:
             done.release()
@@ -246,7 +246,7 @@ def _system_rules() -> tuple[tuple[str, int], ...]:
     """Return the rules of all sandboxes: the system is readable, except for files that only root may read."""
     rules = [(path, _READ | syscalls.EXECUTE if path in _PROGRAMS else _READ) for path in _trees()]
     rules += [(path, _READ) for path in _READABLE_DEVICES]
-    rules += [("/etc", syscalls.READ_DIR)]  # The names in it may be listed, also those of private files.
+    rules += [("/etc", syscalls.READ_DIR)]  # Names may be listed, including those of private files.
     rules += [("/dev/null", syscalls.READ_FILE | syscalls.WRITE_FILE | syscalls.TRUNCATE)]
     rules += [(f"/proc/{name}", _READ) for name in _KERNEL]
     return tuple(rule for rule in rules if os.path.exists(rule[0]))
@@ -259,12 +259,12 @@ def _trees() -> list[str]:
         if real in seen or not os.path.exists(real):
             continue
         seen.add(real)
-        trees += [path] if os.getuid() or path not in _MAY_HOLD_PRIVATE else _public(path)
+        trees += [path] if os.getuid() or path not in _WITH_PRIVATE_FILES else _public(path)
     return trees
 
 
 def _public(top: str) -> list[str]:
-    """Return the largest parts of a tree in which all files are readable for other users."""
+    """Return the largest subtrees in which other users can read all files."""
     # An ordinary user cannot read the rest anyway. Root could, and a Landlock rule has no exceptions.
     looked_at = 0
 
@@ -274,7 +274,7 @@ def _public(top: str) -> list[str]:
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
             return True, []
-        if not mode & stat.S_IROTH or looked_at > _WALKED:
+        if not mode & stat.S_IROTH or looked_at > _MOST_EXAMINED:
             return False, []
         if not stat.S_ISDIR(mode):
             return True, [path]

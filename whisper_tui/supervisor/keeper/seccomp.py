@@ -1,11 +1,11 @@
 """The seccomp filter of a sandbox, and the keeper's answers to it.
 
-The filter refuses what Landlock has no right for, and asks the keeper about each other system call that changes files,
-through a descriptor (seccomp_unotify(2)). There are two kinds of answers:
+The filter refuses calls that Landlock cannot restrict, and asks the keeper about the others that change files,
+over a descriptor (seccomp_unotify(2)). There are two kinds of answers:
 
-* *Calls that Landlock checks* (opening, creating, removing, renaming) continue, and Landlock decides. We only note
-  those that it will refuse: a race between our check and the kernel's can only cost a line in a report.
-* *Calls that Landlock has no right for* (modes, owners, times, extended attributes) never continue. Where the command
+** *Calls that Landlock checks* (opening, creating, removing, renaming) continue, and Landlock decides. The keeper only
+  records those that it will refuse: a race between both checks can only cost a line in a report.
+** *Calls that Landlock cannot restrict* (modes, owners, times, extended attributes) never continue. Where the command
   may write, the keeper makes the change itself, on a descriptor that it has opened and checked, so that the file
   cannot be swapped meanwhile.
 """
@@ -30,7 +30,7 @@ _REFUSED = syscalls.RET_ERRNO | errno.EPERM
 _MISSING = syscalls.RET_ERRNO | errno.ENOSYS
 _CLOSED = syscalls.RET_ERRNO | errno.EACCES
 
-_NEVER = (
+_FORBIDDEN = (
     "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot "
     "move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr unshare setns swapon swapoff reboot sethostname "
     "setdomainname init_module finit_module delete_module kexec_load kexec_file_load bpf perf_event_open userfaultfd "
@@ -39,9 +39,9 @@ _NEVER = (
     "semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink setxattrat removexattrat "
     "file_setattr".split()
 )
-"""Calls that neither reading nor building needs, and those that reach beyond files: refused."""
+"""Refused calls: neither reading nor building needs them, or they reach beyond files."""
 _ABSENT = "io_uring_setup io_uring_enter io_uring_register memfd_create memfd_secret clone3".split()
-"""Calls that seem to be missing: programs fall back to others. A filter cannot see what io_uring and clone3 do."""
+"""Calls that fail as if they did not exist, so that programs fall back: a filter cannot inspect io_uring and clone3."""
 _SIGNALS = "kill tkill tgkill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo".split()
 """Calls that send signals: refused if Landlock cannot confine them to the sandbox."""
 _OWN_ONLY = {
@@ -53,27 +53,27 @@ _OWN_ONLY = {
     "setpriority": 1,
     "ioprio_set": 1,
 }
-"""Calls about a process, with the argument that names it; 0 is the caller."""
-TOLD = (
+"""Calls about a process, with the index of the argument that names it. 0 is the caller."""
+NOTIFIED = (
     "creat openat2 mkdir mkdirat mknod mknodat unlink unlinkat rmdir rename renameat renameat2 link linkat symlink "
     "symlinkat truncate chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat "
     "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
 )
-"""Calls that change files: the keeper is asked about each."""
-_OPENING = {"open": 1, "openat": 2}
-"""Calls that change files with certain flags, with the argument that holds the flags."""
+"""Calls that change files. The filter asks the keeper about each."""
+_OPENING_FLAGS = {"open": 1, "openat": 2}
+"""Calls that change files with certain flags, with the index of the flags."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _NAMESPACES = 0x7E020000
 """The CLONE_NEW* flags of clone()."""
-_TERMINAL_TRICKS = (0x5412, 0x541C, 0x5423, 0x4B4C)
-"""TIOCSTI, TIOCLINUX, TIOCSETD and KDSETKEYCODE: they type into a terminal, or change it for others."""
+_TERMINAL_REQUESTS = (0x5412, 0x541C, 0x5423, 0x4B4C)
+"""TIOCSTI, TIOCLINUX, TIOCSETD and KDSETKEYCODE: they insert input into a terminal, or change it for others."""
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 
 
 def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
     """Return the filter. Calls that it does not name are allowed: Landlock restricts files."""
-    # Numbers mean other calls in another ABI: 32-bit calls and x32 (numbers from 0x40000000 on) are refused.
+    # Another ABI has other numbers, so 32-bit calls and x32 calls (numbers from 0x40000000 on) are refused.
     found = [
         Instruction(_LOAD, 0, 0, _ARCH),
         Instruction(_EQUAL, 1, 0, syscalls.ARCHITECTURE),
@@ -82,14 +82,14 @@ def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
     ]
     if syscalls.MACHINE == "x86_64":
         found += [Instruction(_AT_LEAST, 0, 1, 0x40000000), Instruction(_RETURN, 0, 0, _MISSING)]
-    for name, place in _OPENING.items():
-        found += _if_call(name, _if_bits(place, _WRITING, syscalls.RET_USER_NOTIF))
+    for name, index in _OPENING_FLAGS.items():
+        found += _if_call(name, _if_bits(index, _WRITING, syscalls.RET_USER_NOTIF))
     found += _if_call("clone", _if_bits(0, _NAMESPACES, _REFUSED))
-    found += _if_call("ioctl", [each for trick in _TERMINAL_TRICKS for each in _if_equal(1, trick, _REFUSED)])
-    for name, place in _OWN_ONLY.items():
-        found += _if_call(name, _unless_equal(place, 0, _REFUSED))
+    found += _if_call("ioctl", [each for trick in _TERMINAL_REQUESTS for each in _if_equal(1, trick, _REFUSED)])
+    for name, index in _OWN_ONLY.items():
+        found += _if_call(name, _unless_equal(index, 0, _REFUSED))
     found += _if_call("socket", _sockets(network=network))
-    answers = dict.fromkeys(TOLD, syscalls.RET_USER_NOTIF) | dict.fromkeys(_NEVER, _REFUSED)
+    answers = dict.fromkeys(NOTIFIED, syscalls.RET_USER_NOTIF) | dict.fromkeys(_FORBIDDEN, _REFUSED)
     answers |= dict.fromkeys(_ABSENT, _MISSING)
     if version < syscalls.SIGNALS_ABI:
         answers |= dict.fromkeys(_SIGNALS, _REFUSED)
@@ -99,8 +99,8 @@ def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
 
 
 def _sockets(*, network: bool) -> list[Instruction]:
-    """Return the rules for sockets: internet families are allowed, or reported and refused by the keeper."""
-    # Local sockets are always refused: by path they reach docker, D-Bus, key agents and our own supervisor.
+    """Return the rules for sockets. Internet families are allowed, or the keeper reports and refuses them."""
+    # Local sockets are always refused: their paths lead to docker, D-Bus, key agents and our own supervisor.
     open_families = (AF_INET, AF_INET6, AF_NETLINK) if network else ()
     found = [each for family in open_families for each in _if_equal(0, family, syscalls.RET_ALLOW)]
     # Without capabilities these two kinds of netlink only list addresses and sockets, as `ip` and `ss` do.
@@ -112,7 +112,7 @@ def _sockets(*, network: bool) -> list[Instruction]:
 
 
 def _if_call(name: str, then: list[Instruction]) -> list[Instruction]:
-    """Apply instructions to one system call; if they do not decide, it is allowed."""
+    """Apply instructions to one system call. If they do not decide, it is allowed."""
     number = syscalls.NUMBERS.get(name)
     if number is None:
         return []
@@ -121,31 +121,31 @@ def _if_call(name: str, then: list[Instruction]) -> list[Instruction]:
     return [Instruction(_EQUAL, 0, len(then), number), *then]
 
 
-def _argument(place: int) -> Instruction:
+def _argument(index: int) -> Instruction:
     """Load the low word of an argument."""
     # Flags, families and pids have 32 bits, and both supported processors are little-endian.
-    return Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * place)
+    return Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
-def _if_bits(place: int, bits: int, answer: int) -> list[Instruction]:
-    return [_argument(place), Instruction(_HAS_BIT, 0, 1, bits), Instruction(_RETURN, 0, 0, answer)]
+def _if_bits(index: int, bits: int, answer: int) -> list[Instruction]:
+    return [_argument(index), Instruction(_HAS_BIT, 0, 1, bits), Instruction(_RETURN, 0, 0, answer)]
 
 
-def _if_equal(place: int, value: int, answer: int) -> list[Instruction]:
-    return [_argument(place), Instruction(_EQUAL, 0, 1, value), Instruction(_RETURN, 0, 0, answer)]
+def _if_equal(index: int, value: int, answer: int) -> list[Instruction]:
+    return [_argument(index), Instruction(_EQUAL, 0, 1, value), Instruction(_RETURN, 0, 0, answer)]
 
 
-def _unless_equal(place: int, value: int, answer: int) -> list[Instruction]:
-    return [_argument(place), Instruction(_EQUAL, 1, 0, value), Instruction(_RETURN, 0, 0, answer)]
+def _unless_equal(index: int, value: int, answer: int) -> list[Instruction]:
+    return [_argument(index), Instruction(_EQUAL, 1, 0, value), Instruction(_RETURN, 0, 0, answer)]
 
 
 MOST_NOTED = 20
-"""Limit of different attempts that are reported; further ones are counted."""
+"""How many different attempts are reported. Further ones are counted."""
 LONGEST = 300
-"""Characters of a path in a report."""
+"""How many characters of a path a report contains."""
 LONGEST_LINE = 300
 MOST_LINES = 3
-"""Limit of lines of its error output about a refusal that are reported beside the attempts."""
+"""How many lines of the error output about a refusal are reported beside the attempts."""
 TAIL = 4096
 _REFUSALS = (b"permission denied", b"operation not permitted", b"eacces", b"eperm", b"read-only file system")
 
@@ -156,7 +156,7 @@ _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _CONTINUE = 1
 _EACCES, _EPERM = 13, 1
-_HERE = -100
+_AT_FDCWD = -100
 """AT_FDCWD: relative to the working directory."""
 _NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
 _LONGEST_PATH, _LONGEST_VALUE = 4096, 65_536
@@ -173,7 +173,7 @@ class _Call(NamedTuple):
     arguments: tuple[int, ...]
 
 
-class _Place(NamedTuple):
+class _FileArguments(NamedTuple):
     """The arguments that name a file: a directory's descriptor, a path beneath it, and flags."""
 
     directory: int | None
@@ -183,53 +183,53 @@ class _Place(NamedTuple):
 
 
 _NAMED = {
-    "open": (_Place(None, 0),),
-    "openat": (_Place(0, 1),),
-    "openat2": (_Place(0, 1),),
-    "creat": (_Place(None, 0),),
-    "mkdir": (_Place(None, 0, follows=False),),
-    "mkdirat": (_Place(0, 1, follows=False),),
-    "mknod": (_Place(None, 0, follows=False),),
-    "mknodat": (_Place(0, 1, follows=False),),
-    "unlink": (_Place(None, 0, follows=False),),
-    "unlinkat": (_Place(0, 1, follows=False),),
-    "rmdir": (_Place(None, 0, follows=False),),
-    "rename": (_Place(None, 0, follows=False), _Place(None, 1, follows=False)),
-    "renameat": (_Place(0, 1, follows=False), _Place(2, 3, follows=False)),
-    "renameat2": (_Place(0, 1, follows=False), _Place(2, 3, follows=False)),
-    "link": (_Place(None, 1, follows=False),),
-    "linkat": (_Place(2, 3, follows=False),),
-    "symlink": (_Place(None, 1, follows=False),),
-    "symlinkat": (_Place(1, 2, follows=False),),
+    "open": (_FileArguments(None, 0),),
+    "openat": (_FileArguments(0, 1),),
+    "openat2": (_FileArguments(0, 1),),
+    "creat": (_FileArguments(None, 0),),
+    "mkdir": (_FileArguments(None, 0, follows=False),),
+    "mkdirat": (_FileArguments(0, 1, follows=False),),
+    "mknod": (_FileArguments(None, 0, follows=False),),
+    "mknodat": (_FileArguments(0, 1, follows=False),),
+    "unlink": (_FileArguments(None, 0, follows=False),),
+    "unlinkat": (_FileArguments(0, 1, follows=False),),
+    "rmdir": (_FileArguments(None, 0, follows=False),),
+    "rename": (_FileArguments(None, 0, follows=False), _FileArguments(None, 1, follows=False)),
+    "renameat": (_FileArguments(0, 1, follows=False), _FileArguments(2, 3, follows=False)),
+    "renameat2": (_FileArguments(0, 1, follows=False), _FileArguments(2, 3, follows=False)),
+    "link": (_FileArguments(None, 1, follows=False),),
+    "linkat": (_FileArguments(2, 3, follows=False),),
+    "symlink": (_FileArguments(None, 1, follows=False),),
+    "symlinkat": (_FileArguments(1, 2, follows=False),),
 }
 """Calls that Landlock checks, and the names that they change."""
 
 _CHANGED = {
-    "truncate": _Place(None, 0),
-    "chmod": _Place(None, 0),
-    "fchmod": _Place(0, None),
-    "fchmodat": _Place(0, 1),
-    "fchmodat2": _Place(0, 1, 3),
-    "chown": _Place(None, 0),
-    "lchown": _Place(None, 0, follows=False),
-    "fchown": _Place(0, None),
-    "fchownat": _Place(0, 1, 4),
-    "utime": _Place(None, 0),
-    "utimes": _Place(None, 0),
-    "futimesat": _Place(0, 1),
-    "utimensat": _Place(0, 1, 3),
-    "setxattr": _Place(None, 0),
-    "lsetxattr": _Place(None, 0, follows=False),
-    "fsetxattr": _Place(0, None),
-    "removexattr": _Place(None, 0),
-    "lremovexattr": _Place(None, 0, follows=False),
-    "fremovexattr": _Place(0, None),
+    "truncate": _FileArguments(None, 0),
+    "chmod": _FileArguments(None, 0),
+    "fchmod": _FileArguments(0, None),
+    "fchmodat": _FileArguments(0, 1),
+    "fchmodat2": _FileArguments(0, 1, 3),
+    "chown": _FileArguments(None, 0),
+    "lchown": _FileArguments(None, 0, follows=False),
+    "fchown": _FileArguments(0, None),
+    "fchownat": _FileArguments(0, 1, 4),
+    "utime": _FileArguments(None, 0),
+    "utimes": _FileArguments(None, 0),
+    "futimesat": _FileArguments(0, 1),
+    "utimensat": _FileArguments(0, 1, 3),
+    "setxattr": _FileArguments(None, 0),
+    "lsetxattr": _FileArguments(None, 0, follows=False),
+    "fsetxattr": _FileArguments(0, None),
+    "removexattr": _FileArguments(None, 0),
+    "lremovexattr": _FileArguments(None, 0, follows=False),
+    "fremovexattr": _FileArguments(0, None),
 }
-"""Calls that the keeper carries out itself, or refuses."""
+"""Calls that the keeper executes itself, or refuses."""
 
 
 class SeccompNotifications:
-    """Answers the filter of one sandbox, and notes what was refused."""
+    """Answers the filter of one sandbox, and records the refusals."""
 
     def __init__(self, listener: int, writable: tuple[str, ...]) -> None:
         self.listener = listener
@@ -239,12 +239,12 @@ class SeccompNotifications:
         self._more = 0
 
     def answer(self) -> bool:
-        """Answer one call. Returns whether there may be another one."""
+        """Answer one call. Return whether there may be another one."""
         notice = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self.listener, _RECEIVE, notice)
         except FileNotFoundError:
-            return True  # Its caller was killed while it waited.
+            return True  # The caller was killed while it waited.
         except OSError:
             self.close()
             return False
@@ -271,7 +271,7 @@ class SeccompNotifications:
         return {"attempts": attempts, "more": self._more, "messages": said}
 
     def close(self) -> None:
-        """Answer no more; the kernel refuses the calls of remaining processes."""
+        """Stop answering. The kernel then refuses the calls of remaining processes."""
         if self.listener >= 0:
             os.close(self.listener)
             self.listener = -1
@@ -282,8 +282,8 @@ class SeccompNotifications:
             self._note("network", "")
             return _EACCES, 0
         if call.name in _NAMED:
-            for place in _NAMED[call.name]:
-                path = _path(call, place)
+            for target in _NAMED[call.name]:
+                path = _path(call, target)
                 if not self._may_write(path):
                     self._note("write", path)
             return 0, _CONTINUE
@@ -291,9 +291,9 @@ class SeccompNotifications:
             return self._change(call, _CHANGED[call.name]), 0
         return _EACCES, 0
 
-    def _change(self, call: _Call, place: _Place) -> int:
-        """Carry out a change of a file's attributes, on the very file that was checked."""
-        fd = _opened(call, place)
+    def _change(self, call: _Call, target: _FileArguments) -> int:
+        """Change a file's attributes, on the descriptor that was checked."""
+        fd = _open_target(call, target)
         try:
             own = f"/proc/self/fd/{fd}"
             path = os.readlink(own)
@@ -303,12 +303,12 @@ class SeccompNotifications:
             found = os.fstat(fd)
             if found.st_uid != os.geteuid():
                 return _EPERM  # As for any process without capabilities; the keeper may have some.
-            # Checked after the arguments were read: the pid may have been reused meanwhile.
+            # Checked after the arguments were read, because the pid may have been reused by then.
             if not _is_valid(self, call):
                 return _EACCES
             if stat.S_ISLNK(found.st_mode):
                 return 0 if call.name in {"utimensat", "lchown", "fchownat"} else _EPERM
-            return _CARRY_OUT[call.name](call, own)
+            return _EMULATED[call.name](call, own)
         except OSError as problem:
             return problem.errno or _EACCES
         finally:
@@ -337,13 +337,13 @@ def _is_valid(notifications: SeccompNotifications, call: _Call) -> bool:
 
 
 def _memory(call: _Call, address: int, longest: int) -> bytes:
-    """Read at most so many bytes of the caller's memory."""
+    """Read at most `longest` bytes of the caller's memory."""
     fd = os.open(f"/proc/{call.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:
             return os.pread(fd, longest, address)
         except OSError:
-            first = 4096 - address % 4096  # The text ends before the next page, which is not mapped.
+            first = 4096 - address % 4096  # The next page is not mapped, so the text ends before it.
             return os.pread(fd, min(first, longest), address)
     finally:
         os.close(fd)
@@ -357,39 +357,39 @@ def _text(call: _Call, address: int) -> str:
     return os.fsdecode(raw)
 
 
-def _base(call: _Call, place: _Place) -> str:
-    """Return the start of a relative path: the caller's own directory, by its name in /proc."""
-    if place.directory is None:
+def _base(call: _Call, target: _FileArguments) -> str:
+    """Return the directory that a relative path starts from, by its name in /proc."""
+    if target.directory is None:
         return f"/proc/{call.pid}/cwd"
-    number = struct.unpack("=i", struct.pack("=I", call.arguments[place.directory] & 0xFFFFFFFF))[0]
-    return f"/proc/{call.pid}/cwd" if number == _HERE else f"/proc/{call.pid}/fd/{number}"
+    number = struct.unpack("=i", struct.pack("=I", call.arguments[target.directory] & 0xFFFFFFFF))[0]
+    return f"/proc/{call.pid}/cwd" if number == _AT_FDCWD else f"/proc/{call.pid}/fd/{number}"
 
 
-def _path(call: _Call, place: _Place) -> str:
+def _path(call: _Call, target: _FileArguments) -> str:
     """Return the path that a call names, with links resolved as the call resolves them."""
-    named = _text(call, call.arguments[place.path]) if place.path is not None else ""
-    whole = os.path.join(_base(call, place), named)
-    if place.follows:
+    named = _text(call, call.arguments[target.path]) if target.path is not None else ""
+    whole = os.path.join(_base(call, target), named)
+    if target.follows:
         return os.path.realpath(whole)
     parent, _, name = whole.rstrip("/").rpartition("/")
     return os.path.join(os.path.realpath(parent or "/"), name)
 
 
-def _opened(call: _Call, place: _Place) -> int:
+def _open_target(call: _Call, target: _FileArguments) -> int:
     """Open the file that a call changes."""
     # O_PATH: the command may own a file that it cannot read.
-    address = call.arguments[place.path] if place.path is not None else 0
+    address = call.arguments[target.path] if target.path is not None else 0
     named = _text(call, address) if address else ""
-    flags = call.arguments[place.flags] if place.flags is not None else 0
-    follows = place.follows and not flags & _NOFOLLOW
-    path = os.path.join(_base(call, place), named) if named else _base(call, place)
+    flags = call.arguments[target.flags] if target.flags is not None else 0
+    follows = target.follows and not flags & _NOFOLLOW
+    path = os.path.join(_base(call, target), named) if named else _base(call, target)
     return os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follows or not named else os.O_NOFOLLOW))
 
 
 def _mode(call: _Call, own: str) -> int:
     mode = call.arguments[1 if call.name in {"chmod", "fchmod"} else 2] & 0o7777
     if mode & (stat.S_ISUID | stat.S_ISGID):
-        return _EPERM  # A setuid file would give the rights of this user to others, which nobody has approved.
+        return _EPERM  # A setuid file would give this user's rights to others. Nobody has approved that.
     os.chmod(own, mode)
     return 0
 
@@ -446,7 +446,7 @@ def _length(call: _Call, own: str) -> int:
     return 0
 
 
-_CARRY_OUT: dict[str, Callable[[_Call, str], int]] = {
+_EMULATED: dict[str, Callable[[_Call, str], int]] = {
     "truncate": _length,
     **dict.fromkeys(("chmod", "fchmod", "fchmodat", "fchmodat2"), _mode),
     **dict.fromkeys(("chown", "lchown", "fchown", "fchownat"), _owner),

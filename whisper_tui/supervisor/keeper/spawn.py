@@ -18,9 +18,9 @@ from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 
 _ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-"""Linux counts private writable memory; elsewhere the whole address space, of which collectors reserve far more."""
-_LISTENS = b"L"
-"""Message that carries the descriptor of a sandbox; digits are an error number."""
+"""Linux counts private writable memory. Elsewhere it is the address space, of which garbage collectors reserve more."""
+_LISTENER_PASSED = b"L"
+"""The message that passes a sandbox's descriptor. A message of digits is an error number."""
 LAST_CPU_S = 5
 """Seconds of processor time between the signal that can be handled and the one that cannot."""
 
@@ -52,18 +52,18 @@ def fork_limited(
 
     `restrict` puts the child into its sandbox. Returns its pid and the descriptor of the notifications, or -1.
     """
-    # posix_spawn can set no limits, and limits of the keeper itself could not be raised again. The socket closes at the
-    # exec; an error number on it says why there was none.
+    # posix_spawn cannot set limits, and the keeper could not raise its own again. The socket closes at the
+    # exec. An error number on it means that the exec failed.
     ours, theirs = socket.socketpair()
     with ours, theirs:
         pid = os.fork()
         if not pid:
-            _become(theirs, program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
+            _exec(theirs, program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
         theirs.close()
         told, passed = b"", [-1]
         while piece := _receive(ours, passed):
             told += piece
-    problem = told.replace(_LISTENS, b"")
+    problem = told.replace(_LISTENER_PASSED, b"")
     if problem:
         os.waitpid(pid, 0)
         if passed[0] >= 0:
@@ -73,7 +73,7 @@ def fork_limited(
 
 
 def _receive(ours: socket.socket, passed: list[int]) -> bytes:
-    """Receive the next message of the child, and the descriptor that may come with it."""
+    """Receive the child's next message, and the descriptor that may be attached to it."""
     piece, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
     if descriptors:
         passed[0] = descriptors[0]
@@ -81,8 +81,8 @@ def _receive(ours: socket.socket, passed: list[int]) -> bytes:
     return piece
 
 
-def _become(
-    teller: socket.socket,
+def _exec(
+    connection: socket.socket,
     program: str,
     argv: list[str],
     environment: dict[str, str],
@@ -98,7 +98,7 @@ def _become(
         os.setsid()
         group.take(0)
         for action in files:
-            _arrange(action)
+            _apply_file_action(action)
         # A signal before the exec must not wake the keeper through the shared descriptor.
         signal.set_wakeup_fd(-1)
         for each in _ALL_SIGNALS:
@@ -109,7 +109,7 @@ def _become(
         if limits.memory_bytes is not None:
             _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
         if restrict is not None:
-            socket.send_fds(teller, [_LISTENS], [restrict()])
+            socket.send_fds(connection, [_LISTENER_PASSED], [restrict()])
         os.execve(program, argv, environment)
     except OSError as error:
         number = error.errno or errno.EIO
@@ -118,12 +118,12 @@ def _become(
     except ValueError:
         number = errno.EINVAL
     finally:
-        teller.send(str(number).encode())
+        connection.send(str(number).encode())
         os._exit(127)
 
 
-def _arrange(action: tuple[Any, ...]) -> None:
-    """Carry out one file action as posix_spawn does."""
+def _apply_file_action(action: tuple[Any, ...]) -> None:
+    """Apply one file action as posix_spawn does."""
     if action[0] == os.POSIX_SPAWN_DUP2:
         os.dup2(action[1], action[2])
         return
@@ -145,7 +145,7 @@ def _set(kind: int, soft: int, hard: int) -> None:
 
 def _error_of(number: int) -> OSError | ValueError:
     if number == errno.EINVAL:
-        return ValueError("an argument or a variable holds what no program can be given")
+        return ValueError("an argument or a variable contains a null byte")
     return OSError(number, os.strerror(number))
 
 
@@ -153,10 +153,10 @@ _SCRIPT, _REPORT = 240, 241
 """Descriptors in the command: high ones, which scripts do not use. The first is closed at once."""
 
 _TRAP = f"{{ builtin set +x; builtin pwd -P >&{_REPORT}; }} 2>/dev/null || builtin :"
-"""Not shown by `set -x`, and without an effect on the exit code."""
+"""`set -x` does not show it, and it does not change the exit code."""
 
 LONGEST_DIRECTORY = 4096
-"""Limit of bytes of a path, and of a `BASH_ENV` that is passed on: both fit into a pipe without a reader."""
+"""The longest path and the longest inherited `BASH_ENV` in bytes. Both fit into a pipe without a reader."""
 
 
 class LastDirectory:
@@ -169,7 +169,7 @@ class LastDirectory:
 
     # Both descriptors are open before the start: a sandboxed command may not be able to open anything.
     def __init__(self, environment: dict[str, str]) -> None:
-        """`environment`: of the command, whose own `BASH_ENV` is still read. Raises `OSError`."""
+        """`environment` belongs to the command, whose own `BASH_ENV` is still read. Raises `OSError`."""
         self._report = os.memfd_create("last directory") if hasattr(os, "memfd_create") else _temporary()
         self._script, writer = os.pipe()
         try:
@@ -178,7 +178,7 @@ class LastDirectory:
         finally:
             os.close(writer)
         self.environment = {**environment, "BASH_ENV": f"/dev/fd/{_SCRIPT}"}
-        """The environment of the start; the script resets the variable before the command begins."""
+        """The environment for the start. The script resets the variable before the command begins."""
 
     @property
     def actions(self) -> list[tuple[Any, ...]]:
@@ -211,7 +211,7 @@ def _temporary() -> int:
 
 def _script(own: str | None) -> str:
     """Return the script that bash reads first. `own`: the file that it would have read."""
-    # Bash expands the value of BASH_ENV like a word in double quotes; a value with a quote could end them.
+    # Bash expands the value of BASH_ENV like a word in double quotes. A quote in the value could end them.
     lines = [f"exec {_SCRIPT}<&-", f"trap {shlex.quote(_TRAP)} EXIT"]
     if own is None:
         return "\n".join(("builtin unset BASH_ENV", *lines, ""))
@@ -233,14 +233,14 @@ class StartFailed(Exception):
 
 
 def enter(cwd: str) -> None:
-    """Change to the command's working directory, for the moment of the start."""
+    """Change to the command's working directory for the start."""
     try:
         os.chdir(cwd)
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "is not a directory" if isinstance(error, NotADirectoryError) else "does not exist"
         raise StartFailed("cwd_not_found", cwd, f"The working directory {cwd} {what}.") from None
     except PermissionError:
-        message = f"The working directory {cwd} may not be entered by this user."
+        message = f"The working directory {cwd} is not accessible to this user."
         raise StartFailed("permission_denied", cwd, message) from None
     except (OSError, ValueError) as error:
         message = f"The working directory {cwd!r} cannot be used: {_reason(error)}."
@@ -248,11 +248,11 @@ def enter(cwd: str) -> None:
 
 
 def last_directory(environment: dict[str, str]) -> LastDirectory:
-    """Return the way in which a command with this environment reports its last directory. Raises `StartFailed`."""
+    """Prepare to ask a command with this environment for its last directory. Raises `StartFailed`."""
     try:
         return LastDirectory(environment)
     except OSError as error:
-        raise no_channel("a way to tell its last directory", error) from None
+        raise no_channel("a channel for its last directory", error) from None
 
 
 def with_private_directory(
@@ -270,17 +270,17 @@ def with_private_directory(
 
 def check_unchanged(order: dict[str, Any]) -> None:
     """Check that the working directory and the files are those that were approved. Raises `StartFailed`."""
-    # The last look before the start (decision 15): the supervisor's is some milliseconds old.
+    # The last check before the start (decision 15): the supervisor's check is some milliseconds old.
     cwd, expected = order["cwd"], order["real_cwd"]
-    if expected is not None and (here := _here()) != expected:
+    if expected is not None and (here := _current_directory()) != expected:
         message = f"The working directory {cwd} led to {expected} when it was approved, and now leads to {here}."
         raise StartFailed("other", cwd, message)
     for path, known in order["files"].items():
         if stamp(path) != known:
-            raise StartFailed("other", path, f"{path} was replaced or changed in the moment of the start.")
+            raise StartFailed("other", path, f"{path} was replaced or changed just before the start.")
 
 
-def _here() -> str:
+def _current_directory() -> str:
     try:
         return os.getcwd()
     except OSError:
@@ -325,19 +325,19 @@ def spawn(
 
 
 def _no_sandbox(program: str, problem: str) -> StartFailed:
-    """Return the failure of a command that may run in a sandbox only."""
-    # Nobody has approved that it runs outside of one (decision 10).
-    message = f"The command was allowed to run in a sandbox only, and this system offers none: {problem}."
+    """Return the failure of a command that may only run in a sandbox."""
+    # Nobody has approved it without a sandbox (decision 10).
+    message = f"The command may only run in a sandbox, and this system has none: {problem}."
     return StartFailed("other", program, message)
 
 
 def no_channel(what: str, error: OSError) -> StartFailed:
-    """Return the failure of a start for which the system has no pipes or terminal."""
-    return StartFailed("other", what, f"The system does not give {what} for the command: {_reason(error)}.")
+    """Return the failure of a start for which the system provides no pipe or terminal."""
+    return StartFailed("other", what, f"The system does not provide {what} for the command: {_reason(error)}.")
 
 
-def three(stdin: int, stdout: int, stderr: int) -> list[tuple[Any, ...]]:
-    """Return file actions that make these descriptors the standard ones."""
+def standard_streams(stdin: int, stdout: int, stderr: int) -> list[tuple[Any, ...]]:
+    """Return file actions that turn these descriptors into the standard ones."""
     return [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip((stdin, stdout, stderr), _STANDARD, strict=True)]
 
 
@@ -345,7 +345,7 @@ def terminal(path: str, opened: int) -> list[tuple[Any, ...]]:
     """Return file actions that make a terminal all three standard descriptors, and the controlling terminal."""
     # Opening it in the new session makes it the controlling one. It is opened for reading, because a sandbox asks the
     # keeper about each opening for writing, and replaced by the descriptor that was opened before for both.
-    return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDONLY, 0), *three(opened, opened, opened)]
+    return [(os.POSIX_SPAWN_OPEN, 0, path, os.O_RDONLY, 0), *standard_streams(opened, opened, opened)]
 
 
 def _not_found(asked: str) -> StartFailed:
@@ -377,7 +377,7 @@ def _failure(program: str, error: OSError, *, sandboxed: bool = False) -> StartF
                 "not_executable", program, message + "nor a script with an interpreter in its first line."
             )
         case errno.E2BIG:
-            return StartFailed("other", program, "The arguments and the environment are longer than the system takes.")
+            return StartFailed("other", program, "The arguments and the environment are longer than the system allows.")
         case _:
             return StartFailed("other", program, f"The system did not start {program}: {_reason(error)}.")
 

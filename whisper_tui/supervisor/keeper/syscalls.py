@@ -1,7 +1,7 @@
-"""System calls that Python has no function for: Landlock, seccomp and capabilities, with their numbers and layouts.
+"""System calls without a Python function: Landlock, seccomp and capabilities, with their numbers and layouts.
 
 Sources: landlock(7), seccomp(2), seccomp_unotify(2), capget(2) and the kernel's headers. Everything here acts on the
-calling *thread*: a restricted thread passes its restrictions on to what it starts, its siblings stay as they were.
+calling *thread*: processes that it starts inherit its restrictions, and other threads stay unrestricted.
 """
 
 import ctypes
@@ -40,7 +40,7 @@ _COLUMN = {"x86_64": 1, "aarch64": 2}.get(MACHINE, 0) if LINUX else 0
 
 
 def _numbers() -> dict[str, int]:
-    """Return the numbers for this processor; empty if the table does not cover it."""
+    """Return the numbers for this processor. Empty: the table does not cover it."""
     if not _COLUMN:
         return {}
     rows = (entry.split() for line in _TABLE.strip().splitlines() for entry in line.split("|"))
@@ -69,7 +69,7 @@ TCP_BIND, TCP_CONNECT = 1, 2
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
 EVERY_RIGHT = (1 << 15) - 1
 REFER_ABI, TRUNCATE_ABI, TCP_ABI, SIGNALS_ABI = 2, 3, 4, 6
-"""The Landlock versions that introduced moves between directories, truncation, TCP, and signals."""
+"""The Landlock versions that introduced moves between directories, truncation, TCP and signals."""
 
 SET_MODE_FILTER = 1
 NEW_LISTENER = 8
@@ -101,7 +101,7 @@ def call(name: str, *arguments: object) -> int:
 
 
 def prctl(option: int, value: int = 0, third: int = 0) -> None:
-    """Set something of this thread. Raises `OSError`."""
+    """Set an attribute of this thread. Raises `OSError`."""
     if _libc is None:
         raise OSError(38, os.strerror(38))
     if _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), ctypes.c_ulong(0), ctypes.c_ulong(0)) < 0:
@@ -115,8 +115,8 @@ def landlock_version() -> int:
 
 
 def create_ruleset(rights: int, network: int, scopes: int, version: int) -> int:
-    """Make a ruleset that denies these rights wherever no rule grants them. Returns its descriptor."""
-    # An older kernel refuses a structure with fields that it does not know.
+    """Create a ruleset that denies these rights unless a rule grants them. Return its descriptor."""
+    # An older kernel refuses a structure with unknown fields.
     size = 8 if version < TCP_ABI else 16 if version < SIGNALS_ABI else 24
     attributes = struct.pack("=QQQ", rights, network, scopes)[:size]
     return call("landlock_create_ruleset", attributes, size, 0)
@@ -146,6 +146,6 @@ class Filter:
 
 def drop_capabilities() -> None:
     """Drop all capabilities, so that uid 0 is an ordinary user. Raises `OSError`."""
-    # It is final only together with no_new_privs: otherwise the next exec as root would restore them.
+    # This is only final with no_new_privs. Otherwise the next exec as root would restore them.
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24))

@@ -1,4 +1,4 @@
-"""The zygote: a slim process from which keepers are forked; some always wait, so that the supervisor never forks."""
+"""The zygote: a small process that forks keepers. Some keepers are always idle, so the supervisor never forks."""
 
 import gc
 import mmap
@@ -20,13 +20,13 @@ from whisper_tui.system import process_marks
 from whisper_tui.system.processes import LINUX, boot_id
 
 SLOTS = 4096
-"""Capacity of the table: keepers that wait for a job, and those that may wait again."""
+"""Capacity of the table: idle keepers, and busy ones that may become idle again."""
 
 _FREE, _WAITS, _WORKS = 0, 1, 2
 
 
 class KeeperTable:
-    """The state of each keeper, one byte in shared memory. A keeper writes its own; the parent before and after it."""
+    """The state of each keeper, one byte in shared memory. A keeper writes its own, the parent before and after it."""
 
     def __init__(self) -> None:
         # Shared with all forked keepers. A single byte needs no lock.
@@ -44,16 +44,16 @@ class KeeperTable:
         slot = self._states.find(bytes([_FREE]))
         if slot < 0:
             return None
-        # It counts as waiting before it exists, so that the parent does not fork another one meanwhile.
+        # It counts as idle before it exists, so that the parent does not fork another one.
         self._states[slot] = _WAITS
         return slot
 
     def assign(self, slot: int, pid: int) -> None:
-        """Note the pid of the keeper that was forked for a slot."""
+        """Record the pid of the keeper that was forked for a slot."""
         self._keepers[slot] = pid
 
     def remove_dead(self, pid: int) -> bool:
-        """Remove a dead keeper. Returns whether it died while it waited, perhaps with a job just received."""
+        """Remove a dead keeper. Return whether it died idle, perhaps with a job that it had just received."""
         slot = next((slot for slot, keeper in self._keepers.items() if keeper == pid), None)
         if slot is None:
             return False
@@ -71,30 +71,30 @@ class KeeperTable:
         self._states[slot] = _WORKS
 
     def leave(self, slot: int) -> None:
-        """Free a slot: its keeper takes no other job."""
+        """Free a slot. Its keeper takes no other job."""
         self._states[slot] = _FREE
 
 
-LONGEST_REHEARSAL_S = 2.0
-"""Seconds after which a rehearsal is broken off."""
+WARM_UP_TIMEOUT_S = 2.0
+"""Seconds after which a warm-up is aborted."""
 _PROGRAMS = ("/bin/echo", "/usr/bin/echo")
 
 
-class _Enough(Exception):
-    """The rehearsal takes too long."""
+class _WarmUpTimeout(Exception):
+    """The warm-up takes too long."""
 
 
-def rehearse(runs: str, setup: KeeperSetup) -> None:
-    """Run a command that does nothing, as a real one would be run, and leave no trace of it."""
-    # A fresh fork pays for every page of memory that it first writes to, and Python writes wherever it reads
-    # (reference counts). After a rehearsal a start takes half as long, and the price is paid while nobody waits.
-    directory = os.path.join(runs, run_files.REHEARSALS, str(os.getpid()))
+def warm_up(runs: str, setup: KeeperSetup) -> None:
+    """Run a command that does nothing, in the same way as a real one, and remove its files."""
+    # A fork copies every page of memory that it first writes to, and Python writes even when it reads
+    # (reference counts). After a warm-up a start takes half as long, and nobody waits for the warm-up.
+    directory = os.path.join(runs, run_files.WARM_UP, str(os.getpid()))
     before = signal.signal(signal.SIGALRM, _break_off)
     try:
-        signal.setitimer(signal.ITIMER_REAL, LONGEST_REHEARSAL_S)
-        _rehearse_once(directory, setup)
-    except (OSError, _Enough):
-        pass  # A full disk, or a directory that was removed: then the first run is a little slower.
+        signal.setitimer(signal.ITIMER_REAL, WARM_UP_TIMEOUT_S)
+        _warm_up_once(directory, setup)
+    except (OSError, _WarmUpTimeout):
+        pass  # The disk is full, or the directory was removed. Then the first run is a little slower.
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -102,12 +102,12 @@ def rehearse(runs: str, setup: KeeperSetup) -> None:
         drain(setup.wake)
 
 
-def _rehearse_once(directory: str, setup: KeeperSetup) -> None:
+def _warm_up_once(directory: str, setup: KeeperSetup) -> None:
     with suppress(FileExistsError):
         os.mkdir(os.path.dirname(directory), 0o700)
     os.mkdir(directory, 0o700)
     run_files.write_json(
-        os.path.join(directory, run_files.SPEC), _rehearsed_spec(sandboxed=not setup.sandboxes.support.problem)
+        os.path.join(directory, run_files.SPEC), _warm_up_spec(sandboxed=not setup.sandboxes.support.problem)
     )
     job = take(pack(directory, dict(os.environ)))
     if job is not None:
@@ -116,7 +116,7 @@ def _rehearse_once(directory: str, setup: KeeperSetup) -> None:
         keeper.close()
 
 
-def _rehearsed_spec(*, sandboxed: bool) -> dict[str, object]:
+def _warm_up_spec(*, sandboxed: bool) -> dict[str, object]:
     program = next((path for path in _PROGRAMS if os.access(path, os.X_OK)), None)
     return {
         "argv": ["echo"],
@@ -141,7 +141,7 @@ def _rehearsed_spec(*, sandboxed: bool) -> dict[str, object]:
 
 
 def _break_off(_number: int, _frame: FrameType | None) -> None:
-    raise _Enough
+    raise _WarmUpTimeout
 
 
 def drain(fd: int) -> None:
@@ -152,20 +152,20 @@ def drain(fd: int) -> None:
         return
 
 
-IDLE = 4
-"""Number of keepers that should wait for a job."""
-SCARCE = 2
-"""Number of waiting keepers below which new ones are forked without delay."""
+IDLE_KEEPERS = 4
+"""How many idle keepers there should be."""
+FEWEST_IDLE = 2
+"""With fewer idle keepers, new ones are forked without delay."""
 REFILL_AFTER_MS = 10
 """Idle milliseconds before further keepers are forked, so that the fork does not slow down a command just started."""
-REHEARSED = 8
-"""Rehearsals before the first fork: CPython specializes a function after about so many calls (PEP 659)."""
-SPARE_S = 1.0
-"""Seconds that a keeper waits for another job after a short one: many short commands in a row need no forks."""
-SHORT_S = 1.0
-"""Seconds after which a keeper stays with its run, takes no other job, and ends with it."""
+WARM_UPS = 8
+"""Warm-ups before the first fork: CPython specializes a function after about so many calls (PEP 659)."""
+REUSE_WAIT_S = 1.0
+"""Seconds that a keeper waits for another job after a short one, so that many short commands need few forks."""
+SHORT_RUN_S = 1.0
+"""Seconds after which a keeper takes no other job and ends with its run."""
 FORK_PAUSE_S = 0.2
-"""Pause after a waiting keeper died or a fork failed: something kills keepers, or the system lacks memory."""
+"""Pause after an idle keeper died or a fork failed: something kills keepers, or the system lacks memory."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -177,14 +177,14 @@ def main(jobs_fd: int, runs: str) -> None:
     jobs = socket.socket(fileno=jobs_fd)
     for number in _SIGNALS_IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    # The keepers outlive the supervisor: they must not keep a directory from being unmounted.
+    # The keepers outlive the supervisor, and must not prevent a directory from being unmounted.
     os.chdir("/")
     process_marks.mark_supervised()
     Zygote(jobs, runs, boot_id(), _adoption()).run()
 
 
 class Zygote:
-    """Keeps `IDLE` keepers waiting; a keeper that takes a job wakes it if too few are left."""
+    """Keeps `IDLE_KEEPERS` keepers idle. A keeper that takes a job wakes it if too few are left."""
 
     def __init__(self, jobs: socket.socket, runs: str, boot: str, adopt: "OrphanAdoption") -> None:
         self._jobs = jobs
@@ -197,22 +197,22 @@ class Zygote:
         self._table = KeeperTable()
         for fd in (self._too_few, self._too_few_in):
             os.set_blocking(fd, False)
-        for _ in range(REHEARSED):
-            rehearse(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
-        # Frozen objects are not touched by collections, so that their pages stay shared with the forks.
+        for _ in range(WARM_UPS):
+            warm_up(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
+        # The garbage collector does not touch frozen objects, so their pages stay shared with the forks.
         gc.collect()
         gc.freeze()
 
     def run(self) -> None:
         """Run until the supervisor is gone."""
         poll = select.poll()
-        # No event is asked for: poll() always reports POLLHUP, which comes when the supervisor dies in any way.
+        # No event is requested: poll() always reports POLLHUP, however the supervisor dies.
         poll.register(LIFELINE, 0)
         poll.register(self._too_few, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
-        self._fill(IDLE)
+        self._fill(IDLE_KEEPERS)
         while True:
-            missing = self._table.waiting < IDLE
+            missing = self._table.waiting < IDLE_KEEPERS
             ready = dict(poll.poll(REFILL_AFTER_MS if missing else None))
             if LIFELINE in ready:
                 return
@@ -221,7 +221,7 @@ class Zygote:
             if self._wake in ready:
                 os.read(self._wake, 4096)
                 self._reap()
-            self._fill(SCARCE if ready else IDLE)
+            self._fill(FEWEST_IDLE if ready else IDLE_KEEPERS)
 
     def _fill(self, wanted: int) -> None:
         while self._table.waiting < wanted:
@@ -237,7 +237,7 @@ class Zygote:
             if not pid:
                 for fd in (self._wake, self._too_few):
                     os.close(fd)
-                self._live(slot)
+                self._keeper_main(slot)
             self._table.assign(slot, pid)
 
     def _reap(self) -> None:
@@ -246,20 +246,20 @@ class Zygote:
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
                 died_waiting |= self._table.remove_dead(pid)
         if died_waiting:
-            # Its job may be lost: the supervisor then waits less long before it revokes unclaimed attempts.
+            # Its job may be lost. The supervisor then revokes unclaimed attempts earlier.
             wakeups = WakeupSender(os.path.join(self._runs, run_files.NOBODY))
             wakeups.send("lost")
             wakeups.close()
             time.sleep(FORK_PAUSE_S)
 
-    def _live(self, slot: int) -> None:
-        """Live as a keeper, from the fork to the end. Never returns."""
+    def _keeper_main(self, slot: int) -> None:
+        """The main function of a forked keeper. Never returns."""
         status = 1
         try:
             os.setsid()
             setup = KeeperSetup(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin(), self._sandboxes)
             if not is_waiting(self._jobs):
-                rehearse(self._runs, setup)
+                warm_up(self._runs, setup)
                 self._sandboxes.prepare()
             self._serve(setup, slot)
             status = 0
@@ -267,15 +267,15 @@ class Zygote:
             if status:
                 sys.excepthook(*sys.exc_info())
                 sys.stderr.flush()
-            # Not sys.exit(): this is a fork in the middle of the parent's stack, whose cleanup is not ours to run.
+            # Not sys.exit(): the fork has a copy of the parent's stack, and must not run the parent's cleanup.
             os._exit(status)
 
     def _serve(self, setup: KeeperSetup, slot: int) -> None:
-        """Keep one run after another, until no job has come for `SPARE_S` or a run lasts longer than `SHORT_S`."""
+        """Serve one run after another, until no job has arrived for `REUSE_WAIT_S` or a run exceeds `SHORT_RUN_S`."""
         jobs = JobQueue(self._jobs)
 
         def stay() -> None:
-            """Take no other job after the present one."""
+            """Take no other job after the current one."""
             jobs.close()
             self._table.leave(slot)
 
@@ -289,20 +289,20 @@ class Zygote:
             self._table.wait(slot)
             if not is_waiting(self._jobs):
                 self._sandboxes.prepare()
-            message = jobs.next(SPARE_S)
+            message = jobs.next(REUSE_WAIT_S)
         self._table.leave(slot)
         self._ask_for_more()
 
     def _ask_for_more(self) -> None:
         """Wake the parent if too few keepers wait."""
         # BrokenPipeError: the parent is gone. BlockingIOError: earlier wakeups are still unread in the pipe.
-        if self._table.waiting < IDLE:
+        if self._table.waiting < IDLE_KEEPERS:
             with suppress(BrokenPipeError, BlockingIOError):
                 os.write(self._too_few_in, b"!")
 
 
 def wakeup_pipe(*numbers: int) -> int:
-    """Return a descriptor that gets one byte for each of these signals: its number."""
+    """Return a descriptor that receives the number of each of these signals as one byte."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -310,32 +310,32 @@ def wakeup_pipe(*numbers: int) -> int:
     if earlier >= 0:
         os.close(earlier)
     for number in numbers:
-        # A handler that does nothing: an ignored signal would not reach the wakeup descriptor.
+        # The handler does nothing, but an ignored signal would not reach the wakeup descriptor.
         signal.signal(number, lambda *_: None)
     return reader
 
 
 def _keep(message: bytes, setup: KeeperSetup, stay: Callable[[], None]) -> None:
-    """Keep one run, from its job to its end. `stay` is called once it lasts longer than `SHORT_S`."""
+    """Serve one run, from its job to its end. `stay` is called once it exceeds `SHORT_RUN_S`."""
     drain(setup.wake)
     signal.signal(signal.SIGTERM, lambda *_: None)
     job = take(message)
     if job is not None:
         keeper = Keeper(job, setup)
-        keeper.do_after(SHORT_S, stay)
+        keeper.do_after(SHORT_RUN_S, stay)
         keeper.run()
         keeper.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class OrphanAdoption:
-    """Makes orphaned processes of the command children of the keeper, if the system can do so (a subreaper)."""
+    """Makes orphaned processes of the command children of the keeper, if the system supports subreapers."""
 
     def __init__(self, prctl: object) -> None:
         self._prctl = prctl
 
     def begin(self) -> bool:
-        """Become a subreaper. Returns whether the system can do so."""
+        """Become a subreaper. Return whether the system supports it."""
         return callable(self._prctl) and self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 

@@ -1,1 +1,1 @@
-"""Runs of commands: queued, started, followed, paused, read, and removed once nobody keeps them."""
+"""Runs of commands: scheduling, start, monitoring, pause, output and retention."""

@@ -1,4 +1,4 @@
-"""One attempt to run a call, from the supervisor's side: its files are written, claimed or revoked, and read back."""
+"""One attempt to run a call, on the supervisor's side: it writes the files, revokes the attempt, and reads results."""
 
 import fcntl
 import json
@@ -17,7 +17,7 @@ from whisper_tui.system.processes import boot_id
 
 def attempt_directory(runs: str, key: RunKey) -> str:
     """Return the directory with the files of one attempt."""
-    return os.path.join(runs, f"{key.call_id}.{key.attempt}")  # noqa: PTH118 (asked 30 times a second)
+    return os.path.join(runs, f"{key.call_id}.{key.attempt}")  # noqa: PTH118 (called 30 times a second)
 
 
 class BootMark:
@@ -28,7 +28,7 @@ class BootMark:
         self.now = ""
         """The id of this boot."""
         self.before = ""
-        """The id of the boot in which the last command was started. Empty: nothing was ever started."""
+        """The id of the boot in which the last command was started. Empty: there was none."""
 
     def read(self) -> None:
         """Read both ids."""
@@ -37,15 +37,15 @@ class BootMark:
             self.before = self._path.read_text().strip()
 
     def note(self) -> None:
-        """Write the id of this boot, unless it is written already."""
-        # Not before the first start: runs that are attached until then belong to the boot in which they were started.
+        """Write the id of this boot, unless the file already has it."""
+        # Not before the first start, because runs that are attached before it belong to their own boot.
         if self.before != self.now:
             run_files.write_whole(str(self._path), self.now.encode(), durable=True)
             self.before = self.now
 
 
-Fate = Literal["unclaimed", "alive", "gone", "revoked"]
-"""Not claimed yet; its keeper is alive; claimed, and its keeper is gone; revoked, so that it never runs."""
+AttemptState = Literal["unclaimed", "alive", "gone", "revoked"]
+"""Not claimed yet; claimed, and its keeper is alive; claimed, and its keeper is gone; revoked, and never run."""
 
 
 class Attempt:
@@ -56,7 +56,7 @@ class Attempt:
         self.directory = attempt_directory(runs, key)
 
     def create(self, order: StartOrder, boot: str, group: dict[str, Any] | None = None) -> None:
-        """Write all files that a keeper needs. Raises `OSError`, and then leaves no file behind."""
+        """Write all files that a keeper needs. Raises `OSError` and then leaves no file behind."""
         run_files.make_directory(self.directory)
         try:
             if order.spec.accepts_input or order.spec.tty:
@@ -79,20 +79,20 @@ class Attempt:
         return os.path.lexists(self.path(name))
 
     def read(self, name: str) -> Any:
-        """Return the value in one of its JSON files. None: missing or broken. Raises `OSError` if it is unreadable."""
+        """Return the value in one of its JSON files. None: missing or broken. Raises `OSError` if it cannot be read."""
         try:
             return run_files.read_json(self.path(name))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
     def order_key(self) -> str | None:
-        """The key that the keeper expects in every order. None: it expects no key, or the file is unreadable."""
+        """The key that the keeper expects in every order. None: it expects no key, or the file cannot be read."""
         try:
             return (self.read(run_files.SPEC) or {}).get("order_key")
         except OSError:
             return None
 
-    def fate(self) -> Fate:
+    def state(self) -> AttemptState:
         """Return its state without changing it."""
         claim = run_files.claimed(self.directory)
         if claim is None:
@@ -100,15 +100,15 @@ class Attempt:
         if claim == run_files.REVOKED:
             return "revoked"
         # The keeper holds the lock for its whole life, and the kernel releases it on any death.
-        return "alive" if self._locked(fcntl.LOCK_SH) is None else "gone"
+        return "alive" if self._take_lock(fcntl.LOCK_SH) is None else "gone"
 
-    def revoke(self) -> Fate:
-        """Revoke it, unless it is claimed already. Returns its state, which is then never unclaimed.
+    def revoke(self) -> AttemptState:
+        """Revoke it, unless it is already claimed. Return its state, which is never `unclaimed` then.
 
         Raises `OSError` if the decision cannot be written.
         """
-        # A keeper takes the lock before it claims: whoever holds it cannot be overtaken.
-        lock = self._locked(fcntl.LOCK_EX)
+        # A keeper takes the lock before it claims. So nobody can claim while we hold the lock.
+        lock = self._take_lock(fcntl.LOCK_EX)
         if lock is None:
             return "alive"
         try:
@@ -118,7 +118,7 @@ class Attempt:
         if not revoked:
             return "gone"
         run_files.remove(self.path(run_files.ENVIRONMENT))
-        self.close_books(None)
+        self.finish_records(None)
         return "revoked"
 
     def group(self) -> RunCgroup:
@@ -126,24 +126,24 @@ class Attempt:
         asked = (self.read(run_files.SPEC) or {}).get("group")
         return RunCgroup(asked["path"]) if asked else RunCgroup()
 
-    def lose(self, because: str | None) -> None:
-        """Write that its ending is unknown, and why. None: write nothing."""
+    def record_lost(self, because: str | None) -> None:
+        """Record that its ending is unknown, and why. None: record nothing."""
         with suppress(OSError):
-            self._lose(because)
+            self._record_lost(because)
 
-    def close_books(self, lost_because: str | None) -> None:
-        """Write the records that a lost keeper can no longer write, as far as the disk permits."""
+    def finish_records(self, lost_because: str | None) -> None:
+        """Write the records that a lost keeper has not written, as far as the disk permits."""
         with suppress(OSError):
-            self._lose(lost_because)
+            self._record_lost(lost_because)
             if not self.has(run_files.DONE):
                 run_files.write_whole(self.path(run_files.DONE), b"")
 
-    def _lose(self, because: str | None) -> None:
+    def _record_lost(self, because: str | None) -> None:
         if because is not None:
             run_files.write_json(self.path(run_files.EXIT), {"lost": because})
 
-    def _locked(self, how: int) -> int | None:
-        """Take the lock and return its descriptor; a shared lock is released at once. None: a keeper holds it."""
+    def _take_lock(self, how: int) -> int | None:
+        """Take the lock and return its descriptor. A shared lock is released at once. None: a keeper holds it."""
         fd = os.open(self.path(run_files.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, how | fcntl.LOCK_NB)
@@ -175,6 +175,6 @@ def _spec(order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[st
         "group": group,
         "boot": boot,
         "sandbox": asdict(order.sandbox) if order.sandbox is not None else None,
-        "tells_directory": order.tells_directory,
+        "tells_directory": order.reports_directory,
         "order_key": secrets.token_hex(16),
     }

@@ -1,4 +1,4 @@
-"""The control groups (version 2) of runs, below the group of this process if it was delegated (decision 19)."""
+"""The control groups (version 2) of runs, below the group of this process if that is delegated (decision 19)."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.runs.executor import RunKey
 
 LEAF = "whisper-tui"
-"""The group that the supervisor moves to: the kernel counts nothing below a group with processes of its own."""
+"""The group that the supervisor moves to, because a group with processes of its own cannot count its subgroups."""
 COUNTS = ("memory", "pids")
 """The controllers that limits need."""
 _NEEDED = ("cgroup.kill", "cgroup.freeze")
@@ -21,17 +21,17 @@ _UNITS = (".scope", ".service", ".slice")
 
 @dataclass(frozen=True)
 class Cgroups:
-    """The group below which each run gets one."""
+    """The group in which each run gets a subgroup."""
 
     base: Path
     counts: tuple[str, ...]
     """The resources that the kernel counts and limits for each run as a whole."""
 
     @classmethod
-    def found(cls) -> "Cgroups | None":
-        """Find the group to divide. None: there are no control groups, or ours is not delegated to us.
+    def find(cls) -> "Cgroups | None":
+        """Find the base group. None: there are no control groups, or ours is not delegated to us.
 
-        If this process is alone in a delegated group it moves to a leaf below it, so that the kernel counts the runs.
+        If this process is alone in a delegated group, it moves to a subgroup, so that the kernel can count the runs.
         """
         own = own_group()
         if own is None:
@@ -51,14 +51,14 @@ class Cgroups:
             return None
         return cls(base, ()) if usable and os.access(base / "cgroup.procs", os.W_OK) else None
 
-    def place(self, runs: str, key: RunKey) -> dict[str, Any]:
+    def group_order(self, runs: str, key: RunKey) -> dict[str, Any]:
         """Return the keeper's order for the group of an attempt: its path, and what is counted in it."""
         name = f"{_prefix(runs)}{key.call_id}.{key.attempt}"
         return {"path": str(self.base / name), "counts": list(self.counts)}
 
     def sweep(self, runs: str) -> None:
         """Remove the groups of runs that are over."""
-        # A keeper that was killed while no supervisor ran has left its group behind.
+        # A keeper that was killed while no supervisor was running has left its group behind.
         prefix = _prefix(runs)
         try:
             groups = [entry for entry in os.scandir(self.base) if entry.name.startswith(prefix)]
@@ -76,7 +76,7 @@ def _prefix(runs: str) -> str:
 
 
 def own_group(process: Path = Path("/proc/self")) -> Path | None:
-    """Return the directory of a process's control group. None: it has no visible one of version 2."""
+    """Return the directory of a process's control group. None: it has no visible group of version 2."""
     try:
         groups = (process / "cgroup").read_text().splitlines()
         mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
@@ -96,7 +96,7 @@ def _members(group: Path) -> list[int]:
 
 def _is_delegated(group: Path) -> bool:
     """True if systemd has delegated the group to us, or does not manage it."""
-    # systemd may reset any unit's group that it has not delegated; it marks those that it has by an attribute.
+    # systemd may reset any group that it has not delegated. It marks delegated ones with an attribute.
     if group.suffix not in _UNITS:
         return True
     return any(_marked(group, name) for name in ("user.delegate", "trusted.delegate"))
@@ -110,7 +110,7 @@ def _marked(group: Path, name: str) -> bool:
 
 
 def _counting(base: Path) -> tuple[str, ...]:
-    """Enable the controllers for the groups below this one. Returns those that the kernel offers."""
+    """Enable the controllers for the groups below this one. Return those that the kernel provides."""
     control = base / "cgroup.subtree_control"
     for controller in COUNTS:
         with suppress(OSError):

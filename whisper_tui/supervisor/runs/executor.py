@@ -46,7 +46,7 @@ class SandboxProfile:
     """Paths for writing. A path that is in `execute` as well is writable and executable."""
     network: bool = False
     processes: bool = False
-    """True if it may read what the system shows of other processes."""
+    """True if it may read the system's information about other processes."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class StartOrder:
     key: RunKey
     spec: CommandSpec
     program: str | None
-    """Absolute path of the approved program. None: it was not found, and the start reports so."""
+    """Absolute path of the approved program. None: it was not found, which the start reports."""
     environment: dict[str, str]
-    """The complete environment of the process, additions included."""
+    """The complete environment of the process, including additions."""
     max_output_bytes: int | None = None
-    """Bytes kept of each stream, half from its head and half from its tail. None: all."""
+    """How many bytes of each stream are kept, half from its head and half from its tail. None: all."""
     min_free_bytes: int = 0
-    """Free disk space below which only the tail of further output is kept."""
+    """With less free disk space, only the tail of further output is kept."""
     limits: Limits = NO_LIMITS
     real_cwd: str | None = None
     """The working directory with links resolved, as it was approved. None: it is not checked."""
@@ -70,8 +70,8 @@ class StartOrder:
     """The sandbox of the command. None: it is not confined."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The version of each file that was approved, by path. Empty: none is checked."""
-    tells_directory: bool = False
-    """True if its bash is asked for the directory in which it ends."""
+    reports_directory: bool = False
+    """True if its bash reports the directory in which it ends."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class HasEnded:
 
 @dataclass(frozen=True)
 class HasBackground:
-    """The processes that the command has left behind so far, ended ones included."""
+    """The processes that the command has left behind so far, including ended ones."""
 
     key: RunKey
     processes: tuple[BackgroundProcess, ...]
@@ -104,7 +104,7 @@ class HasBackground:
 
 @dataclass(frozen=True)
 class HasForeignOrders:
-    """Another program has written into the keeper's FIFO for orders; the keeper did not obey."""
+    """Another program has written into the keeper's FIFO for orders. The keeper ignored it."""
 
     key: RunKey
     count: int
@@ -135,11 +135,11 @@ Report = HasSpawned | HasEnded | HasBackground | HasForeignOrders | HasSettled |
 
 
 class Executor(Protocol):
-    """Runs commands somewhere. Reports of one key come in the order in which they are listed in `Report`."""
+    """Runs commands somewhere. The reports of one key have the same order as the arms of `Report`."""
 
     @property
     def problem(self) -> str | None:
-        """The reason why runs cannot be started or followed now, and what to do. None: they can."""
+        """Why runs cannot be started or monitored now, and what to do. None: they can."""
 
     @property
     def counts(self) -> tuple[str, ...] | None:
@@ -150,19 +150,19 @@ class Executor(Protocol):
         ...
 
     async def close(self) -> None:
-        """Stop reporting. What runs goes on."""
+        """Stop reporting. Running commands continue."""
         ...
 
     async def start(self, order: StartOrder) -> None:
-        """Order a start; its result is reported. Raises `Unavailable` if nothing was ordered."""
+        """Order a start. Its result is reported. Raises `Unavailable` if nothing was ordered."""
         ...
 
     async def attach(self, key: RunKey) -> None:
-        """Follow a start that an earlier supervisor ordered: everything about it is reported (again)."""
+        """Monitor a start that an earlier supervisor ordered. Everything about it is reported (again)."""
         ...
 
     def reports(self) -> AsyncIterator[tuple[Report, ...]]:
-        """Yield batches of new reports about the runs that were started or attached; endless, for one reader."""
+        """Yield batches of new reports about the started and attached runs, without end, for one reader."""
         ...
 
     async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
@@ -173,7 +173,7 @@ class Executor(Protocol):
         """End the whole tree: SIGTERM, the grace period, then SIGKILL until no process is left."""
         ...
 
-    async def hold(self, key: RunKey, *, still: bool) -> None:
+    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
         """Freeze or thaw all processes of a run. Raises `NotRunning` if none is alive."""
         ...
 
@@ -182,36 +182,36 @@ class Executor(Protocol):
         ...
 
     async def resize(self, key: RunKey, rows: int, columns: int) -> None:
-        """Set the size of its terminal. Nothing happens where it has none."""
+        """Set the size of its terminal, if it has one."""
         ...
 
     def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
         ...
 
     def output_file(self, key: RunKey, stream: Stream) -> str | None:
-        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        """Return the absolute path of the file with a whole stream. None: no file has all of it."""
         ...
 
     def input_file(self, key: RunKey) -> str | None:
-        """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        """Return the absolute path of the FIFO for its input. None: there is none, or no longer."""
         ...
 
     def last_directory(self, key: RunKey) -> str | None:
-        """The directory in which its shell ended. None: it was not asked for, or is not known."""
+        """Return the directory in which its shell ended. None: it was not requested, or is unknown."""
         ...
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """At most `limit` rows of the time index, from row `after`."""
+        """Return at most `limit` rows of the time index, from row `after`."""
         ...
 
     def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
-        """The sizes that its terminal has had, the one that it began with first."""
+        """Return all sizes of its terminal, beginning with the first one."""
         ...
 
 
 def run_key(record: CallRecord) -> RunKey:
-    """Key of the files of a run; of a call that never started, of its first attempt."""
+    """Return the key of a call's run. If it never started, this is the key of its first attempt."""
     return RunKey(record.id, record.attempt or 1)
 
 
@@ -232,20 +232,20 @@ class RunControl:
     clock: Callable[[], float]
 
     async def signal(self, record: CallRecord, number: int, target: SignalTarget, by: Decider) -> None:
-        """Send a signal to a run, or to the processes that it left behind."""
+        """Send a signal to a run, or to the processes that it has left behind."""
         check_signal(record, number)
-        # Journaled before it is sent (decision 01): the ending tells apart signals of humans and of others.
+        # Journaled before it is sent (decision 01), so that the ending can tell signals of humans from others.
         self.store.record(SignalSent(at=self.clock(), call_id=record.id, number=number, target=target, by=by))
         await self.executor.signal(run_key(record), number, target)
 
     async def write_stdin(self, record: CallRecord, data: bytes, *, eof: bool) -> None:
-        """Write to the standard input or terminal. Raises `NotRunning` if the command takes no input now."""
+        """Write to the standard input or terminal. Raises `NotRunning` if the command accepts no input now."""
         if not isinstance(record.state, Running) or not record.takes_input:
-            raise NotRunning(f"call {record.id} takes no input", hint="Only a running command that accepts input does")
+            raise NotRunning(f"call {record.id} accepts no input", hint="Only a running command with an input does")
         await self.executor.write_stdin(run_key(record), data, eof=eof)
 
     async def resize(self, record: CallRecord, rows: int, columns: int) -> None:
-        """Set the size of the terminal, if there still is one."""
-        # A size that arrives too late harms nobody, so no error.
+        """Set the size of the terminal, if it still exists."""
+        # A size that arrives too late is harmless, so this raises no error.
         if isinstance(record.state, Running) and record.spec.tty:
             await self.executor.resize(run_key(record), rows, columns)

@@ -1,4 +1,4 @@
-"""The supervisor's side of the keepers: it starts them, hands them jobs and orders, and listens for their wakeups."""
+"""The supervisor's side of the keepers: it starts them, sends them jobs and orders, and listens for wakeups."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ from whisper_tui.supervisor.keeper.jobs import pack
 from whisper_tui.supervisor.runs.monitor import RunMonitor
 from whisper_tui.system.processes import is_stopped
 
-_NOBODY = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
+_NO_READER = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
 
 
 async def write_fifo(path: str, data: bytes, nobody: str) -> None:
@@ -58,33 +58,33 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 
 def _translated(error: OSError, nobody: str) -> WhisperError:
-    if error.errno in _NOBODY:
+    if error.errno in _NO_READER:
         return NotRunning(nobody)
     return Unavailable(f"the run cannot be reached: {error.strerror}", hint="Close other programs, then try again")
 
 
 async def send_order(monitor: RunMonitor, order: dict[str, Any], look: Callable[[], None]) -> None:
-    """Send an order; `look` checks whether the keeper is gone. Raises `NotRunning` and `Unavailable`."""
+    """Send an order. `look` checks whether the keeper is gone. Raises `NotRunning` and `Unavailable`."""
     attempt = monitor.attempt
-    nobody = f"nothing of call {attempt.key.call_id} is alive"
+    nobody = f"no process of call {attempt.key.call_id} is alive"
     try:
         line = json.dumps({**order, "key": attempt.order_key()}).encode()
-        # The leading line feed ends a line that another program may have begun to write into the FIFO.
+        # The leading line feed ends a line that another program may have begun in the FIFO.
         await write_fifo(attempt.path(run_files.CONTROL), b"\n" + line + b"\n", nobody)
     except NotRunning:
         look()
         if monitor.orphan is None or monitor.over:
             raise
-        monitor.orphan.obey(order)
+        monitor.orphan.execute(order)
         return
     process = monitor.process
     if process is not None and is_stopped(process.keeper_pid):
-        message = f"the keeper of call {attempt.key.call_id} was stopped by a signal, and obeys once it goes on"
-        raise Unavailable(message, hint=f"Let it go on: kill -CONT {process.keeper_pid}")
+        message = f"the keeper of call {attempt.key.call_id} was stopped by a signal, and executes the order later"
+        raise Unavailable(message, hint=f"Continue it: kill -CONT {process.keeper_pid}")
 
 
 class WakeupListener:
-    """Listens for the names of runs with news. Wakeups can be lost: they only save time until the next sweep."""
+    """Listens for the names of runs that have changed. A lost wakeup only delays the report until the next sweep."""
 
     def __init__(self, listener: Callable[[str], None]) -> None:
         self._listener = listener
@@ -96,9 +96,9 @@ class WakeupListener:
         path = str(directory / run_files.NOTIFY)
         with suppress(FileExistsError):
             os.mkfifo(path, 0o600)
-        # Open for writing as well, so that the FIFO does not report its end when the last keeper closes it.
+        # Also opened for writing, so that the FIFO does not report its end when the last keeper closes it.
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        asyncio.get_running_loop().add_reader(self._fd, self._hear)
+        asyncio.get_running_loop().add_reader(self._fd, self._receive)
 
     def close(self) -> None:
         """Stop listening."""
@@ -107,7 +107,7 @@ class WakeupListener:
             os.close(self._fd)
             self._fd = -1
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             data = os.read(self._fd, 1 << 16)
         except BlockingIOError:
@@ -138,14 +138,14 @@ class Keepers:
         self._sending = asyncio.Lock()
 
     def open(self) -> None:
-        """Start the parent of the keepers. Raises `Unavailable`."""
-        shutil.rmtree(self._runs / run_files.REHEARSALS, ignore_errors=True)
+        """Start the zygote. Raises `Unavailable`."""
+        shutil.rmtree(self._runs / run_files.WARM_UP, ignore_errors=True)
         try:
             ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
             with theirs, os.fdopen(_open_log(self._runs / LOG), "ab") as log:
                 self._zygote = subprocess.Popen(
-                    # Isolated and without site-packages: the keepers need the standard library only, and neither the
-                    # environment nor a file of the user's may add code to them.
+                    # Isolated and without site-packages: the keepers only need the standard library, and neither the
+                    # environment nor a file of the user may add code to them.
                     [
                         sys.executable,
                         "-I",
@@ -176,28 +176,28 @@ class Keepers:
         return self._zygote is not None and self._zygote.poll() is None
 
     def replace(self) -> None:
-        """Start a new parent of keepers in place of one that is gone."""
-        self._let_go()
+        """Start a new zygote if the old one is gone."""
+        self._close_descriptors()
         self.open()
 
     async def send(self, directory: str, environment: dict[str, str]) -> None:
-        """Have a keeper run the attempt in a directory. Raises `Unavailable` or `OSError` if no keeper was asked."""
+        """Send the attempt in a directory to a keeper. Raises `Unavailable` or `OSError` if it was not sent."""
         message = pack(directory, environment)
         async with self._sending:
             try:
                 await self._send(message)
             except OSError as error:
                 if error.errno not in {errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF}:
-                    told = f"the keepers cannot be asked: {error.strerror}"
+                    told = f"the keepers cannot be reached: {error.strerror}"
                     raise Unavailable(told, hint="Try again.") from None
                 self.replace()
                 await self._send(message)
 
     async def close(self) -> None:
-        """End the waiting keepers and their parent. Busy keepers go on."""
-        # The parent has nothing to finish, and may be slow to notice that its lifeline is closed: it is killed.
+        """End the zygote and the idle keepers. Busy keepers continue."""
+        # The zygote is killed: it has nothing to finish, and may notice late that its lifeline is closed.
         zygote = self._zygote
-        self._let_go()
+        self._close_descriptors()
         if zygote is not None:
             zygote.kill()
             await asyncio.to_thread(zygote.wait)
@@ -207,7 +207,7 @@ class Keepers:
             raise Unavailable("the executor is closed")
         await asyncio.get_running_loop().sock_sendall(self._jobs, message)
 
-    def _let_go(self) -> None:
+    def _close_descriptors(self) -> None:
         if self._jobs is not None:
             self._jobs.close()
             self._jobs = None

@@ -1,4 +1,4 @@
-"""The executor of this machine: each run has a keeper, which outlives the supervisor and is recovered by the next."""
+"""The executor of this machine. Each run has a keeper, which outlives the supervisor and is recovered by the next."""
 
 import asyncio
 import os
@@ -23,16 +23,16 @@ from whisper_tui.supervisor.runs.output_digest import RecordedOutput
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 
 SWEEP_S = 1.0
-"""Seconds between two sweeps over all runs: wakeups can be lost, and keepers can be killed."""
+"""Seconds between two sweeps over all runs, because wakeups can be lost and keepers can be killed."""
 SWEPT_AT_ONCE = 25
 REPORTED_AT_ONCE = 100
 UNCLAIMED_S = 30.0
 """Seconds after which an attempt that no keeper has claimed is revoked."""
 UNCLAIMED_AFTER_LOSS_S = 3.0
-"""The same after the parent of the keepers was lost, and jobs perhaps with it."""
+"""The same after the zygote was lost, perhaps with jobs."""
 BOOT = "boot"
 """File beside the attempts: the boot in which the last command was started."""
-READ_HINT = "It is tried again; check the limit of open files, and the disk"
+READ_HINT = "It is retried; check the limit of open files, and the disk"
 
 
 class _MonitoredRun:
@@ -41,9 +41,9 @@ class _MonitoredRun:
     def __init__(self, monitor: RunMonitor, deadline: float, *, asked: bool) -> None:
         self.monitor = monitor
         self.asked = asked
-        """True if this process ordered the start, so that its files certainly existed."""
+        """True if this process ordered the start. Then its files certainly existed."""
         self.deadline = deadline
-        """Monotonic seconds at which it is revoked if no keeper has claimed it."""
+        """The time on the monotonic clock at which it is revoked unless a keeper has claimed it."""
         self.reachable = asyncio.Event()
         """Set once it has a process, or will never have one."""
         self.writing = asyncio.Lock()
@@ -61,7 +61,7 @@ class LocalExecutor:
         self._runs: dict[RunKey, _MonitoredRun] = {}
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
         self._settling = set[asyncio.Task[None]]()
-        """Runs that are over, while a thread still reads their output."""
+        """Runs that are over, but whose output a thread still reads."""
         self._wakeups = WakeupListener(self._on_wakeup)
         self._health = Health()
         self._sweeper: asyncio.Task[None] | None = None
@@ -69,7 +69,7 @@ class LocalExecutor:
 
     @property
     def problem(self) -> str | None:
-        """The reason why runs cannot be started or followed now, and what to do. None: they can."""
+        """Why runs cannot be started or monitored now, and what to do. None: they can."""
         return self._health.problem
 
     @property
@@ -91,14 +91,14 @@ class LocalExecutor:
         self._sweeper = asyncio.create_task(self._sweep_for_ever(), name="sweep of runs")
 
     async def close(self) -> None:
-        """Stop reporting. What runs goes on."""
+        """Stop reporting. Running commands continue."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
         for task in self._settling:
-            task.cancel()  # The next supervisor reads again from the files that these are over.
+            task.cancel()  # The next supervisor reads the files again.
         self._wakeups.close()
         for run in self._runs.values():
             run.reachable.set()
@@ -106,14 +106,14 @@ class LocalExecutor:
         await self._keepers.close()
 
     async def start(self, order: StartOrder) -> None:
-        """Order a start; its result is reported. Raises `Unavailable` if nothing was ordered."""
+        """Order a start. Its result is reported. Raises `Unavailable` if nothing was ordered."""
         attempt = Attempt(self._runs_path, order.key)
         try:
             self._boot.note()
-            group = self._groups.place(self._runs_path, order.key) if self._groups else None
+            group = self._groups.group_order(self._runs_path, order.key) if self._groups else None
             attempt.create(order, self._boot.now, group)
         except FileExistsError:
-            message = f"attempt {order.key.attempt} of call {order.key.call_id} was asked for before"
+            message = f"attempt {order.key.attempt} of call {order.key.call_id} was ordered before"
             raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
         except OSError as error:
             raise self._unprepared(order.key, error) from None
@@ -128,17 +128,17 @@ class LocalExecutor:
             undone.pop_all()
 
     async def attach(self, key: RunKey) -> None:
-        """Follow a start that an earlier supervisor ordered: everything about it is reported (again)."""
+        """Monitor a start that an earlier supervisor ordered. Everything about it is reported (again)."""
         attempt = Attempt(self._runs_path, key)
         run = self._follow(attempt, asked=False)
         if not Path(attempt.directory).is_dir():
-            self._tell(run, run.monitor.on_unclaimed(self._boot, asked=run.asked))
+            self._report(run, run.monitor.on_unclaimed(self._boot, asked=run.asked))
             return
-        # Nobody will claim it any more: its job was in the socket of the last supervisor's keepers.
+        # No keeper will claim it any more, because its job was in the socket of the last supervisor.
         self._check(run, revoke_now=True)
 
     async def reports(self) -> AsyncIterator[tuple[Report, ...]]:
-        """Yield batches of new reports about the runs that were started or attached; endless, for one reader."""
+        """Yield batches of new reports about the started and attached runs, without end, for one reader."""
         while True:
             news = [await self._reports.get()]
             while len(news) < REPORTED_AT_ONCE and not self._reports.empty():
@@ -159,39 +159,39 @@ class LocalExecutor:
         """End the whole tree: SIGTERM, the grace period, then SIGKILL until none is left. Raises `NotRunning`."""
         await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
 
-    async def hold(self, key: RunKey, *, still: bool) -> None:
+    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
         """Freeze or thaw all processes of a run. Raises `NotRunning`."""
-        await self._order(await self._reachable(key), {"do": "freeze" if still else "thaw"})
+        await self._order(await self._reachable(key), {"do": "freeze" if frozen else "thaw"})
 
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         """Write to its input, and wait while it is full. Raises `NotRunning` if it takes no input."""
         run = await self._reachable(key)
         async with run.writing:
             path = run.monitor.attempt.path(run_files.INPUT)
-            await write_fifo(path, data, f"the command of call {key.call_id} takes no input")
+            await write_fifo(path, data, f"the command of call {key.call_id} accepts no input")
             if eof:
                 await self._order(run, {"do": "eof"})
 
     async def resize(self, key: RunKey, rows: int, columns: int) -> None:
-        """Set the size of its terminal, in character cells. Nothing happens where it has none."""
+        """Set the size of its terminal in character cells, if it has one."""
         with suppress(NotRunning):
             await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
 
     def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
         return self._files.read_output(key, stream, offset, limit)
 
     def output_file(self, key: RunKey, stream: Stream) -> str | None:
-        """Absolute path of the file that holds all of a stream. None: no file holds all of it."""
+        """Return the absolute path of the file with a whole stream. None: no file has all of it."""
         return self._files.whole_file(key, stream)
 
     def input_file(self, key: RunKey) -> str | None:
-        """Absolute path of the FIFO that takes its input. None: there is none, or not any more."""
+        """Return the absolute path of the FIFO for its input. None: there is none, or no longer."""
         path = Attempt(self._runs_path, key).path(run_files.INPUT)
         return path if os.path.lexists(path) else None
 
     def last_directory(self, key: RunKey) -> str | None:
-        """The directory in which its shell ended. None: it was not asked for, or is not known."""
+        """Return the directory in which its shell ended. None: it was not requested, or is unknown."""
         try:
             told = Attempt(self._runs_path, key).read(run_files.EXIT)
         except OSError:
@@ -200,11 +200,11 @@ class LocalExecutor:
         return found if isinstance(found, str) else None
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """At most `limit` rows of the time index, from row `after`."""
+        """Return at most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(key, after, limit)
 
     def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
-        """The sizes that its terminal has had, the one that it began with first."""
+        """Return all sizes of its terminal, beginning with the first one."""
         return self._files.terminal_sizes(key)
 
     def _discard(self, run: _MonitoredRun) -> None:
@@ -230,12 +230,12 @@ class LocalExecutor:
         return run
 
     async def _reachable(self, key: RunKey) -> _MonitoredRun:
-        """Wait until orders can reach a run, and return it. Raises `NotRunning`."""
+        """Wait until a run can receive orders, and return it. Raises `NotRunning`."""
         run = self._runs.get(key)
         if run is not None:
             await run.reachable.wait()
         if run is None or run.monitor.over:
-            raise NotRunning(f"nothing of call {key.call_id} is alive")
+            raise NotRunning(f"no process of call {key.call_id} is alive")
         return run
 
     async def _order(self, run: _MonitoredRun, order: dict[str, Any]) -> None:
@@ -244,13 +244,13 @@ class LocalExecutor:
     def _on_wakeup(self, name: str) -> None:
         call_id, _, attempt = name.rpartition(".")
         if name == run_files.NOBODY:
-            self._expect_losses()
+            self._shorten_deadlines()
         run = self._runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
         if run is not None:
-            with self._tried_again():
-                self._tell(run, run.monitor.new_reports())
+            with self._read_errors_noted():
+                self._report(run, run.monitor.new_reports())
 
-    def _tell(self, run: _MonitoredRun, news: Iterable[Report]) -> None:
+    def _report(self, run: _MonitoredRun, news: Iterable[Report]) -> None:
         for report in news:
             if isinstance(report, HasSettled):
                 self._settle(report.key)
@@ -263,7 +263,7 @@ class LocalExecutor:
             self._runs.pop(run.monitor.attempt.key, None)
 
     def _settle(self, key: RunKey) -> None:
-        """Report that a run is over, with a digest of its output. A thread reads long output (decision 3)."""
+        """Report that a run is over, with a digest of its output. Long output is read in a thread (decision 3)."""
         try:
             recorded = RecordedOutput(self._runs_path, key)
             if not recorded.is_small:
@@ -286,51 +286,51 @@ class LocalExecutor:
     async def _sweep_for_ever(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
-            # A problem lasts until a whole sweep meets it no more.
+            # A problem lasts until a whole sweep does not find it.
             self._health.over_unless_noted()
             if not self._keepers.alive:
                 self._replace_keepers("the process that starts commands has ended")
             for number, run in enumerate(list(self._runs.values())):
                 if run.monitor.attempt.key in self._runs:
                     self._check(run)
-                # Each check reads files: thousands of runs must not hold up the event loop.
+                # Each check reads files. Thousands of runs must not block the event loop.
                 if number % SWEPT_AT_ONCE == 0:
                     await asyncio.sleep(0)
 
     def _replace_keepers(self, why: str) -> None:
-        self._health.note(Unavailable(why, hint=f"Another one is started; {self._directory / LOG} may tell the reason"))
-        self._expect_losses()
+        self._health.note(Unavailable(why, hint=f"Another one is started; {self._directory / LOG} may have the reason"))
+        self._shorten_deadlines()
         try:
             self._keepers.replace()
         except Unavailable as error:
             self._health.note(error)
 
-    def _expect_losses(self) -> None:
-        """Shorten all deadlines: keepers were lost, and perhaps jobs that they were about to claim."""
+    def _shorten_deadlines(self) -> None:
+        """Shorten all deadlines, because keepers were lost, perhaps with jobs that they were about to claim."""
         deadline = time.monotonic() + UNCLAIMED_AFTER_LOSS_S
         for run in self._runs.values():
             run.deadline = min(run.deadline, deadline)
 
     def _check(self, run: _MonitoredRun, *, revoke_now: bool = False) -> None:
-        """Report the news about a run, and find out whether its keeper is still alive."""
+        """Report new facts about a run, and check whether its keeper is still alive."""
         monitor = run.monitor
-        with self._tried_again():
-            fate = monitor.attempt.fate()
-            if fate == "unclaimed" and (revoke_now or time.monotonic() >= run.deadline):
-                self._tell(run, monitor.on_unclaimed(self._boot, asked=run.asked))
+        with self._read_errors_noted():
+            state = monitor.attempt.state()
+            if state == "unclaimed" and (revoke_now or time.monotonic() >= run.deadline):
+                self._report(run, monitor.on_unclaimed(self._boot, asked=run.asked))
                 if not revoke_now and self._keepers.alive:
-                    self._replace_keepers(f"nobody took up the start of call {monitor.attempt.key.call_id}")
-            elif fate == "revoked":
-                self._tell(run, monitor.on_revoked())
-            elif fate == "gone":
-                self._tell(run, monitor.on_keeper_gone(self._boot.now))
+                    self._replace_keepers(f"no keeper has claimed the start of call {monitor.attempt.key.call_id}")
+            elif state == "revoked":
+                self._report(run, monitor.on_revoked())
+            elif state == "gone":
+                self._report(run, monitor.on_keeper_gone(self._boot.now))
             else:
-                self._tell(run, monitor.new_reports())
+                self._report(run, monitor.new_reports())
 
     @contextmanager
-    def _tried_again(self) -> Iterator[None]:
-        """Note errors of reading, and do nothing else about them: the next sweep reads again."""
-        # A file that cannot be read is not a missing file: a wrong ending would be worse than a late one (decision 2).
+    def _read_errors_noted(self) -> Iterator[None]:
+        """Note read errors and ignore them otherwise, because the next sweep reads again."""
+        # A file that cannot be read is not a missing file. A wrong ending would be worse than a late one (decision 2).
         try:
             yield
         except (OSError, Unavailable) as error:

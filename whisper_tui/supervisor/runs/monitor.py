@@ -1,4 +1,4 @@
-"""Monitoring a run: its files are read as reports in order, also after its keeper was killed."""
+"""Monitoring of a run: its files become reports in order, even after its keeper was killed."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ from whisper_tui.model.run import (
     Usage,
 )
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.run_records import is_still_there, row_of
+from whisper_tui.supervisor.keeper.run_records import entry_of, is_still_there
 from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
 from whisper_tui.supervisor.runs.executor import (
     HasBackground,
@@ -33,7 +33,7 @@ from whisper_tui.system.processes import find_process, send_to_all
 
 
 class OrphanedRun:
-    """A run whose keeper is gone: its processes are found, signalled and killed through its control group."""
+    """A run whose keeper is gone. Its control group is used to find, signal and kill its processes."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -45,14 +45,14 @@ class OrphanedRun:
         return self._group.populated()
 
     def update_background(self, boot: str) -> dict[str, Any]:
-        """Return the list of background processes, and rewrite its file if it has changed. `boot`: this boot's id."""
+        """Return the list of background processes, and write its file if it has changed. `boot`: this boot's id."""
         before = self._attempt.read(run_files.BACKGROUND) or {"look": 0, "boot": boot, "processes": []}
         # Pids of an earlier boot belong to other processes by now.
         if before["boot"] != boot:
             return before
         rows = {(each["pid"], each["start"]): each for each in before["processes"]}
         rows = {key: each | {"alive": each["alive"] and is_still_there(*key)} for key, each in rows.items()}
-        rows |= {(seen.pid, seen.start): row_of(seen) for seen in self._group.members()}
+        rows |= {(seen.pid, seen.start): entry_of(seen) for seen in self._group.members()}
         now = list(rows.values())
         if now == before["processes"]:
             return before
@@ -65,8 +65,8 @@ class OrphanedRun:
         """Remove the control group, once no process is left."""
         self._group.remove()
 
-    def obey(self, order: dict[str, Any]) -> None:
-        """Carry out an order in place of the keeper; input and terminal are lost with it."""
+    def execute(self, order: dict[str, Any]) -> None:
+        """Execute an order instead of the keeper. Input and terminal are lost with the keeper."""
         match order:
             case {"do": "signal", "number": signal.SIGKILL, "target": "tree"}:
                 self._group.kill()
@@ -83,7 +83,7 @@ class OrphanedRun:
 
 
 class _FileContents(NamedTuple):
-    """The contents of the files, all read before any report is made of them."""
+    """The contents of all files, read before any report is made."""
 
     done: bool
     process: Any
@@ -92,7 +92,7 @@ class _FileContents(NamedTuple):
     """The version of the file with the list of background processes."""
     background: Any
     foreign: Any
-    """Lines in the FIFO for orders that no supervisor wrote."""
+    """Foreign lines in the FIFO for orders."""
     sizes: OutputSizes
     """The sizes of the output of a lost run."""
 
@@ -108,7 +108,7 @@ class RunMonitor:
         self.end_reported = False
         """True once the end of the leader has been reported."""
         self.orphan: OrphanedRun | None = None
-        """Takes orders after the keeper is gone."""
+        """Executes orders after the keeper is gone."""
         self.over = False
         """True after the last report."""
         self._look = 0
@@ -116,7 +116,7 @@ class RunMonitor:
         self._foreign_orders = 0
 
     def new_reports(self) -> list[Report]:
-        """Return the facts in the files that have not been reported. Raises `OSError` before any of them is taken."""
+        """Return the unreported facts in the files. Raises `OSError` before any of them counts as reported."""
         if self.over:
             return []
         told = self._read()
@@ -128,24 +128,24 @@ class RunMonitor:
         news += self._foreign(told.foreign)
         if told.done:
             if not self.end_reported:
-                news += self._ended(Lost(why="its keeper could not write down how it ended"), OutputSizes(), None)
+                news += self._ended(Lost(why="its keeper could not record how it ended"), OutputSizes(), None)
             news += self._settled()
         return news
 
     def on_unclaimed(self, boot: BootMark, *, asked: bool) -> list[Report]:
         """Revoke an attempt that no keeper has claimed; `asked`: this process ordered the start."""
         spec = self.attempt.read(run_files.SPEC)
-        # After a power cut the claim may be lost although the command had started: such an attempt is never repeated.
+        # A power failure may lose the claim of a command that has started. Such an attempt is never repeated.
         if (str(spec["boot"]) if spec is not None else boot.before) not in {boot.now, ""}:
             return self.on_uncertain("the machine restarted when it was being started; it may have run")
         if not Path(self.attempt.directory).is_dir():
             if asked or self.process is not None:
                 return self.on_uncertain("its files were removed while it was starting or running; it may have run")
             return self.on_revoked()
-        fate = self.attempt.revoke()
-        if fate == "revoked":
+        state = self.attempt.revoke()
+        if state == "revoked":
             return self.on_revoked()
-        return self.on_keeper_gone(boot.now) if fate == "gone" else self.new_reports()
+        return self.on_keeper_gone(boot.now) if state == "gone" else self.new_reports()
 
     def on_revoked(self) -> list[Report]:
         """Report that it was revoked."""
@@ -153,7 +153,7 @@ class RunMonitor:
         return [NeverRan(self.attempt.key)]
 
     def on_keeper_gone(self, boot: str) -> list[Report]:
-        """Report on a run whose keeper is gone; the last time unless a process of its control group is alive.
+        """Report on a run whose keeper is gone. This is the last report unless a process of its control group is alive.
 
         `boot`: the id of this boot of the machine.
         """
@@ -168,17 +168,17 @@ class RunMonitor:
             news += self._ended(Lost(why=why), sizes, None)
         news += self._background(self.orphan.update_background(boot))
         if left:
-            self.attempt.lose(why)
+            self.attempt.record_lost(why)
             return news
         self.orphan.remove()
-        self.attempt.close_books(why)
+        self.attempt.finish_records(why)
         return news + self._settled()
 
     def on_uncertain(self, why: str) -> list[Report]:
-        """Report that it may have run, which no file can tell."""
+        """Report that it may have run, because no file shows whether it did."""
         if self.end_reported:
             return self._settled()
-        self.attempt.close_books(why)
+        self.attempt.finish_records(why)
         return [*self._ended(Lost(why=why), OutputSizes(), None), *self._settled()]
 
     def _spawned(self, told: Any) -> list[Report]:
@@ -189,7 +189,7 @@ class RunMonitor:
         return [HasSpawned(self.attempt.key, self.process)]
 
     def _read(self) -> _FileContents:
-        # DONE is written last by the keeper and looked at first here: all other files are complete if it is there.
+        # The keeper writes DONE last, and it is checked first here: if it exists, all other files are complete.
         done = self.attempt.has(run_files.DONE)
         process = self.attempt.read(run_files.PID) if self.process is None else None
         ending = None if self.end_reported else self.attempt.read(run_files.EXIT)
@@ -227,7 +227,7 @@ class RunMonitor:
         if not told or told["look"] <= self._look:
             return []
         self._look = told["look"]
-        processes = tuple(_left_behind(row, told["boot"]) for row in told["processes"])
+        processes = tuple(_background_process(row, told["boot"]) for row in told["processes"])
         return [HasBackground(self.attempt.key, processes)]
 
     def _foreign(self, told: Any) -> list[Report]:
@@ -240,7 +240,7 @@ class RunMonitor:
         if self.process is None:
             if started_in != boot:
                 return "the machine restarted when it was being started; it may have run"
-            return "its keeper was gone before it could say whether the command was started; it may have run"
+            return "its keeper was gone before it could record whether the command was started; it may have run"
         leader = self.process.leader
         if leader.boot_id != boot:
             return "the machine restarted while it ran"
@@ -274,6 +274,6 @@ def _process(leader: ProcessIdentity, told: dict[str, Any]) -> RunProcess:
     )
 
 
-def _left_behind(row: dict[str, Any], boot: str) -> BackgroundProcess:
+def _background_process(row: dict[str, Any], boot: str) -> BackgroundProcess:
     identity = ProcessIdentity(pid=row["pid"], start_time=row["start"], boot_id=boot)
     return BackgroundProcess(identity=identity, pgid=row["pgid"], command=row["command"], alive=row["alive"])

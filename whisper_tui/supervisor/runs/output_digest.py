@@ -1,6 +1,6 @@
 """Digests of the output of runs, for the journal: a later change of the files is detected (decision 3).
 
-The files of a run lie beside the journal, and the hash chain of the journal does not cover them by itself.
+The files of a run are outside of the journal, so the hash chain of the journal does not cover them by itself.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import RunKey
 
 READ_WHOLE = 64 * 1024 * 1024
-"""Bytes up to which a file is hashed whole; for a longer one its size and half as many from its head and tail."""
+"""Files up to this size are hashed completely. Of a longer one the size, the first and the last half of this are."""
 SMALL = 65_536
-"""Bytes of all files together that are read faster than another thread could be asked to read them."""
+"""Total bytes up to which it is faster to read the files than to start a thread for them."""
 _CHUNK = 1024 * 1024
 _FILES = tuple(
     stream + suffix
@@ -36,17 +36,17 @@ class OutputCheck(NamedTuple):
     gone: int
     """Runs whose output is no longer kept."""
     changed: tuple[str, ...]
-    """Ids of the calls whose output is not what was recorded."""
+    """Ids of the calls whose output differs from the recorded one."""
 
 
 class RecordedOutput:
-    """The files of both streams of a run, as they are now. Raises `OSError`."""
+    """The current files of both streams of a run. Raises `OSError`."""
 
     def __init__(self, runs: str, key: RunKey) -> None:
         self._key = key
         self._directory = attempt_directory(runs, key)
         try:
-            found = set(os.listdir(self._directory))  # noqa: PTH208 (once for each run; it is cheaper to list than to try)
+            found = set(os.listdir(self._directory))  # noqa: PTH208 (one listing is cheaper than trying each file)
         except FileNotFoundError:
             found = set()
         self._exists = bool(found)
@@ -63,7 +63,7 @@ class RecordedOutput:
             return None
         made = hashlib.sha256()
         for name, path in self._paths:
-            # A command can write to the directory of its run: a link there must not lead to another file.
+            # A command can write to the directory of its run. A link there must not lead to another file.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 size = os.fstat(fd).st_size

@@ -13,16 +13,16 @@ from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import RunKey
 
 LARGEST_READ = 8 * 1024 * 1024
-"""Bytes of one answer, whatever the limit asked for."""
+"""The largest answer in bytes, whatever limit a request has."""
 _TRIES = 4
 _MISSING = (FileNotFoundError, NotADirectoryError)
-"""Errors that mean that the run has no such file. Any other error says nothing about the run (decision 2)."""
+"""Errors that mean that the run has no such file. No other error says anything about the run (decision 2)."""
 _CHECKPOINT_ROWS = 4096
 _CHECKPOINTED_RUNS = 64
 
 
 class _Ring(NamedTuple):
-    """The bytes of a stream that are in the ring file; offsets into the stream, in bytes."""
+    """The part of a stream that is in the ring file. Offsets into the stream, in bytes."""
 
     head: int
     start: int
@@ -31,12 +31,12 @@ class _Ring(NamedTuple):
 
     @property
     def oldest(self) -> int:
-        """The first byte that the keeper is not overwriting now."""
+        """The offset of the first byte that the keeper cannot be overwriting now."""
         if self.total - self.start <= self.size - run_files.ring_step(self.size):
             return self.start
         return self.total - self.size + run_files.ring_step(self.size)
 
-    def same_place(self, other: "_Ring") -> bool:
+    def same_layout(self, other: "_Ring") -> bool:
         """True if the bytes are at the same positions in both."""
         return (self.start, self.size) == (other.start, other.size)
 
@@ -49,7 +49,7 @@ class OutputFiles:
         self._checkpoints: dict[RunKey, list[tuple[int, int]]] = {}
 
     def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end.
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end.
 
         A chunk that starts later than requested follows bytes that were dropped. A run without files has no output.
         Raises `Unavailable` if the output cannot be read now.
@@ -63,24 +63,24 @@ class OutputFiles:
         ring = _read_ring(path)
         if ring is None:
             return _read_plain(path, offset, limit, final)
-        # The keeper writes while we read: a chunk counts only if the ring did not move past it meanwhile.
+        # The keeper writes while we read. A chunk is only valid if the ring has not moved past it meanwhile.
         for _ in range(_TRIES):
             chunk = _read_with_ring(path, ring, offset, limit, ended=final is not None)
             after = _read_ring(path) or ring
-            if after.same_place(ring) and (chunk.start < ring.head or chunk.start >= after.oldest or not chunk.data):
+            if after.same_layout(ring) and (chunk.start < ring.head or chunk.start >= after.oldest or not chunk.data):
                 return chunk
             ring = after
         return OutputChunk(data=b"", start=ring.total, size=ring.total, ended=final is not None)
 
     def whole_file(self, key: RunKey, stream: Stream) -> str | None:
-        """Absolute path of the file that holds all of a stream. None: there is no file, or bytes were dropped."""
+        """Return the absolute path of the file with a whole stream. None: there is no file, or bytes were dropped."""
         path = f"{attempt_directory(self._runs, key)}/{stream}"
         if _read_ring(path) is not None or not Path(path).is_file() or self._final_size(key, stream):
             return None
         return str(Path(path).absolute())
 
     def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """At most `limit` rows of the time index, from row `after`."""
+        """Return at most `limit` rows of the time index, from row `after`."""
         with _readable(key):
             return self._read_timeline(key, max(0, after), max(0, limit))
 
@@ -106,12 +106,12 @@ class OutputFiles:
         return tuple(spans)
 
     def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
-        """The sizes that the terminal of a run has had; the first one is valid from the first byte on."""
+        """Return all sizes of the terminal of a run. The first one applies from the first byte on."""
         with _readable(key):
             return tuple(_read_sizes(f"{attempt_directory(self._runs, key)}/{run_files.SIZES}"))
 
     def sizes(self, key: RunKey) -> OutputSizes:
-        """Bytes of both streams so far, dropped ones included."""
+        """Return the bytes of both streams so far, including dropped ones."""
         sizes = {stream: self.read_output(key, stream, 0, 0).size for stream in ("out", "err")}
         return OutputSizes(**sizes)
 
@@ -129,7 +129,7 @@ class OutputFiles:
 
     def _checkpoint(self, key: RunKey, fd: int, block: int) -> tuple[int, int]:
         """Return the offsets of both streams at the first row of a block of the index."""
-        # A row holds a length, not an offset: without checkpoints a late row would need the sum of all rows before it.
+        # A row has a length, not an offset. Without checkpoints a late row would need the sum of all rows before it.
         known = self._checkpoints.pop(key, [(0, 0)])
         self._checkpoints[key] = known
         while len(self._checkpoints) > _CHECKPOINTED_RUNS:
@@ -153,21 +153,21 @@ class LocalOutput:
         self._files = OutputFiles(Path(state) / "runs")
 
     def read_output(self, call_id: str, attempt: int, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
         return self._files.read_output(RunKey(call_id, attempt), stream, offset, limit)
 
     def read_timeline(self, call_id: str, attempt: int, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """At most `limit` rows of the time index, from row `after`."""
+        """Return at most `limit` rows of the time index, from row `after`."""
         return self._files.read_timeline(RunKey(call_id, attempt), after, limit)
 
     def terminal_sizes(self, call_id: str, attempt: int) -> tuple[TerminalSize, ...]:
-        """The sizes that the terminal of a run has had."""
+        """Return all sizes of the terminal of a run."""
         return self._files.terminal_sizes(RunKey(call_id, attempt))
 
 
 @contextmanager
 def _readable(key: RunKey) -> Iterator[None]:
-    """Turn errors of reading into `Unavailable`."""
+    """Turn read errors into `Unavailable`."""
     try:
         yield
     except OSError as error:

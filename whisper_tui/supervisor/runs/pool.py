@@ -1,4 +1,4 @@
-"""The worker pool: runs that are starting or running, and facts that keepers report about them."""
+"""The worker pool: it starts runs, and records the facts that keepers report about them."""
 
 import asyncio
 import logging
@@ -50,8 +50,8 @@ def facts_from_reports(
     ahead: dict[str, CallRecord] = {}
     for report in reports:
         call_id = report.key.call_id
-        # The records are not changed before all facts of one batch are journaled together; each report is compared with
-        # the record as the reports before it leave it.
+        # The records only change after all facts of one batch are journaled together, so each report is compared with
+        # the record as the reports before it change it.
         record = ahead.get(call_id) or calls.get(call_id)
         if record is None or record.attempt != report.key.attempt:
             continue
@@ -62,14 +62,14 @@ def facts_from_reports(
 
 
 def refused_orders(reports: Sequence[Report], known: Iterable[AttemptRefused]) -> tuple[AttemptRefused, ...]:
-    """Return the attempts to give a keeper orders past the supervisor that are not `known` already."""
+    """Return the attempts to send a keeper orders without the supervisor that are not `known` yet."""
     news: list[AttemptRefused] = []
     for report in reports:
         if not isinstance(report, HasForeignOrders):
             continue
         call_id = report.key.call_id
         earlier = [event for event in (*known, *news) if (event.operation, event.about) == (ORDER, call_id)]
-        # After a restart the files of a run report the same attempts again; their time tells them from new ones.
+        # After a restart the files of a run report the same attempts again. Their time tells them from new ones.
         if any(event.at >= report.at for event in earlier):
             continue
         told = sum(1 + event.left_out for event in earlier)
@@ -88,7 +88,7 @@ def refused_orders(reports: Sequence[Report], known: Iterable[AttemptRefused]) -
 
 
 def _fact_from_report(record: CallRecord, report: Report, at: float) -> ReportedFact | None:
-    """Return the fact in one report. None: the record says it already, or its state contradicts it."""
+    """Return the fact in one report. None: the record has it already, or its state contradicts it."""
     state = record.state
     match report:
         case HasSpawned(process=process) if isinstance(state, Starting):
@@ -114,7 +114,7 @@ _log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Starts commands while there are workers for them, and records what becomes of them."""
+    """Starts commands while workers are free, and records their progress and endings."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Pool:
         self.workers = Workers(store.board, orders.workers)
         self._queue = StartQueue(store.board, lambda taken, for_human: self._has_room(taken, for_human=for_human))
         self._undispatched: deque[str] = deque()
-        """Ids of the calls whose start is journaled and has not been ordered from the executor yet."""
+        """Ids of the calls whose start is journaled but not yet ordered from the executor."""
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
@@ -150,8 +150,8 @@ class Pool:
     async def open(self) -> None:
         """Recover the runs that an earlier supervisor started, and begin to start queued calls."""
         board = self._store.board
-        # Whoever can kill the supervisor can also have written to the journal: after an unclean end an approval is
-        # judged anew before its command is started again (decision 17).
+        # Whoever can kill the supervisor may also have written to the journal. So after an unclean end an approval is
+        # judged again before its command is restarted (decision 17).
         if not self._store.journal.ended_cleanly:
             self._doubted = set(board.running)
         for call_id in board.queued:
@@ -170,7 +170,7 @@ class Pool:
         self._keep(asyncio.create_task(self._work()))
 
     async def close(self) -> None:
-        """Stop starting and recording. Commands that run go on."""
+        """Stop starting and recording. Running commands continue."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -178,19 +178,19 @@ class Pool:
     def try_start_now(self, call: ToolCall) -> Started | None:
         """Return the start of a call that a rule has just allowed. None: it has to be queued.
 
-        It is journaled together with the submission: one wait for the disk, and no second judgement, since nothing
+        It is journaled with the submission. That saves a wait for the disk and a second judgement, because nothing
         can have changed since the first (decision 1).
         """
         if call.ticket is not None or isinstance(call.spec.command, Function) or not self._has_room(0, for_human=False):
             return None
         board = self._store.board
-        # A call must not overtake those that are queued already.
+        # A call must not overtake calls that are already queued.
         if any(board.calls[call_id].function is None for call_id in board.queued):
             return None
         return self._started(call.id, call.spec, attempt=1)
 
     def on_moved(self, call_id: str) -> None:
-        """Queue a command that was judged, decided or claimed, or take its worker back if a human is asked again."""
+        """Queue a command that was judged, decided or claimed. If it is asked about again, free its worker."""
         record = self._store.board.calls.get(call_id)
         if record is not None and isinstance(record.state, Queued) and record.function is None:
             self._queue.add(record)
@@ -200,11 +200,11 @@ class Pool:
             self._wake.set()
 
     def on_started(self, call_id: str) -> None:
-        """Give a worker to a command whose start is journaled; the executor has yet to start it."""
+        """Give a worker to a command whose start is journaled. The executor has not started it yet."""
         record = self._store.board.calls[call_id]
         if record.function is None:
             self.workers.take(record)
-            # No event says that a run has become a long one, which frees its worker.
+            # A run that becomes a long one frees its worker, and no event says so.
             asyncio.get_running_loop().call_later(LONG_S, self._wake.set)
             self._undispatched.append(call_id)
 
@@ -230,7 +230,7 @@ class Pool:
                 self._wake.set()
 
     async def _fill(self) -> None:
-        """Start all calls for which there is a worker, in one write: they share one wait for the disk."""
+        """Start all calls for which there is a worker, in one write, so that they share one wait for the disk."""
         ready = self._queue.take_ready()
         try:
             await self._launch(ready)
@@ -240,15 +240,15 @@ class Pool:
             raise
 
     def _has_room(self, taken: int, *, for_human: bool) -> bool:
-        """True if one more may start now, beside `taken` others that are about to start."""
+        """True if one more command may start now, in addition to `taken` others that are about to start."""
         may = self._starting and self._store.board.paused is None
         return may and self.workers.has_room(taken, for_human=for_human)
 
     async def _launch(self, records: Sequence[CallRecord]) -> None:
-        """Start these, except those whose second judgement differs from the first."""
+        """Start these calls, except those whose second judgement differs from the first."""
         unchanged = []
         for record in records:
-            # Files may have been swapped while it waited for its approval and for a worker (decision 15).
+            # Files may have been replaced while the call waited for its approval and for a worker (decision 15).
             again = self._judge.judge_again(record)
             if again is None:
                 unchanged.append(record)
@@ -271,7 +271,7 @@ class Pool:
             try:
                 await self._dispatch(self._store.board.record(call_id))
             except BaseException:
-                # The request that came here may be cancelled at any await, and its start is journaled: the pool's own
+                # The calling request may be cancelled at any await, but its start is journaled. The pool's own
                 # task orders it then.
                 self._undispatched.appendleft(call_id)
                 self._wake.set()
@@ -305,9 +305,9 @@ class Pool:
                     await self._start_anew(record, report)
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
-        """Replace an attempt that provably never ran by the next one."""
+        """Replace an attempt that provably never ran by the next attempt."""
         if not isinstance(record.state, Starting):
-            ending = Lost(why="the journal says that it ran, and its files say that it never did")
+            ending = Lost(why="according to the journal it ran, but its files say that it never did")
             await self._record(
                 Finished(at=self._clock(), call_id=record.id, ending=ending),
                 Settled(at=self._clock(), call_id=record.id),
@@ -336,7 +336,7 @@ class Pool:
             self._keep(asyncio.create_task(self._start_anew(record, report)))
 
     async def _record(self, *facts: Event) -> None:
-        """Record facts, and retry until the journal takes them: they have happened already (decision 2)."""
+        """Record facts, and retry until the journal accepts them, because they have already happened (decision 2)."""
         while True:
             try:
                 self._store.record(*facts)
@@ -351,13 +351,13 @@ class Pool:
 
     def _has_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        # Without this task nothing would be started or recorded any more, and nobody would notice (decision 2).
+        # Without this task nothing would be started or recorded, and nobody would notice (decision 2).
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("the supervisor stops: it has failed; running commands continue", exc_info=error)
+            _log.critical("the supervisor stops because a task has failed; running commands continue", exc_info=error)
             self._fail()
 
     async def end(self, record: CallRecord) -> None:
-        """End a run and all processes that it left behind. Nothing happens if none of them is alive."""
+        """End a run and all processes that it has left behind, if any of them is alive."""
         await self.dispatch_started()
         try:
             await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
@@ -365,7 +365,7 @@ class Pool:
             return
 
     async def end_all(self, within_s: float) -> None:
-        """Start nothing more, end every run, and wait until all processes are gone, at most `within_s`."""
+        """Stop starting, end every run, and wait at most `within_s` seconds until all processes are gone."""
         self._starting = False
         board = self._store.board
         for call_id in (*board.running, *board.unsettled):

@@ -1,4 +1,4 @@
-"""The retention of output: the files of whole runs are removed, the oldest first; facts stay (decision 3)."""
+"""The retention of output: the files of whole runs are removed, oldest first. Facts stay (decision 3)."""
 
 import asyncio
 import logging
@@ -18,9 +18,9 @@ GIGABYTE = 1_000_000_000
 EVERY_S = 3600.0
 """Seconds between two checks of the disk."""
 FRESH_S = 600.0
-"""Seconds for which a finished run is kept, whatever its size: its answer may still be being read."""
+"""Seconds for which a finished run is kept, whatever its size, because somebody may still be reading its output."""
 _BLOCK = 512
-NEEDLESS = frozenset(
+RECOVERY_FILES = frozenset(
     {
         run_files.SPEC,
         run_files.EXIT,
@@ -32,7 +32,7 @@ NEEDLESS = frozenset(
         run_files.INPUT,
     }
 )
-"""Files that only recovery needs. After the end the journal has their content, and each takes a disk block."""
+"""Files that only recovery needs. After the end the journal has their content, and each uses a disk block."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,17 +43,17 @@ class _Kept(NamedTuple):
     settled_at: float
     """Seconds since the epoch. 0: it is not over."""
     bytes: int
-    """The disk space that they take."""
+    """The disk space that they use."""
     path: str
 
 
 class Retention:
-    """Removes the files of finished runs that are too old, or that take too much space."""
+    """Removes the files of finished runs that are too old, or that use too much space."""
 
     def __init__(
         self, runs: Path, settings: RetentionSettings, is_open: Callable[[str], bool], clock: Callable[[], float]
     ) -> None:
-        """`is_open`: true while a call can still change; it is called from another thread."""
+        """`is_open`: true while a call can still change. It is called from another thread."""
         self._runs = runs
         self._settings = settings
         self._is_open = is_open
@@ -63,10 +63,10 @@ class Retention:
 
     def open(self) -> None:
         """Prune now, and then every hour."""
-        self._task = asyncio.create_task(self._keep_house())
+        self._task = asyncio.create_task(self._prune_every_hour())
 
     async def close(self) -> None:
-        """Stop, and interrupt a prune that runs in another thread."""
+        """Stop, and interrupt pruning in another thread."""
         self._closing = True
         if self._task is not None:
             self._task.cancel()
@@ -86,10 +86,10 @@ class Retention:
         )
 
     async def prune(self, *, dry_run: bool) -> Pruned:
-        """Remove what exceeds the limits, and return how much; `dry_run`: only count it."""
+        """Remove output beyond the limits, and return how much. `dry_run`: only count it."""
         return await asyncio.to_thread(self._prune, dry_run)
 
-    async def _keep_house(self) -> None:
+    async def _prune_every_hour(self) -> None:
         while True:
             pruned = await self.prune(dry_run=False)
             if pruned.runs:
@@ -103,7 +103,7 @@ class Retention:
             self._check_open()
             if not self._is_due(each, left):
                 if not dry_run and self._is_long_over(each):
-                    _tidy(each.path)
+                    _remove_recovery_files(each.path)
                 continue
             if not dry_run and not _remove(each.path):
                 continue
@@ -114,7 +114,7 @@ class Retention:
 
     def _check_open(self) -> None:
         if self._closing:
-            raise Unavailable("the supervisor is stopping, and some output may be left that was to be removed")
+            raise Unavailable("the supervisor is stopping, so some output may not have been removed")
 
     def _is_due(self, attempt: _Kept, left: int) -> bool:
         days, gigabytes, age = self._settings.days, self._settings.gigabytes, self._clock() - attempt.settled_at
@@ -144,14 +144,14 @@ def _settled_at(directory: str) -> float:
     return 0.0 if found is None else found.st_mtime_ns / 1e9
 
 
-def _tidy(directory: str) -> None:
-    """Remove the files that only recovery would read."""
+def _remove_recovery_files(directory: str) -> None:
+    """Remove the files that only recovery needs."""
     try:
         for entry in list(os.scandir(directory)):
-            if entry.name in NEEDLESS:
+            if entry.name in RECOVERY_FILES:
                 run_files.remove(entry.path)
     except OSError as error:
-        _log.warning("the files in %s cannot be tidied: %s", directory, error.strerror)
+        _log.warning("the recovery files in %s cannot be removed: %s", directory, error.strerror)
 
 
 def _bytes_of(directory: str) -> int:
@@ -165,9 +165,9 @@ def _bytes_of(directory: str) -> int:
 
 
 def _remove(directory: str) -> bool:
-    """Remove the directory of a run. Returns whether it is gone."""
+    """Remove the directory of a run. Return whether it is gone."""
     try:
-        # DONE is removed last: while it is there, an interrupted removal is finished the next time.
+        # DONE is removed last: while it exists, an interrupted removal is completed the next time.
         for entry in sorted(os.scandir(directory), key=lambda entry: entry.name == run_files.DONE):
             run_files.remove(entry.path)
         Path(directory).rmdir()

@@ -15,51 +15,51 @@ from whisper_tui.supervisor.keeper import sandbox as keeper_sandbox
 from whisper_tui.supervisor.runs.executor import SandboxProfile
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""The PATH of unasked commands: no directory in which an agent could have put a program."""
+"""The PATH of unasked commands. An agent cannot write to any of these directories."""
 
-PASSED_ON = frozenset(
+INHERITED = frozenset(
     "LANG LANGUAGE TERM COLORTERM NO_COLOR CLICOLOR FORCE_COLOR COLUMNS LINES TZ USER LOGNAME".split()
 )
-"""Variables of a session that only affect presentation. All that begin with LC_ are passed on as well."""
+"""Variables of a session that only affect presentation. All names with the prefix LC_ are inherited too."""
 
 _VIEWERS = frozenset(
     "df findmnt free ipcs last lsblk lscpu lsof mount mountpoint netstat nproc pgrep pidof pidstat pmap procs ps "
     "pstree ss tload top tty uptime vmstat w who".split()
 )
-"""Programs that read /proc for other processes, whose memory, environments and files stay closed to them."""
+"""Programs that read /proc of other processes. Memory, environments and files of those stay closed to them."""
 
 _PRIVATE_IN_HOME = tuple(
     ".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store .netrc .pgpass .npmrc "
     ".pypirc .git-credentials .bash_history .zsh_history .python_history .claude .claude.json .codex .gemini "
     ".vault-token .cargo/credentials.toml .m2/settings.xml .thunderbird .var snap".split()
 )
-"""Paths below a home that stay closed to unasked commands, even if the home is the workspace."""
+"""Paths in a home directory that stay closed to unasked commands, even if the home is the workspace."""
 
 MOST_ENTRIES = 2000
-"""Limit of directory entries that are opened one by one around a private one. Further ones stay closed."""
+"""How many entries beside a private one are opened individually. Further ones stay closed."""
 
 
 @cache
 def sandbox_problem() -> str:
-    """The reason why commands cannot be sandboxed on this machine, as a clause. Empty: they can."""
+    """Return why commands cannot be sandboxed on this machine, as a clause. Empty: they can."""
     return keeper_sandbox.probe().problem
 
 
 @cache
 def landlock_version() -> int:
-    """The version of the kernel's Landlock interface. 0: there is none."""
+    """Return the version of the kernel's Landlock interface. 0: there is none."""
     return keeper_sandbox.probe().version
 
 
-def sandbox_words() -> str:
+def sandbox_description() -> str:
     """Describe the sandbox for `status` and `doctor`, in one sentence."""
     if sandbox_problem():
-        return f"none, because {sandbox_problem()}: commands that need one are asked"
-    return f"Landlock {landlock_version()} and seccomp hold every command that runs without a human's decision"
+        return f"none, because {sandbox_problem()}: commands that need one are asked about"
+    return f"Landlock {landlock_version()} and seccomp confine every command that runs without a human's decision"
 
 
 def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) -> SandboxProfile | None:
-    """Return the paths of a call's sandbox. `root`: the workspace; `private`: directories that stay closed in it."""
+    """Return the profile of a call's sandbox. `root`: the workspace; `private`: directories that stay closed in it."""
     sandbox = record.sandbox
     if sandbox is None:
         return None
@@ -80,8 +80,8 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
 
 def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None) -> dict[str, str]:
     """Return the environment of an unasked command."""
-    # An allow list: no list of dangerous variables is complete.
-    kept = {name: value for name, value in environment.items() if name in PASSED_ON or name.startswith("LC_")}
+    # An allow list, because no list of dangerous variables is complete.
+    kept = {name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")}
     named = ":".join(sandbox.execute) if sandbox is not None else ""
     return kept | {"PATH": f"{named}:{SYSTEM_PATH}" if named else SYSTEM_PATH, "HOME": _home(), "SHELL": "/bin/sh"}
 
@@ -102,8 +102,8 @@ def _private_in_home() -> Iterator[str]:
 
 
 def _without(top: str, closed: set[str]) -> Iterator[str]:
-    """Yield the largest parts of a directory that contain no closed path."""
-    # A Landlock rule opens a whole tree: it has no exceptions.
+    """Yield the largest subtrees of a directory that contain no closed path."""
+    # A Landlock rule opens a whole tree and has no exceptions.
     beneath = top.rstrip("/") + "/"
     if top in closed:
         return
@@ -116,7 +116,7 @@ def _without(top: str, closed: set[str]) -> Iterator[str]:
         return
     for name in names:
         path = beneath + name
-        # A link could lead to what is closed.
+        # A link could lead to a closed path.
         if not Path(path).is_symlink():
             yield from _without(path, closed)
 

@@ -24,10 +24,10 @@ LONG_S = 10.0
 """Seconds after which a run no longer occupies a worker."""
 
 MOST = 8
-"""Limit of unasked commands that run at the same time, per worker, long ones included: nobody sees them start."""
+"""How many unasked commands may run at once per worker, including long ones, because nobody sees them start."""
 
-TOLD_S = 10.0
-"""Seconds that a request to pause waits until all keepers are told; the remaining ones are told after its answer."""
+ANSWER_AFTER_S = 10.0
+"""Seconds that a request to pause waits for all keepers. It is answered then, and the rest are told afterwards."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class FairQueue:
         return len(self._members)
 
     def add(self, session_id: str, call_id: str) -> None:
-        """Put a call at the end of its session's queue, unless it is queued already."""
+        """Append a call to its session's queue, unless it is already queued."""
         if call_id not in self._members:
             self._members.add(call_id)
             self._sessions.setdefault(session_id, deque()).append(call_id)
@@ -56,7 +56,7 @@ class FairQueue:
         call_id = calls.popleft()
         self._members.discard(call_id)
         if calls:
-            # The session goes to the back: an agent with a hundred calls does not hold up one with a single call.
+            # The session goes to the back, so an agent with a hundred calls does not delay one with a single call.
             self._sessions.move_to_end(session_id)
         else:
             del self._sessions[session_id]
@@ -75,9 +75,9 @@ class _CountedRun(NamedTuple):
 class Workers:
     """The commands that are starting or running, and whether there is a free worker for one more.
 
-    A worker is a slot for a command that somebody waits for. A server would keep its slot for ever; so a run that has
-    lasted `LONG_S`, or that its agent has put into the background, occupies none. Calls that a human approved compete
-    only with each other. Tools that their callers carry out need no worker.
+    A worker is a slot for a command that somebody waits for. A server would keep its slot for ever. So a run that has
+    lasted `LONG_S`, or that its agent runs in the background, occupies none. Calls that a human approved only compete
+    with each other. Tools that their callers execute need no worker.
     """
 
     def __init__(self, board: Board, workers: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -99,9 +99,9 @@ class Workers:
         self._runs.pop(call_id, None)
 
     def has_room(self, taken: int, *, for_human: bool) -> bool:
-        """True if one more command may start, beside `taken` others that are about to start."""
-        # Unasked commands that have lasted long occupy no worker either: without this second limit an agent could pile
-        # up any number of them.
+        """True if one more command may start, in addition to `taken` others that are about to start."""
+        # Long unasked commands occupy no worker either. Without this second limit an agent could accumulate
+        # any number of them.
         if not for_human and len(self._runs) + taken >= MOST * self._workers:
             return False
         since = self._clock() - LONG_S
@@ -112,7 +112,7 @@ class Workers:
 
     @property
     def sentence(self) -> str:
-        """The reason why a command has to wait, for people: how many run, and which of them for longest."""
+        """Return why a command has to wait, for people: how many run, and which one has run longest."""
         count = len(self._runs)
         oldest = min(self._runs, key=lambda call_id: self._runs[call_id].began, default=None)
         record = self._board.calls.get(oldest) if oldest is not None else None
@@ -123,10 +123,10 @@ class Workers:
 
 
 class StartQueue:
-    """The calls that may start as soon as a worker is free: one queue for human approvals, one for all others."""
+    """The calls that may start once a worker is free: one queue for human approvals, one for all others."""
 
     def __init__(self, board: Board, has_room: Callable[[int, bool], bool]) -> None:
-        """`has_room`: whether one more may start beside so many others; the second argument is `for_human`."""
+        """`has_room(taken, for_human)`: true if one more may start in addition to `taken` others."""
         self._board = board
         self._has_room = has_room
         self._approved = FairQueue()
@@ -146,7 +146,7 @@ class StartQueue:
                 if call_id is None:
                     break
                 record = self._board.calls.get(call_id)
-                # It may have been withdrawn, or sent back to the human, since it was queued.
+                # It may have been withdrawn, or returned to the human, since it was queued.
                 if record is not None and isinstance(record.state, Queued):
                     ready.append(record)
         return ready
@@ -162,7 +162,7 @@ def _age(seconds: float) -> str:
 
 
 class Pause:
-    """Freezes and thaws all runs, as the journal says (decision 19)."""
+    """Freezes and thaws all runs according to the journal (decision 19)."""
 
     def __init__(self, store: Store, executor: Executor, clock: Callable[[], float]) -> None:
         self._store = store
@@ -176,68 +176,68 @@ class Pause:
         return self._store.board.paused is not None
 
     def open(self) -> None:
-        """Tell all runs what the journal says."""
-        # An earlier supervisor may have ended between the journal and the keepers.
-        self._tell_all()
+        """Freeze or thaw all runs according to the journal."""
+        # An earlier supervisor may have ended after writing to the journal and before telling the keepers.
+        self._apply_to_all()
 
     async def close(self) -> None:
-        """Stop telling."""
+        """Cancel outstanding orders."""
         for task in self._telling:
             task.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
 
     async def pause(self, by: Decider) -> None:
-        """Journal the pause, then freeze every run. Nothing changes if everything is paused already.
+        """Journal the pause, then freeze every run. Nothing changes if everything is already paused.
 
-        Raises `Unavailable` if the pause holds, but a keeper could not be told.
+        Raises `Unavailable` if the pause is journaled, but a keeper could not be reached.
         """
         if not self.paused:
             self._store.record(Paused(at=self._clock(), by=by), durable=True)
-        await self._told()
+        await self._wait_until_applied()
 
     async def resume(self, by: Decider) -> None:
         """Journal the end of the pause, then thaw every run."""
         held = self._store.board.paused
         if held is not None:
             self._store.record(Resumed(at=self._clock(), by=by), durable=True)
-            self._free_abandoned(since=held.at)
-        await self._told()
+            self._continue_orphans(since=held.at)
+        await self._wait_until_applied()
 
-    def _free_abandoned(self, since: float) -> None:
+    def _continue_orphans(self, since: float) -> None:
         """Continue the processes of runs whose keepers were killed during the pause."""
-        # Such a run has ended as lost, so that no keeper thaws it; its processes are still stopped.
+        # Such a run has ended as lost. No keeper thaws it, and its processes are still stopped.
         board = self._store.board
         for call_id in board.settled:
             match board.calls[call_id].state:
                 case Ended(ending=Lost(), process=RunProcess(leader=leader), at=at) if at >= since:
                     continue_held_orphans(leader)
 
-    async def _told(self) -> None:
-        tasks = self._tell_all()
+    async def _wait_until_applied(self) -> None:
+        tasks = self._apply_to_all()
         if not tasks:
             return
-        done, _ = await asyncio.wait(tasks, timeout=TOLD_S)
+        done, _ = await asyncio.wait(tasks, timeout=ANSWER_AFTER_S)
         problems = [error for task in done if not task.cancelled() and (error := task.exception()) is not None]
         if problems:
             raise problems[0]
 
-    def _tell_all(self) -> list[asyncio.Task[None]]:
-        """Tell all runs that have a process; those that are starting are told on `Spawned`."""
+    def _apply_to_all(self) -> list[asyncio.Task[None]]:
+        """Freeze or thaw all runs that have a process. Runs that are starting follow on `Spawned`."""
         board = self._store.board
         return [
-            self._tell(call_id)
+            self._report(call_id)
             for call_id in (*board.running, *board.unsettled)
             if board.calls[call_id].function is None
             and (call_id in board.unsettled or isinstance(board.calls[call_id].state, Running))
         ]
 
-    def _tell(self, call_id: str) -> asyncio.Task[None]:
+    def _report(self, call_id: str) -> asyncio.Task[None]:
         task = asyncio.create_task(self._hold(call_id))
         self._telling.add(task)
-        task.add_done_callback(self._has_told)
+        task.add_done_callback(self._on_applied)
         return task
 
-    def _has_told(self, task: asyncio.Task[None]) -> None:
+    def _on_applied(self, task: asyncio.Task[None]) -> None:
         self._telling.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.warning("a run cannot be paused or resumed: %s", error)
@@ -245,17 +245,17 @@ class Pause:
     async def _hold(self, call_id: str) -> None:
         record = self._store.call(call_id)
         with suppress(NotRunning):
-            await self._executor.hold(RunKey(call_id, record.attempt or 1), still=self.paused)
+            await self._executor.set_frozen(RunKey(call_id, record.attempt or 1), frozen=self.paused)
 
     def on_spawned(self, call_id: str) -> None:
-        """Hold a run that got its process while everything is paused."""
+        """Freeze a run that got its process while everything is paused."""
         if self.paused:
-            self._tell(call_id)
+            self._report(call_id)
 
 
 def continue_held_orphans(leader: ProcessIdentity) -> None:
     """Send SIGCONT to the stopped descendants of a run's leader, and then to the leader itself."""
-    # The pid may belong to another process by now: its start time and the boot tell.
+    # The pid may belong to another process by now. Its start time and the boot show that.
     seen = find_process(leader.pid) if leader.boot_id == boot_id() else None
     if seen is None or seen.start != leader.start_time:
         return

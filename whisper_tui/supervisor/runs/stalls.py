@@ -1,4 +1,4 @@
-"""Runs that get no further: stopped by a signal, or waiting for input. Looked at once for all who watch."""
+"""Stalled runs: stopped by a signal, or waiting for input. They are checked once for all watchers."""
 
 import asyncio
 import os
@@ -31,24 +31,24 @@ _NUMBERS = {
     "x86_64": _Calls(frozenset({0, 19}), frozenset({23, 270}), frozenset({7, 271})),
     "aarch64": _Calls(frozenset({63, 65}), frozenset({72}), frozenset({73})),
 }
-_SLEEPS = frozenset({"n_tty_read", "wait_woken", "pipe_read", "anon_pipe_read"})
-"""Where the kernel says that a process sleeps which reads a terminal or a pipe."""
+_READING_SLEEPS = frozenset({"n_tty_read", "wait_woken", "pipe_read", "anon_pipe_read"})
+"""The kernel functions in which a process sleeps while it reads a terminal or a pipe."""
 _TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 def input_of(leader: int) -> str | None:
-    """Return the standard input of a run if it is a terminal, pipe or socket. None: nobody can type into it."""
+    """Return the standard input of a run if it is a terminal, pipe or socket. None: it cannot receive input."""
     found = _link(leader, 0)
     return found if found is not None and found.startswith((*_TERMINALS, "pipe:", "socket:")) else None
 
 
 def input_wait(pid: int, source: str) -> InputWait | None:
-    """Return how surely a process waits for input from `source`, which comes from `input_of`. None: it does not."""
+    """Return how certainly a process waits for input from `source`, a result of `input_of`. None: it does not."""
     numbers = _NUMBERS.get(platform.machine())
     words = _read(pid, "syscall").split()
     if numbers is None or len(words) < 3 or not words[0].isdigit():
-        # Without permission for /proc/<pid>/syscall, or on another machine type, only the place of sleep is known.
-        asleep = _read(pid, "wchan").strip("\0\n ") in _SLEEPS
+        # Without permission for /proc/<pid>/syscall, or on other processors, only the kernel function is known.
+        asleep = _read(pid, "wchan").strip("\0\n ") in _READING_SLEEPS
         return "perhaps" if asleep and words[:1] != ["running"] and _link(pid, 0) == source else None
     number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
     if number in numbers.read:
@@ -60,15 +60,15 @@ def input_wait(pid: int, source: str) -> InputWait | None:
     return None
 
 
-def surest(waits: Iterable[InputWait | None]) -> InputWait | None:
-    """Return how surely any process of a run waits for input."""
+def most_certain(waits: Iterable[InputWait | None]) -> InputWait | None:
+    """Return the most certain of these results."""
     found = set(waits)
     return "reads" if "reads" in found else "perhaps" if "perhaps" in found else None
 
 
 def echo_of(process: RunProcess) -> Echo | None:
     """Return the echo mode of the terminal of a run. None: it has no terminal, or it cannot be opened."""
-    # The device belongs to this user also where the reader is a program such as sudo, whose own files are closed to us.
+    # This user owns the device even if the reader is a program such as sudo, whose files we cannot read.
     source = process.terminal or input_of(process.leader.pid) or ""
     if not source.startswith(_TERMINALS):
         return None
@@ -88,13 +88,13 @@ def echo_of(process: RunProcess) -> Echo | None:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """True if this very process is alive, and not another one that took its pid."""
+    """True if this process is alive, and not another one with the same pid."""
     seen = find_process(identity.pid)
     return seen is not None and seen.start == identity.start_time and identity.boot_id == boot_id()
 
 
 def _is(pid: int, descriptor: int, source: str) -> bool:
-    """True if a descriptor is the input of the run, also if it was opened as /dev/tty."""
+    """True if a descriptor is the input of the run, even if it was opened as /dev/tty."""
     found = _link(pid, descriptor)
     return found == source or (found == "/dev/tty" and source.startswith("/dev/"))
 
@@ -112,13 +112,13 @@ def _link(pid: int, descriptor: int) -> str | None:
 
 
 MOST_PROCESSES = 32
-"""Processes of one run that are looked at."""
+"""How many processes of one run are checked."""
 
 
 def find_stalls(records: Iterable[CallRecord]) -> dict[str, Stall]:
-    """Look at the processes of each run. It takes milliseconds, so it belongs in a thread."""
+    """Check the processes of each run. Call it in a thread, because it takes milliseconds."""
     found: dict[str, Stall] = {}
-    if not LINUX:  # No other system shows where a process sleeps.
+    if not LINUX:  # Only Linux shows where a process sleeps.
         return found
     for record in records:
         if isinstance(record.state, Running) and is_alive(record.state.process.leader):
@@ -131,12 +131,12 @@ def _look(record: CallRecord, leader: int) -> Stall:
     states = {_state(pid) for pid in pids} - {""}
     stopped = "T" in states and states <= {"T", "Z"}
     source = input_of(leader) if record.spec.tty or record.spec.accepts_input else None
-    waits = surest(input_wait(pid, source) for pid in pids) if source is not None and not stopped else None
+    waits = most_certain(input_wait(pid, source) for pid in pids) if source is not None and not stopped else None
     return Stall(stopped=stopped, waits=waits)
 
 
 def _tree(leader: int) -> list[int]:
-    """The process and what it has started. Only the main threads are asked for children: others rarely fork."""
+    """Return a process and its descendants. Only children of main threads are found, because others rarely fork."""
     found = [leader]
     for pid in found:
         if len(found) >= MOST_PROCESSES:
@@ -149,20 +149,20 @@ def _tree(leader: int) -> list[int]:
 def _state(pid: int) -> str:
     with suppress(OSError, ValueError):
         found = Path(f"/proc/{pid}/stat").read_bytes()
-        # The name of the program may contain blanks and parentheses.
+        # The program's name may contain spaces and parentheses.
         return found[found.rindex(b")") + 2 :][:1].decode("ascii")
     return ""
 
 
-LOOK_EVERY_S = 1.0
+CHECK_EVERY_S = 1.0
 MOST_RUNS = 64
-"""Runs that are looked at in one round; the next round goes on with the others."""
+"""How many runs are checked in one round. The next round continues with the others."""
 SILENT_S = 3.0
-"""How long nothing must have been written before a command that reads its input needs input."""
+"""Seconds without output after which a command that reads its input counts as needing input."""
 
 
 class StallMonitor:
-    """Looks for stalled runs every second, and keeps what it found. Nothing of it is journaled."""
+    """Looks for stalled runs every second, and keeps the results in memory. None of them is journaled."""
 
     def __init__(self, store: Store, executor: Executor) -> None:
         self._store = store
@@ -173,18 +173,18 @@ class StallMonitor:
         self._listeners: list[Callable[[dict[str, StallNews]], None]] = []
 
     def open(self) -> None:
-        """Begin to look."""
+        """Start the checks."""
         self._task = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop the checks."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
 
     def listen(self, listener: Callable[[dict[str, StallNews]], None]) -> None:
-        """Subscribe a function to the runs that begin to need input, or are stopped by others than this program."""
+        """Subscribe a function to runs that begin to need input, or that somebody else has stopped."""
         self._listeners.append(listener)
 
     def now(self) -> dict[str, Stall]:
@@ -194,13 +194,13 @@ class StallMonitor:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_EVERY_S)
             if self._store.board.running or self._found:
                 await self.look()
 
     async def look(self) -> None:
-        """Look now."""
-        records = self._some()
+        """Check a batch of runs now."""
+        records = self._next_batch()
         seen = await asyncio.to_thread(find_stalls, records)
         before, known = self._found, self.now()
         for record in records:
@@ -215,8 +215,8 @@ class StallMonitor:
             for listener in self._listeners:
                 listener(new)
 
-    def _some(self) -> list[CallRecord]:
-        """The runs whose turn it is."""
+    def _next_batch(self) -> list[CallRecord]:
+        """Return the runs for this round."""
         board = self._store.board
         ids = list(board.running)
         start = self._next if self._next < len(ids) else 0
@@ -225,7 +225,7 @@ class StallMonitor:
         return [board.calls[call_id] for call_id in turn]
 
     def _with_silence(self, record: CallRecord, found: Stall) -> Stall:
-        """Add the time since which a run needs input, if it does."""
+        """Add the time since when a run has needed input, if it does."""
         if found.waits is None or record.process is None:
             return found
         key = RunKey(record.id, record.attempt or 1)
@@ -233,7 +233,7 @@ class StallMonitor:
             chunks = [self._executor.read_output(key, stream, -1, 1) for stream in get_args(Stream)]
         except WhisperError:
             return found
-        # A prompt usually ends without a line feed. A program that only seems to wait must have written one.
+        # A prompt usually ends without a line feed. If the wait is uncertain, the output must end like a prompt.
         last = max(chunk.written_at or record.process.started_at for chunk in chunks)
         asks = any(chunk.data and chunk.data != b"\n" for chunk in chunks)
         if time.time() - last < SILENT_S or (found.waits == "perhaps" and not asks):

@@ -22,7 +22,7 @@ from whisper_tui.supervisor.settings import SupervisorSettings
 
 
 class StartOrders:
-    """Start orders by the settings of one supervisor."""
+    """Creates start orders with the settings of one supervisor."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class StartOrders:
         self._private = private
 
     def of(self, record: CallRecord) -> StartOrder:
-        """The order to start a call, in the environment and the workspace of its session."""
+        """Return the order to start a call, in the environment and the workspace of its session."""
         environment = self._environments.of(record.call.session_id)
         session = self._board.sessions.get(record.call.session_id)
         root = session.root if session is not None else ""
@@ -61,8 +61,8 @@ def start_order(
 
     `environment` and `root` belong to its session; `private` are directories that no sandbox opens.
     """
-    spec, program = _what_starts(record)
-    timeout, most = _bounds(record, settings)
+    spec, program = _command_and_program(record)
+    timeout, most = _timeout_and_output_limit(record, settings)
     if timeout != spec.timeout_s:
         spec = spec.model_copy(update={"timeout_s": timeout})
     resolved = record.resolved
@@ -86,19 +86,19 @@ def start_order(
         sandbox=sandbox_profile_of(record, root, private),
         real_cwd=resolved.cwd if resolved else None,
         files=resolved.files if resolved and not _is_unasked(record) else {},
-        tells_directory=record.claim is not None and record.claim.follows and may_change_directory(spec.command),
+        reports_directory=record.claim is not None and record.claim.follows and may_change_directory(spec.command),
     )
 
 
 def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
     """Return the environment of a session as its claimer sees it."""
-    # A hook's command must not inherit variables that its agent withholds from its own commands.
+    # A hook's command must not inherit variables that its agent keeps from its own commands.
     kept = {name: value for name, value in session.items() if name not in claim.without}
     return kept | claim.environment
 
 
 def _is_unasked(record: CallRecord) -> bool:
-    """True if a rule or a remembered approval let it through."""
+    """True if a rule or a remembered approval allowed it."""
     return record.decided_by is not None and not record.decided_by_human
 
 
@@ -107,11 +107,11 @@ def _rules_of(record: CallRecord) -> set[str]:
     return set((record.verdict.rule or "").split(", ")) if record.verdict is not None else set()
 
 
-def _bounds(record: CallRecord, settings: SupervisorSettings) -> tuple[float | None, int | None]:
+def _timeout_and_output_limit(record: CallRecord, settings: SupervisorSettings) -> tuple[float | None, int | None]:
     """Return the timeout of a call, and how many bytes of each of its streams are kept.
 
-    Nobody has agreed that a command of the built-in list goes on for ever or fills the disk. Where a rule of the
-    user's allowed it, or a part of it, somebody has: `npm test | tail` takes as long as the tests.
+    Nobody has agreed that a command of the built-in list runs for ever or fills the disk. If a user's rule allowed it,
+    or a part of it, the user has: `npm test | tail` takes as long as the tests.
     """
     timeout, most = record.spec.timeout_s, settings.max_output_bytes
     if not _is_unasked(record) or _rules_of(record) != {READ_ONLY.name}:
@@ -137,7 +137,7 @@ def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, 
 
 def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone: bool = True) -> dict[str, str]:
     """Return variables for a read-only command that runs without approval. `alone`: no rule allows a part of it."""
-    # A command that a rule allows beside it may be another use of git, which these variables would break.
+    # These variables could break another git command beside it that a rule allows.
     if not alone:
         return NO_PAGER
     if "git" not in view(spec.command).names:
@@ -146,8 +146,8 @@ def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone
     return NEUTRAL | pin_repository(resolved.repository if resolved else None, cwd)
 
 
-def _what_starts(record: CallRecord) -> tuple[CommandSpec, str | None]:
-    """Return the command to start and its program. Words that were read with certainty are started without a shell."""
+def _command_and_program(record: CallRecord) -> tuple[CommandSpec, str | None]:
+    """Return the command to start and its program. A command of literal words is started without a shell."""
     spec, resolved = record.spec, record.resolved
     program = resolved.program if resolved else None
     command = spec.command
@@ -156,7 +156,7 @@ def _what_starts(record: CallRecord) -> tuple[CommandSpec, str | None]:
     if command.login:
         if record.sandbox is None or record.sandbox.kind != "read-only":
             return spec, program
-        # The login files were not judged, and the sandbox keeps them closed anyway.
+        # The login files were not judged, and the sandbox does not open them anyway.
         command = command.model_copy(update={"login": False})
         spec = spec.model_copy(update={"command": command})
     plain = view(command).plain

@@ -1,4 +1,4 @@
-"""Measuring the processes of runs: what they use, and where they listen. Looked at, never changed."""
+"""Measurements of the processes of runs: resource usage and listening ports. Nothing is changed."""
 
 import asyncio
 import time
@@ -11,13 +11,13 @@ import psutil
 
 from whisper_tui.model.run import BackgroundUsage, InputWait, ProcessIdentity, UsageSample
 from whisper_tui.model.state import CallRecord, Running
-from whisper_tui.supervisor.runs.stalls import input_of, input_wait, is_alive, surest
+from whisper_tui.supervisor.runs.stalls import input_of, input_wait, is_alive, most_certain
 from whisper_tui.system.processes import LINUX
 
 
 def find_process(identity: ProcessIdentity) -> psutil.Process | None:
     """Return the process with this identity. None: it has ended, or its pid may have been reused."""
-    # Elsewhere start times are not compared: asking for one starts a `ps`.
+    # Other systems do not compare start times, because reading one starts `ps`.
     if (LINUX and not is_alive(identity)) or identity.boot_id == "stage":
         return None
     with suppress(psutil.Error):
@@ -26,11 +26,11 @@ def find_process(identity: ProcessIdentity) -> psutil.Process | None:
 
 
 MOST_PROCESSES = 256
-"""Processes of a run that are measured; with more, the figures say so by their number alone."""
+"""How many processes of a run are measured. The number of processes shows if there are more."""
 
 
 @dataclass
-class _Sum:
+class _Totals:
     cpu_s: dict[int, float] = field(default_factory=dict)
     memory: int = 0
     threads: int = 0
@@ -38,11 +38,11 @@ class _Sum:
 
 
 def sample_run(record: CallRecord, *, known: UsageSample | None = None) -> UsageSample | None:
-    """Measure a run. `known`: a sample whose ports still hold, to save the look. None: nothing of it is alive."""
+    """Measure a run. `known`: a sample whose ports are recent enough to reuse. None: no process is alive."""
     processes = processes_of(record)
     if not processes:
         return None
-    found = _Sum()
+    found = _Totals()
     for process in processes[:MOST_PROCESSES]:
         with suppress(psutil.Error), process.oneshot():
             times = process.cpu_times()
@@ -65,7 +65,7 @@ def sample_run(record: CallRecord, *, known: UsageSample | None = None) -> Usage
 
 
 def processes_of(record: CallRecord) -> list[psutil.Process]:
-    """Everything that a run has started and that lives, the keeper left out."""
+    """Return all living processes that a run has started, without the keeper."""
     roots = [find_process(process.identity) for process in record.living_background]
     leader = _leader(record)
     if leader is not None and record.process is not None:
@@ -87,17 +87,17 @@ def _leader(record: CallRecord) -> psutil.Process | None:
 
 
 def _waits(record: CallRecord, processes: list[psutil.Process]) -> InputWait | None:
-    """Return how surely any process of a run waits for input."""
+    """Return how certainly any process of a run waits for input."""
     if not isinstance(record.state, Running) or not (record.spec.tty or record.spec.accepts_input):
         return None
     source = input_of(record.state.process.leader.pid)
     if source is None:
         return None
-    return surest(input_wait(process.pid, source) for process in processes[:MOST_PROCESSES])
+    return most_certain(input_wait(process.pid, source) for process in processes[:MOST_PROCESSES])
 
 
 def listening(processes: Iterable[psutil.Process]) -> tuple[str, ...]:
-    """Where processes listen for TCP connections, as address and port, each once."""
+    """Return the addresses and ports on which processes listen for TCP connections, each once."""
     found: dict[tuple[int, str], None] = {}
     for process in processes:
         with suppress(psutil.Error, OSError):
@@ -116,7 +116,7 @@ def _host(address: str) -> str:
 def sample_left_behind(
     identities: Iterable[ProcessIdentity], known: UsageSample | None = None
 ) -> tuple[BackgroundUsage, ...]:
-    """Measure those of these processes that are alive. `known` as for `sample_run`."""
+    """Measure those of these processes that are alive. `known`: as for `sample_run`."""
     ports = {one.identity: one.ports for one in known.left_behind} if known is not None else {}
     found = []
     for identity in identities:
@@ -132,11 +132,11 @@ def sample_left_behind(
 
 
 FRESH_S = 0.9
-"""How long a sample is answered again. Less than the second after which cockpits ask again, which is never exact."""
+"""Seconds for which a sample is reused: a little less than the second after which cockpits ask again."""
 PORTS_EVERY = 5
-"""Samples of a run for one look at its ports, which costs more than all the rest."""
+"""Ports are only read with every so many samples, because that costs more than the rest."""
 KEPT_S = 60.0
-"""How long a sample is kept of which nobody asks."""
+"""Seconds for which a sample is kept that nobody requests."""
 
 
 class _KeptSample(NamedTuple):
@@ -147,7 +147,7 @@ class _KeptSample(NamedTuple):
 
 
 class UsageSampler:
-    """Measures runs in a thread, each once a second at most, however many watch it."""
+    """Measures runs in a thread, each at most once a second, however many clients watch it."""
 
     def __init__(self, record_of: Callable[[str], CallRecord | None]) -> None:
         """`record_of`: returns the call with an id."""
@@ -156,9 +156,9 @@ class UsageSampler:
         self._measuring = asyncio.Lock()
 
     async def usage(self, call_ids: Iterable[str]) -> dict[str, UsageSample]:
-        """Return the samples of those of these calls of which anything is alive."""
+        """Return the samples of those calls that have living processes."""
         wanted = dict.fromkeys(call_ids)
-        # One look at a time: those who ask meanwhile take its samples.
+        # One measurement at a time. Concurrent requests share its samples.
         async with self._measuring:
             now = time.monotonic()
             self._kept = {id_: kept for id_, kept in self._kept.items() if now - kept.at < KEPT_S}
