@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from whisper_tui.system.state_directory import Directories, is_occupied
-from whisper_tui.wire.light_client import questions_to
+from whisper_tui.wire.light_client import light_client
 from whisper_tui.wire.rendezvous import connect, peer_process
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
@@ -60,7 +60,7 @@ class Instance:
 
     def seen(self, kind: str, **about: Any) -> Any:
         """The same without a program that has to start: for looking again and again."""
-        with questions_to(self.home) as supervisor:
+        with light_client(self.home) as supervisor:
             return supervisor.ask("rows", kind=kind, **about)
 
     def call(self, tool: str, **arguments: Any) -> "subprocess.Popen[str]":
@@ -92,7 +92,7 @@ class Instance:
             process.kill()
             process.communicate()
         if connect(self.home) is not None:
-            with questions_to(self.home, start=False) as supervisor:
+            with light_client(self.home, start=False) as supervisor:
                 supervisor.ask("shutdown", end_runs=True)
                 supervisor.until_closed()
         self.kill_supervisor(signal.SIGTERM)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import needs_sandbox, outside_only
-from whisper_tui.wire.light_client import questions_to
+from whisper_tui.wire.light_client import light_client
 
 pytestmark = outside_only
 
@@ -169,7 +169,7 @@ def test_an_approval_for_the_session_is_listed_and_revoked(instance):
 def test_a_denial_for_the_session_is_listed_and_lifted(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
     (row,) = instance.rows("list")
-    with questions_to(instance.home) as supervisor:
+    with light_client(instance.home) as supervisor:
         by = {"surface": "cockpit", "who": "me"}
         given = {"session_id": row["session_id"], "words": ["npm", "publish"], "reason": "not today", "by": by}
         denial = supervisor.ask("deny_for_session", **given)

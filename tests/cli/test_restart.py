@@ -97,7 +97,7 @@ def test_a_stop_names_the_connected_agents_and_lasts_until_a_human_starts_the_su
     stopped = instance.run("stop").stdout
     assert "It stays stopped until you start it" in stopped
     assert "Calls of 1 connected agent are refused until then: the builder" in stopped
-    until_a_human = "was stopped, and stays so until a human starts it"
+    until_a_human = "was stopped, and stays stopped until a human starts it"
     assert until_a_human in asked(agent, 2, "tools/list", {})["error"]["message"]
     called = instance.run("call", "run_shell_command", '{"command": "true"}')
     assert called.returncode == 3 and until_a_human in called.stderr
@@ -134,7 +134,7 @@ def test_a_held_stop_lasts_until_a_human_starts_the_supervisor(instance):
     for words in (("list",), ("call", "run_shell_command", '{"command": "true"}')):
         refused = instance.run(*words)
         assert refused.returncode == 3
-        assert "stays so until a human starts it" in refused.stderr
+        assert "stays stopped until a human starts it" in refused.stderr
     assert not is_occupied(instance.home.state)
     assert instance.run("restart").returncode == 0
     assert instance.run("stop").returncode == 0

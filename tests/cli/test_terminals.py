@@ -17,7 +17,7 @@ from tests.cli.conftest import PROGRAM, Instance
 from tests.cli.terminal import Terminal, as_a_job, with_a_program_between
 from tests.outside import outside_only
 from tests.transports.scripted_model import ScriptedModel, text
-from whisper_tui.wire.light_client import questions_to
+from whisper_tui.wire.light_client import light_client
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,7 @@ def test_exec_ends_with_its_command_when_the_terminal_is_gone_and_rests_until_th
         terminal.shows(b"first")
         terminal.hang_up()
         terminal.rests()
-        with questions_to(instance.home) as supervisor:
+        with light_client(instance.home) as supervisor:
             by = {"surface": "library", "who": "tester"}
             supervisor.ask("signal", call_id="1", number=9, target="tree", by=by)
         terminal.ends()

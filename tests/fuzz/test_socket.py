@@ -107,7 +107,7 @@ def test_connections_without_end_leave_room_for_a_client_that_behaves(own_target
             assert len(held) < 400
         for _ in range(ATTEMPTS):
             (answer,) = lines(own_target.exchange(b"no hello\n"))
-            assert "half of all" in answer["error"]["message"] and answer["error"]["hint"]
+            assert "half of the limit" in answer["error"]["message"] and answer["error"]["hint"]
         assert descriptors(own_target.process.pid) < 400
     finally:
         for connection in held:

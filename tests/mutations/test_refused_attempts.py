@@ -22,7 +22,7 @@ from whisper_tui.wire.authorization import AT_ONCE, EVERY_S, RefusalLog
 
 
 def attempt(at: float = 1.0, operation: str = "decide", about: str | None = "7") -> AttemptRefused:
-    why = "it was asked from inside a supervised command"
+    why = "the request comes from inside a supervised command"
     return AttemptRefused(
         at=at, operation=operation, about=about, why=why, pid=4711, program="sh evil.sh", from_call="5"
     )

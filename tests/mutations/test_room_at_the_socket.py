@@ -11,7 +11,7 @@ from tests.mutations.conftest import PYTHON, Field
 from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
 from whisper_tui.wire.light_client import LightClient
-from whisper_tui.wire.peers import look
+from whisper_tui.wire.peers import read_process
 from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import connect
 from whisper_tui.wire.server import ConnectionLimits
@@ -62,7 +62,7 @@ async def test_what_an_agent_starts_holds_half_and_the_human_gets_in(field: Fiel
     assert agent.stdin is not None
     try:
         await field.supervisor.open_session(SessionHello(name="a", root=str(field.root), pid=agent.pid, key="k"))
-        await field.until(lambda: (seen := look(agent.pid)) is not None and seen.descends_from == "agent")
+        await field.until(lambda: (seen := read_process(agent.pid)) is not None and seen.descends_from == "agent")
         agent.stdin.write(b"\n")
         assert await field.line_of(field.root / "counted") == f"{PLACES // 2}\n"
         assert await human_is_served(field)

@@ -51,7 +51,7 @@ def listener(home: Directories, request: pytest.FixtureRequest) -> Iterator[None
 @pytest.mark.parametrize("listener", ["marked"], indirect=True)
 @pytest.mark.usefixtures("listener")
 def test_a_supervised_command_that_listens_in_the_place_of_the_supervisor_is_not_talked_to(home):
-    with pytest.raises(Unavailable, match="it is no supervisor: a supervised command has started it"):
+    with pytest.raises(Unavailable, match="but is not a supervisor: a supervised command has started it"):
         connect(home)
     assert connect_quickly(str(home.runtime)) is None
 

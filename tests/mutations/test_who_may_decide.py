@@ -19,7 +19,7 @@ from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
 from whisper_tui.present.security_text import TRIED
 from whisper_tui.wire.operations import OPERATIONS
-from whisper_tui.wire.peers import has_ended, look
+from whisper_tui.wire.peers import has_ended, read_process
 from whisper_tui.wire.protocol import SOCKET
 
 INTRUDER = str(Path(__file__).with_name("intruder.py"))
@@ -84,7 +84,7 @@ async def test_no_verb_is_obeyed_from_what_a_connected_agent_has_started(way, fi
         hello = SessionHello(name="builder", root=str(field.root), pid=agent.pid, key="k1")
         await field.supervisor.open_session(hello)
         await field.until(lambda: any(pid == agent.pid for pid, _ in field.server._picture.agents()))
-        await field.until(lambda: look(agent.pid).descends_from == "agent")
+        await field.until(lambda: read_process(agent.pid).descends_from == "agent")
         agent.stdin.write(b"\n")
         await all_refused(field, wanted, answers)
     finally:
@@ -141,7 +141,9 @@ async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_super
     codes = field.root / "codes"
     await field.until(lambda: codes.exists() and codes.read_text().endswith("end\n"))
     assert "0" not in codes.read_text().split()
-    assert (field.root / "told").read_text().count("was refused because it was asked from inside") == len(FILE_VERBS)
+    assert (field.root / "told").read_text().count("was refused because the request comes from inside") == len(
+        FILE_VERBS
+    )
     places = (field.home.config, field.root / instance / "config")
     assert not [path for place in places for path in place.rglob("*") if path.is_file()]
 
@@ -150,8 +152,8 @@ async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_super
 async def test_what_a_command_starts_bears_a_mark_that_we_do_not(field):
     call = await field.runs("sh", "-c", "setsid sleep 300 & wait")
     leader = (await field.supervisor.record(call)).process.leader.pid
-    assert look(leader).descends_from == "command"
-    assert look(os.getpid()).descends_from is None
+    assert read_process(leader).descends_from == "command"
+    assert read_process(os.getpid()).descends_from is None
 
 
 def test_a_process_that_has_connected_and_ended_is_told_from_one_that_has_its_pid_later(tmp_path):

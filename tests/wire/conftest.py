@@ -31,19 +31,19 @@ class Raw:
         connection.setblocking(False)
         raw = cls(*await asyncio.open_unix_connection(sock=connection, limit=64 << 20))
         if hello:
-            assert (await raw.say({"door": "port", "version": VERSION}))["ok"] is True
+            assert (await raw.request({"door": "port", "version": VERSION}))["ok"] is True
         return raw
 
     def send(self, content: Any) -> None:
         line = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.writer.write(line + b"\n")
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         return json.loads(await asyncio.wait_for(self.reader.readline(), 30))
 
-    async def say(self, content: Any) -> dict[str, Any]:
+    async def request(self, content: Any) -> dict[str, Any]:
         self.send(content)
-        return await self.hear()
+        return await self.receive()
 
     async def is_closed(self) -> bool:
         return await asyncio.wait_for(self.reader.read(), 30) == b""

@@ -32,26 +32,26 @@ async def test_connections_beyond_those_that_there_may_be_are_told_why_and_close
     server._places = ConnectionLimits(4)
     first = [await Raw.open(home) for _ in range(2)]
     third = await Raw.open(home, hello=False)
-    error = (await third.hear())["error"]
-    assert error["kind"] == "unavailable" and "half of all" in error["message"] and error["hint"]
+    error = (await third.receive())["error"]
+    assert error["kind"] == "unavailable" and "half of the limit" in error["message"] and error["hint"]
     assert await third.is_closed()
-    assert (await first[0].say({"id": 1, "op": "status"}))["ok"]
+    assert (await first[0].request({"id": 1, "op": "status"}))["ok"]
     first[1].writer.close()
-    await until(lambda: server._places._taken.total() == 1)
-    assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
+    await until(lambda: server._places._wait_until_read.total() == 1)
+    assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
 
 
 async def test_a_silent_client_is_told_so_and_disconnected(server, home, monkeypatch):
     monkeypatch.setattr("whisper_tui.wire.server.HELLO_S", 0.05)
     silent = await Raw.open(home, hello=False)
-    assert "no hello came within 0.05 s" in (await silent.hear())["error"]["message"]
+    assert "no hello arrived within 0.05 s" in (await silent.receive())["error"]["message"]
     assert await silent.is_closed()
 
 
 async def test_a_page_of_history_has_a_length(raw):
-    told = await raw.say({"id": 1, "op": "history", "args": {"query": {"limit": LARGEST_PAGE + 1}}})
+    told = await raw.request({"id": 1, "op": "history", "args": {"query": {"limit": LARGEST_PAGE + 1}}})
     assert "less than or equal to 10000" in told["error"]["message"]
-    assert (await raw.say({"id": 2, "op": "history", "args": {"query": {"limit": LARGEST_PAGE}}}))["ok"] == []
+    assert (await raw.request({"id": 2, "op": "history", "args": {"query": {"limit": LARGEST_PAGE}}}))["ok"] == []
 
 
 def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all():
@@ -95,10 +95,10 @@ async def test_requests_that_are_too_long_together_are_refused_until_others_are_
     for number in (1, 2):
         raw.send({"id": number, "op": "outcome", "args": {"call_id": call_id}})
     long = {"id": 3, "op": "history", "args": {"query": {"text": "x" * 120}}}
-    error = (await raw.say(long))["error"]
+    error = (await raw.request(long))["error"]
     assert "longer than 250 bytes" in error["message"] and "give requests up" in error["hint"]
-    assert (await raw.say({"cancel": 1}))["error"]["kind"] == "cancelled"
-    assert (await raw.say(long))["ok"] == []
+    assert (await raw.request({"cancel": 1}))["error"]["kind"] == "cancelled"
+    assert (await raw.request(long))["ok"] == []
 
 
 async def test_nothing_is_made_for_a_client_that_does_not_read_its_answers(raw, supervisor, home, monkeypatch):
@@ -116,10 +116,10 @@ async def test_nothing_is_made_for_a_client_that_does_not_read_its_answers(raw, 
     await raw.writer.drain()
     other = await Raw.open(home)
     for number in range(50):
-        assert (await other.say({"id": number, "op": "status"}))["ok"]
+        assert (await other.request({"id": number, "op": "status"}))["ok"]
     assert 1 <= len(asked) <= 10
     raw.writer.transport.resume_reading()
-    answered = {(await raw.hear())["id"] for _ in range(300)}
+    answered = {(await raw.receive())["id"] for _ in range(300)}
     assert answered == set(range(300))
 
 
@@ -177,18 +177,18 @@ async def test_an_event_goes_whole_into_a_line_and_a_line_is_no_longer_than_it_m
 
 
 async def test_an_answer_that_no_client_would_take_is_refused(raw, supervisor, tmp_path, monkeypatch):
-    monkeypatch.setattr(port_door, "LONGEST_ANSWER", 1000 + port_door.UNTAKEN)
+    monkeypatch.setattr(port_door, "LONGEST_ANSWER", 1000 + port_door.MOST_UNREAD)
     for _ in range(3):
         await waiting_call(supervisor, tmp_path, "true")
-    error = (await raw.say({"id": 1, "op": "history", "args": {"query": {}}}))["error"]
+    error = (await raw.request({"id": 1, "op": "history", "args": {"query": {}}}))["error"]
     assert error["kind"] == "refused" and "Ask for less" in error["hint"]
 
 
 async def test_what_was_wrong_is_not_sent_back_whole(raw, server, home):
-    error = (await raw.say({"id": 1, "op": "x" * 1_000_000}))["error"]
+    error = (await raw.request({"id": 1, "op": "x" * 1_000_000}))["error"]
     assert len(json.dumps(error)) < 10_000 and "more characters" in error["message"]
     stranger = await Raw.open(home, hello=False)
-    error = (await stranger.say({"door": "x" * 1_000_000}))["error"]
+    error = (await stranger.request({"door": "x" * 1_000_000}))["error"]
     assert len(json.dumps(error)) < 10_000
 
 
@@ -210,16 +210,16 @@ async def test_what_was_wrong_is_not_sent_back_whole(raw, server, home):
     ],
 )
 async def test_numbers_and_words_beyond_all_use_are_named_in_the_answer(raw, operation, arguments):
-    answer = await raw.say({"id": 1, "op": operation, "args": arguments})
+    answer = await raw.request({"id": 1, "op": operation, "args": arguments})
     assert (answer["id"], answer["error"]["kind"]) == (1, "invalid_request")
     assert answer["error"]["message"].startswith("args.")
 
 
 @pytest.mark.parametrize("request_id", [b"9" * 4300, b"true", b"-9007199254740992", b"1.5", b'"1x"', b"null"])
 async def test_an_id_that_no_answer_could_name_is_refused(raw, request_id):
-    answer = await raw.say(b'{"id": ' + request_id + b', "op": "explode"}')
+    answer = await raw.request(b'{"id": ' + request_id + b', "op": "explode"}')
     assert "id" not in answer and answer["error"]["kind"] == "invalid_request"
-    assert (await raw.say({"id": 2**53 - 1, "op": "status"}))["id"] == 2**53 - 1
+    assert (await raw.request({"id": 2**53 - 1, "op": "status"}))["id"] == 2**53 - 1
 
 
 async def test_a_page_of_history_has_the_length_that_was_asked_for(supervisor, tmp_path):
@@ -259,6 +259,6 @@ async def test_one_connection_follows_the_events_only_so_often(raw, monkeypatch)
     monkeypatch.setattr(port_door, "MOST_WATCHES", 2)
     for number in (1, 2, 3):
         raw.send({"id": number, "op": "watch", "args": {"after": 10**6}})
-    answer = await raw.hear()
+    answer = await raw.receive()
     assert answer["id"] == 3 and "2 requests follow" in answer["error"]["message"] and answer["error"]["hint"]
-    assert (await raw.say({"cancel": 1}))["error"]["kind"] == "cancelled"
+    assert (await raw.request({"cancel": 1}))["error"]["kind"] == "cancelled"

@@ -16,7 +16,7 @@ from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.protocol_version import VERSION
-from whisper_tui.wire.peers import ProcessSeen, ancestry, look, origin_by_mark, parse_ps, why_supervised
+from whisper_tui.wire.peers import ProcessSeen, ancestry, origin_by_mark, parse_ps, read_process, why_supervised
 from whisper_tui.wire.rendezvous import INSIDE
 from whisper_tui.wire.server import serve
 from whisper_tui.wire.server_state import AgentPrograms
@@ -103,7 +103,7 @@ async def test_a_peer_that_names_an_agent_which_is_no_ancestor_is_refused(home, 
     try:
         for pid, heard in ((os.getpid(), "echo"), (os.getppid(), "echo"), (None, "echo"), (program, "not_allowed")):
             raw = await Raw.open(home, hello=False)
-            told = await raw.say({"door": "echo", "version": VERSION, "pid": pid})
+            told = await raw.request({"door": "echo", "version": VERSION, "pid": pid})
             assert heard == (told["error"]["kind"] if "error" in told else told["door"])
             raw.writer.close()
     finally:
@@ -112,7 +112,7 @@ async def test_a_peer_that_names_an_agent_which_is_no_ancestor_is_refused(home, 
 
 @pytest.mark.parametrize("pid", [0, 80, 90, 4711])
 def test_a_process_that_cannot_be_examined_may_not_decide(pid):
-    assert "cannot be looked at" in judged(pid)
+    assert "cannot be examined" in judged(pid)
 
 
 def test_a_parent_that_ends_while_we_look_is_looked_for_again():
@@ -141,7 +141,7 @@ def test_the_answers_of_ps_are_understood():
 
 
 def test_this_process_and_its_ancestors_are_seen():
-    line = ancestry(os.getpid(), look)
+    line = ancestry(os.getpid(), read_process)
     assert line[0].pid == os.getpid() and line[1].pid == os.getppid()
     assert not line[0].foreign
 
@@ -151,7 +151,7 @@ def test_the_environment_of_a_real_process_is_read():
     child = subprocess.Popen(words, env={INSIDE: "7"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with child:
         assert child.stdout.readline() == b"begun\n"
-        seen = look(child.pid)
+        seen = read_process(child.pid)
         child.stdin.close()
     assert seen.marked
 
@@ -160,7 +160,7 @@ def test_the_environment_of_a_real_process_is_read():
 def test_a_process_that_has_ended_is_not_there():
     with subprocess.Popen(["true"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert look(child.pid) is None
+        assert read_process(child.pid) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")

@@ -14,8 +14,8 @@ from tests.outside import outside_only
 from whisper_tui.model.errors import BadConfiguration, BadStateDirectory, NotAllowed, Unavailable
 from whisper_tui.system.state_directory import Directories, is_occupied
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
-from whisper_tui.wire.light_client import LightClient, questions_to
-from whisper_tui.wire.rendezvous import INSIDE, choice_of, connect, peer_process, reach, replace
+from whisper_tui.wire.light_client import LightClient, light_client
+from whisper_tui.wire.rendezvous import INSIDE, connect, home_options, peer_process, reach, replace
 
 pytestmark = outside_only
 
@@ -40,13 +40,13 @@ def home(tmp_path):
 
 
 def pid_of(home: Directories) -> int:
-    with questions_to(home) as supervisor:
+    with light_client(home) as supervisor:
         return supervisor.ask("status")["pid"]
 
 
 def test_no_supervisor_runs_before_the_first_client(home):
     assert connect(home) is None
-    with pytest.raises(Unavailable, match="no supervisor runs"), questions_to(home, start=False):
+    with pytest.raises(Unavailable, match="no supervisor runs"), light_client(home, start=False):
         pass
     assert not Path(home.state).exists()
 
@@ -65,9 +65,9 @@ def test_many_clients_at_once_start_one_supervisor(home):
     program = "import sys; from whisper_tui.cli import main; sys.exit(main())"
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", program, "status", "--json", *choice_of(home)]
+            [sys.executable, "-c", program, "status", "--json", *home_options(home)]
             if number % 2
-            else [sys.executable, "-c", program, "list", *choice_of(home)],
+            else [sys.executable, "-c", program, "list", *home_options(home)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -107,9 +107,9 @@ def test_a_long_path_is_no_obstacle_where_the_system_has_a_way(tmp_path):
 
 def test_directories_of_another_layout_are_handed_on(tmp_path):
     home = Directories(config=tmp_path / "c", state=tmp_path / "s", runtime=tmp_path / "s" / "run")
-    assert choice_of(home)[0] == "--directories"
+    assert home_options(home)[0] == "--directories"
     try:
-        with questions_to(home) as supervisor:
+        with light_client(home) as supervisor:
             assert supervisor.ask("status")["home"] == str(tmp_path / "s")
     finally:
         stop(home)
@@ -163,7 +163,7 @@ def test_a_supervised_command_may_not_have_one_replaced(home, monkeypatch):
 
 def test_a_second_supervisor_says_who_was_first(home):
     pid = pid_of(home)
-    command = [sys.executable, "-m", "whisper_tui", "supervise", *choice_of(home)]
+    command = [sys.executable, "-m", "whisper_tui", "supervise", *home_options(home)]
     second = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert second.returncode == 3
     assert f"pid {pid}" in second.stderr and "Traceback" not in second.stderr

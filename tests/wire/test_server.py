@@ -44,21 +44,21 @@ async def test_the_socket_is_ours_alone(server, home):
     ],
 )
 async def test_a_line_that_asks_for_nothing_gets_a_clear_error_and_the_connection_lives_on(raw, line, complaint):
-    answer = await raw.say(line)
+    answer = await raw.request(line)
     assert answer["error"]["kind"] == "invalid_request"
     assert complaint in answer["error"]["message"]
-    assert (await raw.say({"id": 2, "op": "status"}))["ok"]["waiting"] == 0
+    assert (await raw.request({"id": 2, "op": "status"}))["ok"]["waiting"] == 0
 
 
 async def test_an_error_does_not_repeat_secrets(raw):
     hello = {"name": "a", "root": "/", "environment": {"TOKEN": ["hunter2"]}}
-    answer = await raw.say({"id": 1, "op": "open_session", "args": {"hello": hello}})
+    answer = await raw.request({"id": 1, "op": "open_session", "args": {"hello": hello}})
     assert "TOKEN" in answer["error"]["message"] and "hunter2" not in json.dumps(answer)
 
 
 async def test_an_error_says_which_request_it_is_about(raw):
-    assert (await raw.say({"id": 5, "op": "record", "args": {"call_id": "9"}}))["id"] == 5
-    assert (await raw.say({"id": 6, "op": "record", "args": {"number": "9"}}))["id"] == 6
+    assert (await raw.request({"id": 5, "op": "record", "args": {"call_id": "9"}}))["id"] == 5
+    assert (await raw.request({"id": 6, "op": "record", "args": {"number": "9"}}))["id"] == 6
 
 
 async def test_a_line_that_is_too_long_is_said_and_ends_the_connection(raw, home):
@@ -70,11 +70,11 @@ async def test_a_line_that_is_too_long_is_said_and_ends_the_connection(raw, home
             pass
 
     sending = asyncio.create_task(flood())
-    answer = await raw.hear()
+    answer = await raw.receive()
     assert "longer than" in answer["error"]["message"]
     raw.writer.close()
     await sending
-    assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
+    assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ async def test_a_line_that_is_too_long_is_said_and_ends_the_connection(raw, home
 )
 async def test_a_connection_that_does_not_begin_well_is_told_why_and_closed(server, home, hello, complaint):
     raw = await Raw.open(home, hello=False)
-    assert complaint in (await raw.say(hello))["error"]["message"]
+    assert complaint in (await raw.request(hello))["error"]["message"]
     assert await raw.is_closed()
 
 
 async def test_a_client_of_another_version_is_told_both_versions_and_what_to_do(server, home):
     raw = await Raw.open(home, hello=False)
-    error = (await raw.say({"door": "port", "version": VERSION + 1}))["error"]
+    error = (await raw.request({"door": "port", "version": VERSION + 1}))["error"]
     assert str(VERSION) in error["message"] and str(VERSION + 1) in error["message"]
     assert "whisper-tui restart" in error["hint"]
 
@@ -103,9 +103,9 @@ async def test_a_client_of_another_version_is_told_both_versions_and_what_to_do(
 async def test_several_requests_are_under_way_at_once_and_each_gets_its_own_answer(raw, supervisor, tmp_path):
     call_id = await waiting_call(supervisor, tmp_path, "true")
     raw.send({"id": 1, "op": "outcome", "args": {"call_id": call_id}})
-    assert (await raw.say({"id": 2, "op": "status"}))["id"] == 2
+    assert (await raw.request({"id": 2, "op": "status"}))["id"] == 2
     await supervisor.withdraw(call_id, "enough")
-    answer = await raw.hear()
+    answer = await raw.receive()
     assert (answer["id"], answer["ok"]["state"]["ending"]["kind"]) == (1, "withdrawn")
 
 
@@ -113,7 +113,7 @@ async def test_a_request_that_waits_can_be_given_up(raw, supervisor, tmp_path):
     call_id = await waiting_call(supervisor, tmp_path, "true")
     raw.send({"id": 1, "op": "outcome", "args": {"call_id": call_id}})
     raw.send({"cancel": 7})
-    answer = await raw.say({"cancel": 1})
+    answer = await raw.request({"cancel": 1})
     assert (answer["id"], answer["error"]["kind"]) == (1, "cancelled")
     assert (await supervisor.record(call_id)).state.kind == "waiting"
 
@@ -121,7 +121,7 @@ async def test_a_request_that_waits_can_be_given_up(raw, supervisor, tmp_path):
 async def test_an_id_is_not_used_twice_at_the_same_time(raw, supervisor, tmp_path):
     call_id = await waiting_call(supervisor, tmp_path, "true")
     raw.send({"id": 1, "op": "outcome", "args": {"call_id": call_id}})
-    assert "request 1" in (await raw.say({"id": 1, "op": "status"}))["error"]["message"]
+    assert "request 1" in (await raw.request({"id": 1, "op": "status"}))["error"]["message"]
 
 
 async def test_more_requests_than_anybody_needs_are_refused(raw, supervisor, tmp_path, monkeypatch):
@@ -129,7 +129,7 @@ async def test_more_requests_than_anybody_needs_are_refused(raw, supervisor, tmp
     call_id = await waiting_call(supervisor, tmp_path, "true")
     for number in range(3):
         raw.send({"id": number, "op": "outcome", "args": {"call_id": call_id}})
-    answer = await raw.say({"id": 3, "op": "status"})
+    answer = await raw.request({"id": 3, "op": "status"})
     assert (answer["id"], answer["error"]["kind"]) == (3, "invalid_request")
 
 
@@ -138,10 +138,10 @@ async def test_a_defect_of_the_supervisor_is_an_answer_and_not_the_end(raw, supe
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr(supervisor, "status", broken)
-    error = (await raw.say({"id": 1, "op": "status"}))["error"]
+    error = (await raw.request({"id": 1, "op": "status"}))["error"]
     assert error["kind"] == "unavailable" and "secret" not in error["message"]
     assert "ZeroDivisionError" in caplog.text
-    assert (await raw.say({"id": 2, "op": "grants"}))["ok"] == []
+    assert (await raw.request({"id": 2, "op": "grants"}))["ok"] == []
 
 
 async def test_a_watcher_that_does_not_read_is_not_written_to(raw, supervisor, home, tmp_path):
@@ -163,7 +163,7 @@ async def test_a_watcher_that_does_not_read_is_not_written_to(raw, supervisor, h
             await asyncio.sleep(0.01)
             still = still + 1 if asked and len(asked) == before else 0
     assert len(asked) < 1000
-    assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
+    assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
 
 
 async def _once(supervisor):
@@ -180,7 +180,7 @@ async def test_a_stale_socket_is_replaced_and_anything_else_is_left_alone(superv
     await first.close()
     path.with_name("kept").rename(path)
     second = await serve(supervisor, home, {})
-    assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
+    assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
     await second.close()
     path.write_text("precious")
     with pytest.raises(BadStateDirectory, match="not a socket"):
@@ -196,8 +196,8 @@ async def test_an_endpoint_is_given_the_hello_and_the_stream(supervisor, home):
     server = await serve(supervisor, home, {"echo": echo})
     raw = await Raw.open(home, hello=False)
     raw.send({"door": "echo", "version": VERSION, "word": "hi"})
-    assert (await raw.hear())["word"] == "hi"
+    assert (await raw.receive())["word"] == "hi"
     raw.send({"x": 1})
-    assert await raw.hear() == {"x": 1}
+    assert await raw.receive() == {"x": 1}
     assert await raw.is_closed()
     await server.close()

@@ -21,7 +21,7 @@ async def gone(
     supervisor: Supervisor, server: Server, home: Directories, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator:
     """Set once nobody can find the supervisor."""
-    monkeypatch.setattr(staying_found, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(staying_found, "CHECK_EVERY_S", 0.01)
     found_out = asyncio.Event()
     with StateDirectoryLock(home.state) as occupation:
         looking = asyncio.create_task(staying_found.keep_listening(server, occupation, found_out.set))
@@ -41,8 +41,8 @@ async def test_a_socket_that_was_removed_is_made_again_and_connections_stay(
 ) -> None:
     (Path(home.runtime) / SOCKET).unlink()
     await found_again(server)
-    assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
-    assert (await raw.say({"id": 2, "op": "status"}))["ok"]
+    assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
+    assert (await raw.request({"id": 2, "op": "status"}))["ok"]
     assert not gone.is_set()
 
 
@@ -79,5 +79,5 @@ async def test_a_stopping_supervisor_leaves_the_socket_of_the_next_one(
     (Path(home.runtime) / SOCKET).unlink()
     second = await serve(supervisor, home, {})
     await first.close()
-    assert (await (await Raw.open(home)).say({"id": 1, "op": "status"}))["ok"]
+    assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
     await second.close()

@@ -23,10 +23,10 @@ from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 from whisper_tui.transports.shell_call import ShellCallEndpoint
 from whisper_tui.wire.client import SupervisorClient
-from whisper_tui.wire.light_client import questions_to
+from whisper_tui.wire.light_client import light_client
 from whisper_tui.wire.peers import descends
 from whisper_tui.wire.protocol import OLDEST, SOCKET, VERSION, greeting, hello
-from whisper_tui.wire.rendezvous import START_LOCK, was_stopped
+from whisper_tui.wire.rendezvous import START_LOCK, stopped_on_purpose
 from whisper_tui.wire.server import serve
 
 
@@ -56,7 +56,7 @@ def test_a_program_that_cannot_be_understood_is_told_both_versions_and_what_to_d
 
 async def test_an_operation_that_an_older_supervisor_lacks_is_answered_with_how_to_hand_over(server, home):
     def ask() -> None:
-        with questions_to(home, start=False) as supervisor:
+        with light_client(home, start=False) as supervisor:
             supervisor.ask("an_operation_of_tomorrow")
 
     with pytest.raises(OtherVersion, match="older than this program") as refused:
@@ -66,7 +66,7 @@ async def test_an_operation_that_an_older_supervisor_lacks_is_answered_with_how_
 
 async def test_an_older_program_is_refused_in_words_at_the_socket(server, home):
     raw = await Raw.open(home, hello=False)
-    answer = await raw.say({"door": "port", "version": OLDEST - 1})
+    answer = await raw.request({"door": "port", "version": OLDEST - 1})
     assert answer["error"]["kind"] == "other_version" and "running commands continue" in answer["error"]["hint"]
     assert await raw.is_closed()
 
@@ -108,7 +108,7 @@ def answered(home) -> Iterator[Callable[[object], None]]:
 class TestASupervisorOfAnotherVersion:
     def test_commands_say_how_to_hand_over(self, home, answered, answer):
         answered(answer)
-        with pytest.raises(OtherVersion) as refused, questions_to(home, start=False):
+        with pytest.raises(OtherVersion) as refused, light_client(home, start=False):
             pass
         assert "whisper-tui restart" in refused.value.hint
 
@@ -121,12 +121,12 @@ class TestASupervisorOfAnotherVersion:
 
 def test_a_supervisor_from_which_another_takes_over_was_not_stopped(home):
     Path(home.runtime).mkdir()
-    assert was_stopped(home)
+    assert stopped_on_purpose(home)
     lock = os.open(Path(home.runtime) / START_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    assert not was_stopped(home)
+    assert not stopped_on_purpose(home)
     os.close(lock)
-    assert was_stopped(home)
+    assert stopped_on_purpose(home)
 
 
 def test_what_is_sent_has_the_shape_of_its_version():

@@ -26,7 +26,7 @@ from whisper_tui.tui.commands.undo_approval import UndoSettings
 from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.theme import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
-from whisper_tui.wire.rendezvous import release, replace, was_stopped
+from whisper_tui.wire.rendezvous import release, replace, stopped_on_purpose
 
 
 def open_cockpit(home: Directories) -> int:
@@ -41,7 +41,7 @@ async def _open(home: Directories, wanted: Configuration) -> int:
 
     async def reconnect() -> SupervisorClient:
         """Connect again, and start a supervisor that crashed, but not one that was stopped."""
-        if not was_stopped(home):
+        if not stopped_on_purpose(home):
             await ensure_supervisor(home)
         connections.append(await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state)))
         return connections[-1]

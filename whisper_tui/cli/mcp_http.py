@@ -25,7 +25,7 @@ from whisper_tui.system.state_directory import Directories, make_private
 from whisper_tui.transports.mcp.http_session import HttpSession
 from whisper_tui.transports.mcp.http_site import HOST, BoundedProtocol, McpSite, token_in
 from whisper_tui.transports.mcp.relay import Relay
-from whisper_tui.wire.rendezvous import choice_of, connect, reach
+from whisper_tui.wire.rendezvous import connect, home_options, reach
 
 LAST_S = 2
 """Seconds in which requests are finished when the server stops."""
@@ -134,7 +134,7 @@ async def _ask_hook(home: Directories, client: str, asked: str, deadline_s: floa
         "nonce": secrets.token_hex(12),
         "environment": _environment(),
         "launcher": launcher(),
-        "places": choice_of(home),
+        "places": home_options(home),
         "deadline_s": deadline_s,
     }
     connection = await asyncio.to_thread(partial(reach, home, for_agent=True))

@@ -202,7 +202,7 @@ def add_directory_options(parser: argparse.ArgumentParser, default: object) -> N
     parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
 
 
-def directory_options(options: Options) -> list[str]:
+def home_options(options: Options) -> list[str]:
     """The options that chose the directories, as words."""
     if options.directories:
         return ["--directories", *options.directories]
@@ -211,7 +211,7 @@ def directory_options(options: Options) -> list[str]:
 
 def home_of(options: Options) -> "Directories":
     """The directories that the options and the environment choose. Raises `BadConfiguration`."""
-    return home_at(directory_options(options))
+    return home_at(home_options(options))
 
 
 def home_for_agents(options: Options) -> "Directories":
@@ -219,7 +219,7 @@ def home_for_agents(options: Options) -> "Directories":
 
     Raises `BadConfiguration`.
     """
-    return home_at(directory_options(options), of_agents(os.environ))
+    return home_at(home_options(options), of_agents(os.environ))
 
 
 @contextmanager
@@ -228,13 +228,13 @@ def supervisor_of(options: Options, *, start: bool = True) -> Iterator[LightClie
 
     Raises `WhisperError`, and `Unavailable` if none runs and `start` is false.
     """
-    places = directory_options(options)
+    places = home_options(options)
     # The quick connection avoids importing `socket` and `pathlib`; it gives up where it cannot be sure.
     connection = connect(places)
     with (
         LightClient(connection)
         if connection is not None
-        else wire.questions_to(home_at(places), start=start) as supervisor
+        else wire.light_client(home_at(places), start=start) as supervisor
     ):
         yield supervisor
 
@@ -245,7 +245,7 @@ def reader_of(options: Options) -> Iterator[LightClient | None]:
 
     None: no supervisor has ever run for these directories, and none is started only to say so.
     """
-    places = directory_options(options)
+    places = home_options(options)
     connection = connect(places)
     if connection is None:
         from pathlib import Path
@@ -257,7 +257,7 @@ def reader_of(options: Options) -> Iterator[LightClient | None]:
             load(home)  # A broken configuration is reported as by the supervisor that would be started.
             yield None
             return
-    with LightClient(connection) if connection is not None else wire.questions_to(home_at(places)) as supervisor:
+    with LightClient(connection) if connection is not None else wire.light_client(home_at(places)) as supervisor:
         yield supervisor
 
 

@@ -46,7 +46,7 @@ def reach_again(places: Sequence[str], environ: Mapping[str, str] = os.environ) 
     from whisper_tui.wire import rendezvous
 
     home = home_at(places, environ)
-    return rendezvous.connect(home) if rendezvous.was_stopped(home) else rendezvous.reach(home, for_agent=True)
+    return rendezvous.connect(home) if rendezvous.stopped_on_purpose(home) else rendezvous.reach(home, for_agent=True)
 
 
 def home_at(places: Sequence[str], environ: Mapping[str, str] = os.environ) -> "Directories":

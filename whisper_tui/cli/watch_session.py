@@ -36,7 +36,7 @@ from whisper_tui.present.risk_text import why_not_confined
 from whisper_tui.present.words import error_text
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
-from whisper_tui.wire.rendezvous import was_stopped
+from whisper_tui.wire.rendezvous import stopped_on_purpose
 
 GUARD_S = 0.5
 """Seconds after a call was read out in which answers are ignored: they were meant for the call before."""
@@ -360,7 +360,7 @@ class WatchSession:
             while self._desk.supervision is None:
                 await asyncio.sleep(RETRY_S)
                 try:
-                    if not was_stopped(self._home):
+                    if not stopped_on_purpose(self._home):
                         await ensure_supervisor(self._home)
                     supervision = await SupervisorClient.connect(self._home, start=False)
                     self._desk.supervision = supervision

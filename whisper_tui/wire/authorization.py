@@ -15,42 +15,42 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
 from whisper_tui.system.processes import command_of
 from whisper_tui.wire.operations import Operation
-from whisper_tui.wire.peers import ancestry, has_ended, look, supervised_call, why_supervised
+from whisper_tui.wire.peers import ancestry, has_ended, read_process, supervised_call, why_supervised
 from whisper_tui.wire.rendezvous import peer_process
 from whisper_tui.wire.server_state import ServerState
 
 RecordRefusal = Callable[[AttemptRefused], None]
-"""Journals a refused attempt, of which every watcher then learns. Raises `WhisperError`."""
+"""Journals a refused attempt, so that every watcher learns of it. Raises `WhisperError`."""
 
-AT_ONCE = 20
-"""Size of the burst: attempts that are recorded at any rate."""
+BURST = 20
+"""Burst size: so many attempts are recorded at any rate."""
 
 EVERY_S = 60.0
-"""Seconds for each further attempt that is recorded."""
+"""Seconds after which one further attempt is recorded."""
 
 _log = logging.getLogger(__name__)
 
 
 class RefusalLog:
-    """A rate limit for recorded refusals; those left out are counted in the next record."""
+    """A rate limit for recorded refusals. The next record counts those that were left out."""
 
     def __init__(self, record: RecordRefusal | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._record = record
         self._clock = clock
-        self._room = float(AT_ONCE)
-        self._looked = clock()
+        self._tokens = float(BURST)
+        self._refilled_at = clock()
         self._left_out = 0
 
     def note(self, attempt: AttemptRefused) -> None:
-        """Record one refused attempt, or count it if too many came lately."""
-        # A token bucket: a loop of attempts must not fill the disk with its own refusals.
+        """Record one refused attempt, or only count it if there were too many recently."""
+        # A token bucket, so that a loop of attempts cannot fill the disk with refusals.
         now = self._clock()
-        self._room = min(float(AT_ONCE), self._room + (now - self._looked) / EVERY_S)
-        self._looked = now
-        if self._room < 1:
+        self._tokens = min(float(BURST), self._tokens + (now - self._refilled_at) / EVERY_S)
+        self._refilled_at = now
+        if self._tokens < 1:
             self._left_out += 1
             return
-        self._room -= 1
+        self._tokens -= 1
         attempt = attempt.model_copy(update={"left_out": self._left_out})
         self._left_out = 0
         _log.warning("%r by pid %d was refused because %s", attempt.operation, attempt.pid, visible(attempt.why))
@@ -59,7 +59,7 @@ class RefusalLog:
         try:
             self._record(attempt)
         except WhisperError as error:
-            _log.warning("that could not be recorded: %s", error.sentence())
+            _log.warning("the refusal could not be recorded: %s", error.sentence())
 
 
 @dataclass(frozen=True)
@@ -68,38 +68,38 @@ class _Objection:
 
     why: str
     from_call: str | None = None
-    """The call whose command it belongs to, where that is known."""
+    """The call whose command it belongs to, if that is known."""
 
 
 class PeerAuthorizer:
     """The peer of one connection, examined when it connects and again before every guarded operation (decision 18)."""
 
-    def __init__(self, connection: socket.socket, picture: ServerState, refusals: RefusalLog) -> None:
+    def __init__(self, connection: socket.socket, state: ServerState, refusals: RefusalLog) -> None:
         self._connection = connection
         self._pid, _ = peer_process(connection)
-        self._picture = picture
+        self._picture = state
         self._refusals = refusals
         self._sessions: set[str] = set()
         self._calls: set[str] = set()
         self._start: str | None = None
-        # A supervised command could lose its keeper after it has connected, so the first result stays valid.
-        self._first_look = asyncio.create_task(self._look())
+        # The first result stays valid, because a supervised command could lose its keeper after connecting.
+        self._first_check = asyncio.create_task(self._find_objection())
 
-    async def looked_at(self) -> None:
+    async def examined(self) -> None:
         """Wait until the peer was examined."""
-        # It gets no answer before: until then it waits, and its ancestors are still there to be seen.
-        await asyncio.shield(self._first_look)
+        # It gets no answer before that. So it is still waiting, and its ancestors are still visible.
+        await asyncio.shield(self._first_check)
 
     async def leave(self) -> None:
         """Stop examining the peer."""
-        self._first_look.cancel()
-        await asyncio.wait([self._first_look])
+        self._first_check.cancel()
+        await asyncio.wait([self._first_check])
 
     async def check(self, operation: Operation, given: dict[str, Any]) -> None:
         """Raise `NotAllowed` if the operation is guarded and the peer descends from a command or an agent."""
         if operation.guard == "nobody" or self._is_own(operation, given):
             return
-        objection = await asyncio.shield(self._first_look) or await self._look()
+        objection = await asyncio.shield(self._first_check) or await self._find_objection()
         if objection is None:
             return
         self._refusals.note(await self._attempt(operation, given, objection))
@@ -109,7 +109,7 @@ class PeerAuthorizer:
         )
 
     def remember(self, operation: Operation, result: Any) -> None:
-        """Remember the sessions and calls that this peer has created: they are its own."""
+        """Remember the sessions and calls that this peer has created."""
         if operation.name == "open_session" and isinstance(result, Session):
             self._sessions.add(result.id)
         elif operation.name == "submit" and isinstance(result, str):
@@ -132,14 +132,14 @@ class PeerAuthorizer:
             case _:
                 return False
 
-    async def _look(self) -> _Objection | None:
-        """Why this peer may not decide. None: it may."""
-        line = await asyncio.to_thread(ancestry, self._pid, look)
+    async def _find_objection(self) -> _Objection | None:
+        """Return why this peer may not decide. None: it may."""
+        line = await asyncio.to_thread(ancestry, self._pid, read_process)
         keepers = self._picture.keepers()
         problem = why_supervised(line, keepers, self._picture.agents())
         if problem is not None or line is None:
-            return _Objection(problem or "the process that asks is gone", supervised_call(line, keepers))
-        # A pid can be reused between two checks; the start time tells the processes apart.
+            return _Objection(problem or "the requesting process is gone", supervised_call(line, keepers))
+        # A pid can be reused between two checks. The start time distinguishes the processes.
         if self._start is None:
             self._start = line[0].start
         if self._start != line[0].start or has_ended(self._connection):

@@ -21,18 +21,18 @@ from whisper_tui.wire.protocol import HAND_OVER, LONGEST_ANSWER, LONGEST_REQUEST
 from whisper_tui.wire.rendezvous import connect, reach
 
 GREETING_S = 30.0
-"""Seconds in which the supervisor has to answer a hello."""
+"""Seconds that the supervisor has to answer a hello."""
 
 _STREAM_BUFFER = 16 * 1024 * 1024
-_HINT = "Running commands continue; any whisper-tui command brings the supervisor back"
+_HINT = "Running commands continue; any whisper-tui command starts the supervisor again"
 
 
 class Link:
-    """Sends requests and hands out their answers. Use `open`."""
+    """Sends requests and matches answers to them. Use `open`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.lost: WhisperError | None = None
-        """The reason why the connection cannot be used any more. None: it can."""
+        """Why the connection is unusable. None: it is usable."""
         self._reader = reader
         self._writer = writer
         self._last_id = 0
@@ -41,7 +41,7 @@ class Link:
 
     @classmethod
     async def open(cls, connection: socket.socket) -> Self:
-        """Say hello on a fresh connection. Raises `Unavailable`."""
+        """Send the hello on a new connection. Raises `Unavailable`."""
         return cls(*await _greeted(connection, LONGEST_ANSWER))
 
     async def close(self) -> None:
@@ -50,7 +50,7 @@ class Link:
         await asyncio.wait([self._reading])
 
     async def ask(self, name: str, /, **arguments: Any) -> Any:
-        """One request and its answer. Raises what the supervisor raised, or `Unavailable`."""
+        """Send a request and return its answer. Raises the supervisor's error, or `Unavailable`."""
         if self.lost is not None:
             raise Unavailable(self.lost.message, hint=self.lost.hint)
         self._last_id += 1
@@ -63,7 +63,7 @@ class Link:
             await self._drain()
             return await answer
         except asyncio.CancelledError:
-            # Otherwise the supervisor would keep a request open that nobody waits for.
+            # Otherwise the supervisor would keep a request open for nobody.
             if request_id in self._waiting:
                 self._writer.write(line_of({"cancel": request_id}))
             raise
@@ -75,7 +75,7 @@ class Link:
         try:
             await self._writer.drain()
         except ConnectionError:
-            return  # `_read` notices the same, and fails every pending request with it.
+            return  # `_read` notices this too, and fails every pending request.
 
     async def _read(self) -> None:
         lost: WhisperError = _gone()
@@ -109,7 +109,7 @@ class Link:
 
 
 async def follow(connection: socket.socket, name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-    """Yield the items of a stream, on a connection of its own with backpressure."""
+    """Yield the items of a stream, on a separate connection with backpressure."""
     reader, writer = await _greeted(connection, _STREAM_BUFFER)
     try:
         writer.write(_request(1, name, arguments))
@@ -128,9 +128,9 @@ async def follow(connection: socket.socket, name: str, /, **arguments: Any) -> A
 
 
 async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Say hello, and return the streams of the connection once the supervisor has answered."""
+    """Send the hello, and return the connection's streams once the supervisor has answered."""
     connection.setblocking(False)
-    # A full server refuses and closes before it reads; its reason can still be received.
+    # A full server refuses and closes before it reads. Its reason can still be received.
     with suppress(BrokenPipeError):
         connection.sendall(line_of(hello()))
     reader, writer = await asyncio.open_unix_connection(sock=connection, limit=limit)
@@ -164,7 +164,7 @@ def _gone() -> WhisperError:
 
 
 def _request(request_id: int, name: str, arguments: dict[str, Any]) -> bytes:
-    """One request as a line. Raises `InvalidRequest` if it is too long."""
+    """Return a request as a line. Raises `InvalidRequest` if it is too long."""
     body = OPERATIONS[name].arguments(**arguments).model_dump_json().encode()
     line = request_line(request_id, name, body)
     if len(line) > LONGEST_REQUEST:
@@ -175,7 +175,7 @@ def _request(request_id: int, name: str, arguments: dict[str, Any]) -> bytes:
 
 
 def _value(operation: Operation, line: bytes) -> Any:
-    """The value in an answer, or the error that it cannot be read."""
+    """Return the value in an answer. Raises `Unavailable` if it cannot be read."""
     try:
         answer: Any = operation.answer.model_validate_json(line)
     except ValidationError as error:
@@ -187,22 +187,22 @@ def _value(operation: Operation, line: bytes) -> Any:
 
 
 ATTEMPTS_KEPT = 10_000
-"""Runs whose output files this client remembers."""
+"""How many runs' output files this client remembers."""
 
 
 class OutputReader(Protocol):
-    """Reads the output of runs on this machine, past the socket (decision 8)."""
+    """Reads the output of runs on this machine without the socket (decision 8)."""
 
     def read_output(self, call_id: str, attempt: int, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """At most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
         ...
 
     def read_timeline(self, call_id: str, attempt: int, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """At most `limit` rows of the time index, from row `after`."""
+        """Return at most `limit` rows of the time index, from row `after`."""
         ...
 
     def terminal_sizes(self, call_id: str, attempt: int) -> tuple[TerminalSize, ...]:
-        """The sizes that the command's terminal has had."""
+        """Return all sizes of the command's terminal."""
         ...
 
 
@@ -210,7 +210,7 @@ _Client = TypeVar("_Client", bound="SupervisorClient")
 
 
 def _request_method(operation: Operation) -> Callable[..., Any]:
-    """The method that sends one operation: same signature and docstring as the API declares."""
+    """Return the method that sends one operation, with the signature and docstring of the API."""
     declared = getattr(Supervision, operation.name)
     bind = inspect.signature(declared).bind
 
@@ -220,7 +220,7 @@ def _request_method(operation: Operation) -> Callable[..., Any]:
         async def follow_stream(self: "SupervisorClient", *given: Any, **named: Any) -> AsyncIterator[Any]:
             arguments = bind(self, *given, **named).arguments
             del arguments["self"]
-            # A connection of its own, so that a slow reader delays no other request.
+            # On a separate connection, so that a slow reader delays no other request.
             async with aclosing(follow(await self._connection(), operation.name, **arguments)) as items:
                 async for item in items:
                     yield item
@@ -237,7 +237,7 @@ def _request_method(operation: Operation) -> Callable[..., Any]:
 
 
 def _with_requests(client: type[_Client]) -> type[_Client]:
-    """Give a class every operation of the API that it does not implement itself."""
+    """Add every operation of the API that a class does not implement itself."""
     for operation in OPERATIONS.values():
         if hasattr(Supervision, operation.name) and operation.name not in vars(client):
             setattr(client, operation.name, _request_method(operation))
@@ -248,7 +248,7 @@ def _with_requests(client: type[_Client]) -> type[_Client]:
 class SupervisorClient(Supervision):
     """A supervisor in another process. It reconnects when a request finds the connection lost.
 
-    Its methods are those of the API; only what may read the output of a run past the socket is written out here.
+    Its methods are those of the API. Only those that may read the output of a run without the socket are defined here.
     """
 
     def __init__(
@@ -259,9 +259,9 @@ class SupervisorClient(Supervision):
         for_agent: bool = False,
         local_output: OutputReader | None = None,
     ) -> None:
-        """`start` a supervisor if none runs; `for_agent`: not one that a human has stopped.
+        """`start`: start a supervisor if none runs. `for_agent`: do not start one that a human has stopped.
 
-        `local_output` reads the output of runs; None asks the supervisor for it.
+        `local_output` reads the output of runs. None: the supervisor is asked for it.
         """
         self._home = home
         self._find: Callable[[Directories], socket.socket | None] = (
@@ -274,8 +274,8 @@ class SupervisorClient(Supervision):
 
     @classmethod
     def unconnected(cls, home: Directories, **how: Any) -> Self:
-        """A client that connects with its first request. `how`: as for the class."""
-        # mypy takes the derived methods for missing ones, so only the class itself makes instances.
+        """Return a client that connects with its first request. `how`: as for the class."""
+        # Only the class itself can create instances, because mypy believes that the derived methods are missing.
         return cls(home, **how)
 
     @classmethod
@@ -287,7 +287,7 @@ class SupervisorClient(Supervision):
         for_agent: bool = False,
         local_output: OutputReader | None = None,
     ) -> Self:
-        """A client that is connected. Raises `WhisperError`."""
+        """Return a connected client. Raises `WhisperError`."""
         client = cls.unconnected(home, start=start, for_agent=for_agent, local_output=local_output)
         await client._connected()
         return client
@@ -299,21 +299,21 @@ class SupervisorClient(Supervision):
             self._link = None
 
     async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """A piece of a stream."""
+        """Return a piece of a stream."""
         if self._local is not None and (attempt := await self._attempt(call_id)) is not None:
             return self._local.read_output(call_id, attempt, stream, offset, limit)
         chunk: OutputChunk = await self._ask("read_output", call_id=call_id, stream=stream, offset=offset, limit=limit)
         return chunk
 
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """Rows of the time index."""
+        """Return rows of the time index."""
         if self._local is not None and (attempt := await self._attempt(call_id)) is not None:
             return self._local.read_timeline(call_id, attempt, after, limit)
         spans: tuple[OutputSpan, ...] = await self._ask("read_timeline", call_id=call_id, after=after, limit=limit)
         return spans
 
     async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
-        """The sizes of the command's terminal."""
+        """Return the sizes of the command's terminal."""
         if self._local is not None and (attempt := await self._attempt(call_id)) is not None:
             return self._local.terminal_sizes(call_id, attempt)
         sizes: tuple[TerminalSize, ...] = await self._ask("terminal_sizes", call_id=call_id)
@@ -338,11 +338,11 @@ class SupervisorClient(Supervision):
         return connection
 
     async def _attempt(self, call_id: str) -> int | None:
-        """The attempt of a run, as its files are named. None: it has not surely started."""
+        """Return the attempt in the names of a run's files. None: it may not have started."""
         known = self._attempts.get(call_id)
         if known is None:
             record = await self.record(call_id)
-            # Until it has started, a failed attempt can still be replaced by another one with other files.
+            # Until it has started, another attempt with other files can still replace a failed one.
             if record.attempt is None or not isinstance(record.state, Running | Ended):
                 return None
             if len(self._attempts) >= ATTEMPTS_KEPT:

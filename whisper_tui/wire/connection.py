@@ -1,4 +1,4 @@
-"""One connection of a client: the operations of the API, as requests and answers in lines."""
+"""A client's connection: the operations of the API, as requests and answers in lines."""
 
 import asyncio
 import logging
@@ -24,22 +24,22 @@ from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST, greeting
 from whisper_tui.wire.server_state import Rows, ServerState
 
 MOST_IN_FLIGHT = 10_000
-"""Requests of one connection that may wait for their answers at the same time."""
+"""How many requests of one connection may be in progress at once."""
 
 MOST_WATCHES = 16
-"""Of them, requests that watch the events: each starts with a copy of the whole board."""
+"""How many of them may watch events. Each watch starts with a copy of the whole board."""
 
 LARGEST_IN_FLIGHT = 64 * 1024 * 1024
-"""Bytes of those requests."""
+"""The total size of those requests in bytes."""
 
 EVENTS_A_LINE = 200
-"""Events of a watch that go into one line at most."""
+"""The most events of a watch in one line."""
 
 LARGEST_PART = 1024 * 1024
-"""Bytes of several events in one line at most; a larger one has a line of its own."""
+"""The largest line with several events in bytes. A larger event has a line of its own."""
 
-UNTAKEN = 64 * 1024
-"""Bytes of answers that may wait for the client before the next one is made."""
+MOST_UNREAD = 64 * 1024
+"""Bytes of answers that the client may leave unread before the next answer is made."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,21 +51,21 @@ class Cancelled(Refused):
 
 
 class ApiEndpoint:
-    """Serves connections, each with as many requests at once as its client likes."""
+    """Serves connections. Each may have many requests at once."""
 
-    def __init__(self, supervision: Supervision, picture: ServerState, refusals: RefusalLog) -> None:
+    def __init__(self, supervision: Supervision, state: ServerState, refusals: RefusalLog) -> None:
         self._supervision = supervision
-        self._picture = picture
+        self._picture = state
         self._refusals = refusals
-        self._rows = Rows(supervision, picture)
+        self._rows = Rows(supervision, state)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection until it ends."""
         answer = greeting(hello)
-        visitor = PeerAuthorizer(writer.get_extra_info("socket"), self._picture, self._refusals)
-        await visitor.looked_at()
+        authorizer = PeerAuthorizer(writer.get_extra_info("socket"), self._picture, self._refusals)
+        await authorizer.examined()
         writer.write(line_of(answer))
-        connection = _Connection(self._supervision, self._rows, visitor, writer)
+        connection = _Connection(self._supervision, self._rows, authorizer, writer)
         try:
             await connection.read(reader)
         finally:
@@ -73,8 +73,8 @@ class ApiEndpoint:
 
 
 @dataclass(frozen=True)
-class _UnderWay:
-    """A request that is not answered yet."""
+class _PendingRequest:
+    """A request without an answer yet."""
 
     operation: Operation
     task: asyncio.Task[None]
@@ -84,19 +84,19 @@ class _UnderWay:
 
 class _Connection:
     def __init__(
-        self, supervision: Supervision, rows: Rows, visitor: PeerAuthorizer, writer: asyncio.StreamWriter
+        self, supervision: Supervision, rows: Rows, authorizer: PeerAuthorizer, writer: asyncio.StreamWriter
     ) -> None:
         self._supervision = supervision
         self._rows = rows
-        self._visitor = visitor
+        self._visitor = authorizer
         self._writer = writer
-        self._under_way: dict[int, _UnderWay] = {}
+        self._under_way: dict[int, _PendingRequest] = {}
         self._size = 0
-        """Bytes of all requests that are under way."""
+        """The total size of all pending requests in bytes."""
         self._ends = False
 
     async def read(self, reader: asyncio.StreamReader) -> None:
-        """Read requests. While the client does not read its answers, nothing more is read from it."""
+        """Read requests. While the client does not read its answers, no further requests are read from it."""
         while True:
             try:
                 line = await reader.readline()
@@ -117,7 +117,7 @@ class _Connection:
         """Cancel the requests that only wait, and complete the others."""
         self._ends = True
         for request in self._under_way.values():
-            # A decision half carried out would be worse than one whose answer nobody reads.
+            # A half executed decision would be worse than one whose answer nobody reads.
             if request.operation.patient:
                 request.task.cancel()
         if self._under_way:
@@ -134,7 +134,7 @@ class _Connection:
         operation, request_id, arguments = parsed
         self._check_room(request_id, operation, len(line))
         task = asyncio.create_task(self._answer(operation, request_id, arguments))
-        self._under_way[request_id] = _UnderWay(operation, task, len(line))
+        self._under_way[request_id] = _PendingRequest(operation, task, len(line))
         self._size += len(line)
         task.add_done_callback(lambda done: self._finish(request_id, operation, done))
 
@@ -142,18 +142,18 @@ class _Connection:
         """Raise `BadLine` if the request would exceed a limit."""
         if request_id in self._under_way:
             raise BadLine(f"request {request_id} is still being answered", hint="Give every request its own id")
-        hint = "Wait for answers, or give requests up"
+        hint = "Wait for answers, or cancel requests"
         if len(self._under_way) >= MOST_IN_FLIGHT:
-            raise BadLine(f"{MOST_IN_FLIGHT:,} requests wait for answers already", request_id=request_id, hint=hint)
+            raise BadLine(f"{MOST_IN_FLIGHT:,} requests are already pending", request_id=request_id, hint=hint)
         if operation.streams and sum(one.operation.streams for one in self._under_way.values()) >= MOST_WATCHES:
-            raise BadLine(f"{MOST_WATCHES} requests follow the events already", request_id=request_id, hint=hint)
+            raise BadLine(f"{MOST_WATCHES} requests already follow the events", request_id=request_id, hint=hint)
         if self._size + size > LARGEST_IN_FLIGHT:
-            message = f"the requests that wait for answers would be longer than {LARGEST_IN_FLIGHT:,} bytes"
+            message = f"the pending requests would be longer than {LARGEST_IN_FLIGHT:,} bytes"
             raise BadLine(message, request_id=request_id, hint=hint)
 
     def _finish(self, request_id: int, operation: Operation, task: asyncio.Task[None]) -> None:
         self._size -= self._under_way.pop(request_id).size
-        error = self._given_up(request_id) if task.cancelled() else task.exception()
+        error = self._cancellation(request_id) if task.cancelled() else task.exception()
         if error is None or isinstance(error, ConnectionError):
             return
         if not isinstance(error, WhisperError):
@@ -164,42 +164,42 @@ class _Connection:
             )
         self._writer.write(error_line(error, request_id))
 
-    def _given_up(self, request_id: int) -> WhisperError:
-        return _stopping() if self._ends else Cancelled(f"request {request_id} was given up")
+    def _cancellation(self, request_id: int) -> WhisperError:
+        return _stopping() if self._ends else Cancelled(f"request {request_id} was cancelled")
 
     async def _answer(self, operation: Operation, request_id: int, arguments: Arguments) -> None:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
         await self._visitor.check(operation, given)
         source = self._rows if operation.name == "rows" else self._supervision
         method = getattr(source, operation.name)
-        await self._taken()
+        await self._wait_until_read()
         if operation.streams:
             await self._stream(operation, request_id, method(**given))
             return
         result = await method(**given)
         self._visitor.remember(operation, result)
         if operation.patient:
-            await self._taken()
+            await self._wait_until_read()
         body = operation.result.dump_json(result)
-        if len(body) > LONGEST_ANSWER - UNTAKEN:
+        if len(body) > LONGEST_ANSWER - MOST_UNREAD:
             raise Refused(f"the answer would be {len(body):,} bytes long", hint="Ask for less at once")
         self._writer.write(answer_line(request_id, "ok", body))
 
-    async def _taken(self) -> None:
+    async def _wait_until_read(self) -> None:
         """Wait until the client has read most of its answers."""
         # Without this backpressure, a client that does not read would fill the supervisor's memory (decision 21).
-        while self._writer.transport.get_write_buffer_size() > UNTAKEN:
+        while self._writer.transport.get_write_buffer_size() > MOST_UNREAD:
             await self._writer.drain()
 
     async def _stream(self, operation: Operation, request_id: int, items: AsyncIterator[tuple[Any, ...]]) -> None:
-        """Send items as fast as the client reads; the source is asked for more only when the last ones were read."""
+        """Send items as fast as the client reads. More items are requested once the last ones were read."""
         async for item in items:
             lines = deque(
                 answer_line(request_id, "item", part)
                 for start in range(0, len(item), EVENTS_A_LINE)
                 for part in _parts(operation, item[start : start + EVENTS_A_LINE])
             )
-            # Encoded lines take a small part of the memory of the event objects that a slow reader would hold.
+            # Encoded lines need much less memory than the event objects that a slow reader would keep alive.
             del item
             while lines:
                 self._writer.write(lines.popleft())
@@ -208,12 +208,12 @@ class _Connection:
 
 
 def _parts(operation: Operation, items: tuple[Any, ...]) -> Iterator[bytes]:
-    """Items as JSON, in pieces that are not too long for a line."""
+    """Yield items as JSON, in parts that fit into a line."""
     body = operation.result.dump_json(items)
     if len(body) <= LARGEST_PART or len(items) == 1:
         yield body
         return
-    # JSON of unknown length cannot be cut by bytes, so the items are halved until each part fits.
+    # The length of the JSON is unknown before, so the items are halved until each part fits.
     half = len(items) // 2
     yield from _parts(operation, items[:half])
     yield from _parts(operation, items[half:])
@@ -222,5 +222,5 @@ def _parts(operation: Operation, items: tuple[Any, ...]) -> Iterator[bytes]:
 def _stopping() -> WhisperError:
     return Unavailable(
         "the connection to the supervisor was lost: it is stopping",
-        hint="Running commands continue; any whisper-tui command brings the supervisor back",
+        hint="Running commands continue; any whisper-tui command starts the supervisor again",
     )

@@ -1,4 +1,4 @@
-"""A small synchronous client of the supervisor, for commands that must start quickly. Standard library only."""
+"""A small synchronous client of the supervisor for commands that must start quickly. Standard library only."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, 
 from whisper_tui.wire.protocol import HAND_OVER, LONGEST_REQUEST, check_greeting, hello
 
 if TYPE_CHECKING:
-    # `socket` and `pathlib` take as long to import as all else here.
+    # Importing `socket` and `pathlib` takes as long as everything else here.
     from _socket import socket as Connection
 
     from whisper_tui.system.state_directory import Directories
 
 ANSWER_S = 60.0
-"""Seconds in which an answer has to come."""
+"""Seconds within which an answer must arrive."""
 
 _AGAIN = "Running commands continue; try again"
 _PIECE = 1 << 18
@@ -29,13 +29,13 @@ class SupervisorLost(Unavailable):
 
 
 class JsonLines:
-    """JSON objects in both directions on one connection, one a line."""
+    """JSON objects in both directions on one connection, one per line."""
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
         self._held = bytearray()
 
-    def say(self, content: dict[str, Any]) -> None:
+    def send(self, content: dict[str, Any]) -> None:
         """Send an object. Raises `InvalidRequest` for one that is too long, and `ConnectionLost`."""
         line = json.dumps(content).encode() + b"\n"
         if len(line) > LONGEST_REQUEST:
@@ -43,16 +43,16 @@ class JsonLines:
                 f"the request is {len(line):,} bytes long, and {LONGEST_REQUEST:,} can be sent at once"
             )
         try:
-            # A full server refuses and closes before it reads; its reason can still be received.
+            # A full server refuses and closes before it reads. Its reason can still be received.
             with suppress(BrokenPipeError):
                 self._connection.sendall(line)
         except OSError as error:
             raise _lost(error) from None
 
-    def hear(self, seconds: float | None = ANSWER_S) -> dict[str, Any]:
-        """Return the next object; `seconds` of None waits without a limit.
+    def receive(self, seconds: float | None = ANSWER_S) -> dict[str, Any]:
+        """Return the next object. `seconds` None: wait without a limit.
 
-        Raises the supervisor's error, `SupervisorLost`, and `Unavailable` if no answer comes in time.
+        Raises the supervisor's error, `SupervisorLost`, and `Unavailable` if no answer arrives in time.
         """
         try:
             self._connection.settimeout(seconds)
@@ -70,12 +70,12 @@ class JsonLines:
         return answer
 
     def fileno(self) -> int:
-        """Return the descriptor of the connection, to be waited for together with others."""
+        """Return the descriptor of the connection, so that a caller can wait for several."""
         return self._connection.fileno()
 
     @property
     def has_line(self) -> bool:
-        """True if the next object was received already, so that the descriptor may stay silent."""
+        """True if the next object was already received. Then the descriptor may stay silent."""
         return b"\n" in self._held
 
     def give_up(self, seconds: float) -> None:
@@ -98,7 +98,7 @@ class JsonLines:
         self._connection.close()
 
     def _line(self) -> bytes:
-        """Return one line, or the unfinished rest at the end of the connection."""
+        """Return one line, or an unfinished line at the end of the connection."""
         searched = 0
         while (end := self._held.find(b"\n", searched)) < 0:
             # Searching only the new part keeps an answer of 100 MB linear instead of quadratic.
@@ -114,30 +114,30 @@ class JsonLines:
 
 
 class LightClient(JsonLines):
-    """One question at a time. Values are plain JSON in the shape of the model."""
+    """A client for one request at a time. Values are plain JSON with the structure of the model."""
 
     def __init__(self, connection: "Connection") -> None:
-        """Say hello. Raises `Unavailable`; `OtherVersion` where nothing can be asked."""
+        """Send the hello. Raises `Unavailable`, or `OtherVersion` if the versions do not fit."""
         super().__init__(connection)
         self._last_id = 0
         try:
-            self.say(hello())
-            self.greeting = self.hear()
+            self.send(hello())
+            self.greeting = self.receive()
             check_greeting(self.greeting)
         except WhisperError:
             self.close()
             raise
 
     def ask(self, operation: str, **arguments: Any) -> Any:
-        """The answer to one question. Raises what the supervisor raised, or `Unavailable`."""
+        """Send a request and return its answer. Raises the supervisor's error, or `Unavailable`."""
         self._last_id += 1
-        self.say({"id": self._last_id, "op": operation, "args": arguments})
+        self.send({"id": self._last_id, "op": operation, "args": arguments})
         try:
-            return self.hear()["ok"]
+            return self.receive()["ok"]
         except InvalidRequest as error:
-            # Releases may add operations without a new version of the protocol; the older one lists all that it has.
+            # Releases may add operations without a new version of the protocol.
             if error.message.startswith("there is no operation"):
-                raise OtherVersion("the supervisor that runs is older than this program", hint=HAND_OVER) from error
+                raise OtherVersion("the running supervisor is older than this program", hint=HAND_OVER) from error
             raise
 
     def __enter__(self) -> Self:
@@ -157,8 +157,8 @@ def _error(told: dict[str, Any]) -> WhisperError:
 
 
 @contextmanager
-def questions_to(home: "Directories", *, start: bool = True) -> Iterator[LightClient]:
-    """Connect for a few requests; `start` a supervisor if none runs.
+def light_client(home: "Directories", *, start: bool = True) -> Iterator[LightClient]:
+    """Connect for a few requests. `start`: start a supervisor if none runs.
 
     Raises `WhisperError`, and `Unavailable` if none runs and `start` is false.
     """
@@ -171,16 +171,16 @@ def questions_to(home: "Directories", *, start: bool = True) -> Iterator[LightCl
         yield questions
 
 
-# macOS takes 104 bytes for the path of a socket, with the final null; Linux takes 108.
+# macOS allows 104 bytes for the path of a socket, with the final null. Linux allows 108.
 _LONGEST_ADDRESS = 103
 
 
 def connect_quickly(runtime: str) -> "Connection | None":
-    """Connect to the socket in a runtime directory. None: only the full check can tell what is there."""
+    """Connect to the socket in a runtime directory. None: the full check is necessary."""
     path = f"{runtime}/supervisor.sock"
     if not sys.platform.startswith("linux") or len(os.fsencode(path)) > _LONGEST_ADDRESS:
         return None
-    # `socket` itself imports selectors and enum, which takes longer than the whole request.
+    # `socket` imports selectors and enum, which takes longer than the whole request.
     import _socket
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -190,7 +190,7 @@ def connect_quickly(runtime: str) -> "Connection | None":
     except OSError:
         connection.close()
         return None
-    # SO_PEERCRED: pid, uid and gid of whoever called listen(), as three native integers.
+    # SO_PEERCRED: pid, uid and gid of the process that called listen(), as three native integers.
     known = int.from_bytes(about[4:8], sys.byteorder) == os.geteuid()
     if not known or _may_be_supervised(int.from_bytes(about[:4], sys.byteorder)):
         connection.close()
@@ -199,9 +199,9 @@ def connect_quickly(runtime: str) -> "Connection | None":
 
 
 def _may_be_supervised(pid: int) -> bool:
-    """Return True if a process may bear the mark of supervised commands; then the full check has to decide."""
-    # The mark is a finite limit of file locks, which Linux ignores and every descendant inherits. A container may set
-    # one for all of its processes: a limit that this process has as well is no mark of the other one.
+    """Return True if a process may have the mark of supervised commands. Then the full check decides."""
+    # The mark is a finite limit of file locks. Linux ignores it, and every descendant inherits it. A container may set
+    # one for all of its processes, so a limit that this process has too is not a mark of the other one.
     try:
         limit = _file_locks(pid)
         return limit != b"unlimited" and limit != _file_locks(os.getpid())
@@ -210,13 +210,13 @@ def _may_be_supervised(pid: int) -> bool:
 
 
 def _file_locks(pid: int) -> bytes:
-    """The hard limit of file locks, as the system shows it. Raises `OSError`, and `IndexError` where it shows none."""
+    """Return the hard limit of file locks as text. Raises `OSError`, and `IndexError` if the system shows none."""
     with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
         return file.read().partition(b"Max file locks")[2].split(None, 2)[1]
 
 
 def quick_runtime(chosen: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """The runtime directory that these options and variables choose. None: `find_directories` has to say.
+    """Return the runtime directory for these options and variables. None: `find_directories` has to decide.
 
     `chosen` is empty, `--home DIR` or `--directories CONFIG STATE RUNTIME`.
     """
@@ -237,7 +237,7 @@ def quick_runtime(chosen: Sequence[str], environ: Mapping[str, str]) -> str | No
 
 
 def usual_directories(environ: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The directories that are found where only the home directory is known. None: `find_directories` has to say."""
+    """Return the default directories below the home directory. None: `find_directories` has to decide."""
     home = environ.get("HOME")
     if sys.platform == "darwin" or not home:
         return None

@@ -17,11 +17,11 @@ from whisper_tui.model.value import LARGEST_NUMBER, Value, Whole
 from whisper_tui.wire.server_state import RowSource
 
 LONGEST_SENTENCE = 4096
-"""Characters of a message or a hint, which may repeat a part of the request."""
+"""The longest message or hint in characters, because it may repeat a part of the request."""
 
 
 def line_of(content: dict[str, Any]) -> bytes:
-    """One line."""
+    """Return an object as a line."""
     return json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
 
 
@@ -32,17 +32,17 @@ def error_line(error: WhisperError, request_id: int | None = None) -> bytes:
 
 
 def answer_line(request_id: int, member: str, body: bytes) -> bytes:
-    """An answer whose member `ok` or `item` is the given JSON."""
+    """Return an answer whose member `ok` or `item` is the given JSON."""
     return b'{"id":%d,"%s":%s}\n' % (request_id, member.encode(), body)
 
 
 def request_line(request_id: int, operation: str, arguments: bytes) -> bytes:
-    """A request whose arguments are the given JSON."""
+    """Return a request whose arguments are the given JSON."""
     return b'{"id":%d,"op":%s,"args":%s}\n' % (request_id, to_json(operation), arguments)
 
 
 def error_in(content: dict[str, Any]) -> WhisperError | None:
-    """The error that an answer carries, as the same class. None: it carries none."""
+    """Return the error in an answer, as an instance of its class. None: there is none."""
     told = content.get("error")
     if not isinstance(told, dict):
         return None
@@ -56,14 +56,14 @@ def _clipped(sentence: str) -> str:
 
 
 Guard = Literal["nobody", "decides", "own call", "own session", "own resume"]
-"""Callers that are refused: none; commands and agents; or those of them that did not bring the session or call."""
+"""The refused callers: none; commands and agents; or commands and agents without this session or call."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Arguments(Value):
-    """The arguments of one operation. Bytes travel as base64."""
+    """The arguments of one operation. Bytes are sent as base64."""
 
     model_config = ConfigDict(val_json_bytes="base64", ser_json_bytes="base64")
 
@@ -78,17 +78,17 @@ class Envelope(Value):
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that can be asked."""
+    """One operation of the API."""
 
     name: str
     arguments: type[Arguments]
     result: TypeAdapter[Any]
-    """Of a stream, the type of one item."""
+    """The type of the result, or of one item of a stream."""
     guard: Guard
     streams: bool
     """True if the operation sends items without end."""
     patient: bool
-    """True if it may wait long and is cancelled with its caller; every other operation is completed once begun."""
+    """True if it may wait long, and is cancelled with its caller. Other operations are always completed."""
     request: type[BaseModel]
     """An envelope with these arguments."""
     answer: type[BaseModel]
@@ -96,7 +96,7 @@ class Operation:
 
 
 def _operation(method: Callable[..., Any], guard: Guard = "nobody", *, patient: bool = False) -> Operation:
-    """The operation that a method of a protocol declares."""
+    """Return the operation that a method of a protocol declares."""
     name = method.__name__
     hints = typing.get_type_hints(method, include_extras=True)
     fields: dict[str, Any] = {
@@ -168,7 +168,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.history),
             _operation(Supervision.grants),
             _operation(Supervision.would_cover),
-            # Its diffs and scripts quote files that the agent's own sandbox may keep from it.
+            # Its diffs and scripts quote files that the agent's own sandbox may hide from it.
             _operation(Supervision.effects, "decides"),
             _operation(Supervision.revoke, "decides"),
             _operation(Supervision.denials),
@@ -195,13 +195,13 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
 
 
 class Cancel(Value):
-    """Gives up a request that is still waiting."""
+    """Cancels a request that is still waiting."""
 
     cancel: Whole
 
 
 class BadLine(InvalidRequest):
-    """An invalid request. `request_id` is None if the line holds no usable id."""
+    """An invalid request. `request_id` is None if the line has no usable id."""
 
     def __init__(self, message: str, *, request_id: int | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -213,7 +213,7 @@ def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
     try:
         content = from_json(line)
     except ValueError as error:
-        raise BadLine(f"this line is not JSON: {error}", hint="Send one JSON object a line") from error
+        raise BadLine(f"this line is not JSON: {error}", hint="Send one JSON object per line") from error
     if not isinstance(content, dict):
         raise BadLine("a request must be a JSON object", hint='For example {"id": 1, "op": "status"}')
     if "cancel" in content:
@@ -230,8 +230,8 @@ def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
 
 
 def _request_id(named: Any) -> int | None:
-    """The id that a request gives itself. None: it is none that an answer could name."""
-    # Not isinstance: JSON's true is an int in Python, and no client would find its answer by that id.
+    """Return the id of a request. None: an answer could not refer to it."""
+    # Not isinstance: JSON's true is an int in Python, and a client could not match an answer by it.
     return named if type(named) is int and abs(named) <= LARGEST_NUMBER else None
 
 

@@ -1,4 +1,4 @@
-"""The process at the other end of a connection, and its descent from a supervised command or an agent."""
+"""The process at the other end of a connection: is it a descendant of a supervised command or an agent?"""
 
 import asyncio
 import errno
@@ -26,42 +26,42 @@ Origin = Literal["command", "agent"]
 """The kind of ancestor that started a process, directly or not."""
 
 _SO_PEERPIDFD = 77
-"""Socket option of Linux 6.5: a pidfd of the peer, which a reused pid cannot be mistaken for."""
-_MARKED = "it was asked from inside a supervised command (it bears the mark of one)"
+"""Socket option of Linux 6.5: a pidfd of the peer, which cannot be confused with a reused pid."""
+_MARK_FOUND = "the request comes from inside a supervised command (its process has the mark)"
 _TRIES = 5
-_DEEPEST = 1000
+_MOST_ANCESTORS = 1000
 
 
 @dataclass(frozen=True)
 class ProcessSeen:
-    """The facts that the system gives about one process."""
+    """The system's information about one process."""
 
     pid: int
     parent: int
     start: str
-    """When it started, in the system's own form; with the pid, it names the process for ever."""
+    """Its start time in the system's format. Together with the pid it identifies the process for ever."""
     marked: bool = False
     """True if its environment is that of a supervised command."""
     keeper: bool = False
     """True if its command line is that of a keeper."""
     descends_from: Origin | None = None
-    """Whom it descends from by the mark that it has inherited, whatever became of its ancestors."""
+    """Its origin according to its inherited mark, even if its ancestors have ended."""
     foreign: bool = False
-    """True if it belongs to another user, so that little is known about it."""
+    """True if it belongs to another user. Then little is known about it."""
 
 
-Look = Callable[[int], ProcessSeen | None]
-"""Finds a process by its pid. None: it is not there, or what matters cannot be seen."""
+ReadProcess = Callable[[int], ProcessSeen | None]
+"""Reads a process by its pid. None: it does not exist, or its relevant facts are hidden."""
 
 
-def ancestry(pid: int, look: Look) -> tuple[ProcessSeen, ...] | None:
+def ancestry(pid: int, read_process: ReadProcess) -> tuple[ProcessSeen, ...] | None:
     """Return the process and its ancestors, the process first. None: they cannot be determined."""
-    # A parent that ends during the walk leaves its children to another process, so the walk begins again.
+    # If a parent ends during the walk, its children get another parent, so the walk restarts.
     for _ in range(_TRIES):
         line: list[ProcessSeen] = []
         following = pid
-        while following > 0 and len(line) < _DEEPEST:
-            seen = look(following)
+        while following > 0 and len(line) < _MOST_ANCESTORS:
+            seen = read_process(following)
             if seen is None:
                 break
             line.append(seen)
@@ -74,54 +74,54 @@ def ancestry(pid: int, look: Look) -> tuple[ProcessSeen, ...] | None:
 def why_supervised(
     line: tuple[ProcessSeen, ...] | None, keepers: Collection[int], agents: Mapping[tuple[int, str], str] = NO_AGENTS
 ) -> str | None:
-    """Return the reason why a peer with these ancestors may not decide. None: it may (decision 18).
+    """Return why a peer with these ancestors may not decide. None: it may (decision 18).
 
     `agents` are the agents that are or were connected, by pid and start.
     """
     if line is None or line[0].foreign:
-        return "the process that asks cannot be looked at"
+        return "the requesting process cannot be examined"
     for seen in line:
         if seen.pid in keepers or seen.keeper:
-            return "it was asked from inside a supervised command"
+            return "the request comes from inside a supervised command"
         if seen.marked:
-            return f"it was asked from inside a supervised command (its environment has {INSIDE})"
+            return f"the request comes from inside a supervised command (its environment has {INSIDE})"
         if seen.descends_from == "command":
-            return _MARKED
-    # The agent's own process is left out: it runs its author's program, which may ask its user. The model acts through
-    # what that process starts.
+            return _MARK_FOUND
+    # The agent's own process is exempt: it runs its author's program, which may ask its user. The model acts through
+    # processes that it starts.
     for seen in line[1:]:
         if (agent := agents.get((seen.pid, seen.start))) is not None:
-            return f"it was asked from inside the agent {agent}"
+            return f"the request comes from inside the agent {agent}"
     if line[0].descends_from == "agent" and (line[0].pid, line[0].start) not in agents:
-        return "it was asked by what an agent has started (it bears the mark of that)"
+        return "the request comes from a process that an agent started (it has the mark)"
     return None
 
 
 def why_supervised_here() -> str | None:
-    """Return the reason why this process may not decide, as far as it can tell alone. None: it may."""
-    line = ancestry(os.getpid(), look)
+    """Return why this process may not decide, as far as it can find out itself. None: it may."""
+    line = ancestry(os.getpid(), read_process)
     if line is not None and (problem := why_supervised(line, ())) is not None:
         return problem
-    return _MARKED if process_marks.is_supervised_here() else None
+    return _MARK_FOUND if process_marks.is_supervised_here() else None
 
 
 def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, str]) -> str | None:
-    """The call whose command has these descendants, by the pids of keepers. None: of none that is alive."""
+    """Return the call to which this line of ancestors belongs, by the pids of keepers. None: to none that is alive."""
     return next((keepers[seen.pid] for seen in line or () if seen.pid in keepers), None)
 
 
 def origin_by_mark(pid: int) -> Origin | None:
     """Return the origin of a process by its mark alone, with one read of /proc."""
     if sys.platform != "linux":
-        return None  # There are no marks.
+        return None  # This system has no marks.
     try:
         return process_marks.mark_in_limits((Path("/proc") / str(pid) / "limits").read_bytes())
     except OSError:
-        # It has ended, and may have left its connection to a command: the strictest limit applies.
+        # It has ended, and a command may have its connection now. So the strictest limit applies.
         return "command"
 
 
-def look_linux(pid: int) -> ProcessSeen | None:
+def read_process_linux(pid: int) -> ProcessSeen | None:
     """Read a process from /proc. None for a zombie as well."""
     directory = Path("/proc") / str(pid)
     try:
@@ -134,7 +134,7 @@ def look_linux(pid: int) -> ProcessSeen | None:
         return _hidden(pid)
     except OSError:
         return None
-    # A process names itself, and its name may hold blanks and parentheses: the last one ends it.
+    # A process chooses its name, which may contain spaces and parentheses. The last parenthesis ends it.
     fields = status[status.rindex(b")") + 2 :].split()
     if fields[0] in {b"Z", b"X"}:
         return None
@@ -150,7 +150,7 @@ def look_linux(pid: int) -> ProcessSeen | None:
 
 
 def _environment(directory: Path) -> bytes:
-    """Return the environment of a process; empty where the system protects it."""
+    """Return the environment of a process. Empty: the system protects it."""
     try:
         return (directory / "environ").read_bytes()
     except PermissionError:
@@ -159,7 +159,7 @@ def _environment(directory: Path) -> bytes:
 
 def _hidden(pid: int) -> ProcessSeen | None:
     """Return a process that the system hides because it belongs to another user."""
-    # With /proc mounted as hidepid=2 it looks as if it did not exist; kill(pid, 0) tells the two cases apart.
+    # With /proc mounted as hidepid=2 it seems not to exist. kill(pid, 0) distinguishes the two cases.
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -169,8 +169,8 @@ def _hidden(pid: int) -> ProcessSeen | None:
     return None
 
 
-def look_ps(pid: int) -> ProcessSeen | None:
-    """Ask `ps`, where there is no /proc; `-E` adds the environment of own processes to the command line."""
+def read_process_ps(pid: int) -> ProcessSeen | None:
+    """Read a process with `ps` if there is no /proc. `-E` adds the environment of own processes to the command line."""
     columns = ("ppid=", "uid=", "lstart=")
     told = _ps(pid, *(part for column in columns for part in ("-o", column)))
     command = _ps(pid, "-E", "-ww", "-o", "command=")
@@ -197,7 +197,7 @@ def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | N
     )
 
 
-look: Look = look_linux if sys.platform == "linux" else look_ps
+read_process: ReadProcess = read_process_linux if sys.platform == "linux" else read_process_ps
 """The `Look` of this system."""
 
 
@@ -208,7 +208,7 @@ def has_ended(connection: socket.socket) -> bool:
     try:
         peer = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError as error:
-        # Linux before 6.5 has no such option; there only the start time shows a reused pid.
+        # Linux before 6.5 has no such option. There only the start time shows a reused pid.
         return error.errno != errno.ENOPROTOOPT
     try:
         ended = select.poll()
@@ -221,30 +221,30 @@ def has_ended(connection: socket.socket) -> bool:
 def descends(connection: Any, pid: int) -> bool:
     """True if the process at the other end of a socket is, or descends from, the process with this pid."""
     peer, _ = peer_process(connection)
-    line = ancestry(peer, look)
+    line = ancestry(peer, read_process)
     return line is not None and not has_ended(connection) and any(seen.pid == pid for seen in line)
 
 
 async def check_origin(connection: Any, hello: dict[str, Any]) -> None:
-    """Check the agent's pid in a hello; drop it if it comes from another pid namespace.
+    """Check the agent's pid in a hello. Drop it if the peer is in another pid namespace.
 
-    Raises `NotAllowed` if that process is no ancestor of the peer.
+    Raises `NotAllowed` if that process is not an ancestor of the peer.
     """
     pid = hello.get("pid")
     if not isinstance(pid, int):
         return
-    # In a container the number names another process here, or none.
-    if await asyncio.to_thread(_counts_pids_otherwise, connection):
+    # The pid of a process in a container belongs to another process here, or to none.
+    if await asyncio.to_thread(_in_other_pid_namespace, connection):
         hello["pid"] = None
     elif not await asyncio.to_thread(descends, connection, pid):
         raise NotAllowed(
-            f"this connection says that process {pid} is its agent, and does not come from there",
+            f"this connection names process {pid} as its agent, but does not descend from it",
             hint="Let the agent itself start whisper-tui mcp, or its hook",
         )
 
 
-def _counts_pids_otherwise(connection: Any) -> bool:
-    """True if the process at the other end lives in another pid namespace, as in a container."""
+def _in_other_pid_namespace(connection: Any) -> bool:
+    """True if the process at the other end is in another pid namespace, for example in a container."""
     peer, _ = peer_process(connection)
     try:
         return Path(f"/proc/{peer}/ns/pid").readlink() != Path(f"/proc/{os.getpid()}/ns/pid").readlink()

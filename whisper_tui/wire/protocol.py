@@ -1,4 +1,4 @@
-"""The handshake of every connection, and the names and limits that both ends know. Standard library only."""
+"""The handshake of every connection, and the names and limits that both ends share. Standard library only."""
 
 import os
 from collections.abc import Mapping
@@ -12,31 +12,29 @@ SOCKET = "supervisor.sock"
 """Name of the socket in the runtime directory."""
 
 LONGEST_REQUEST = 16 * 1024 * 1024
-"""Bytes of one line that a client may send."""
+"""The longest line in bytes that a client may send."""
 
 LONGEST_ANSWER = 256 * 1024 * 1024
-"""Bytes of one line that a client accepts: enough for the largest page of history."""
+"""The longest line in bytes that a client accepts: enough for the largest page of history."""
 
 
 HAND_OVER = "Run whisper-tui restart: a supervisor of this version takes over, and running commands continue"
 """The advice to a human about a supervisor of another version."""
 
 
-_START_AGAIN = (
-    "Start the agent again, or have a human run whisper-tui restart with its version; running commands continue"
-)
+_START_AGAIN = "Restart the agent, or have a human run whisper-tui restart with its version; running commands continue"
 _PROGRAMS = {"port": "program", "mcp": "relay"}
-"""The programs whose operation does not bear their name."""
+"""Programs whose operation has another name."""
 
 
 def hello() -> dict[str, Any]:
-    """The first line of a client of the API."""
-    # The key was named for what is now an operation; programs of released versions read and write it.
+    """Return the first line of a client of the API."""
+    # The key has its old name, because programs of released versions read and write it.
     return {"door": "port", "version": VERSION, "oldest": OLDEST, "program": __version__}
 
 
 def greeting(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to the first line of any connection. Raises `OtherVersion`."""
+    """Return the answer to the first line of any connection. Raises `OtherVersion`."""
     newest = said.get("version")
     oldest = said.get("oldest", newest)
     if isinstance(newest, int) and isinstance(oldest, int):

@@ -19,7 +19,7 @@ from whisper_tui.system.state_directory import Directories, is_locked, prepare
 from whisper_tui.wire.protocol import SOCKET
 
 PATIENCE_S = 60.0
-"""Seconds in which a new supervisor has to recover its runs and answer."""
+"""Seconds that a new supervisor has to recover its runs and answer."""
 
 LOG = "supervisor.log"
 """Name of the supervisor's log file in the state directory."""
@@ -28,15 +28,15 @@ START_LOCK = "start.lock"
 """Name of the file in the runtime directory that is locked while a supervisor is being started."""
 
 HELD = "held"
-"""Name of the file in the state directory that is there while only a human may start a supervisor."""
+"""Name of the file in the state directory that exists while only a human may start a supervisor."""
 
 FOR_AGENTS = b"agents"
-"""Content of that file if it holds agents alone. Any other: whisper-tui and whisper-tui restart remove it."""
+"""Content of that file if only agents are held. In any case whisper-tui and whisper-tui restart remove it."""
 
 INSIDE = "WHISPER_TUI_CALL_ID"
 """Set in the environment of every supervised command."""
 
-# macOS takes 104 bytes for the path of a socket, with the final null; Linux takes 108.
+# macOS allows 104 bytes for the path of a socket, with the final null. Linux allows 108.
 _LONGEST_ADDRESS = 103
 _POLL_S = 0.05
 _LOG_ROTATED_AT = 4 * 1024 * 1024
@@ -51,7 +51,7 @@ def socket_address(directory: PurePath) -> Iterator[str]:
         return
     if not Path("/proc/self/fd").is_dir():
         raise Unavailable(f"the path of the socket is too long for this system: {path}", hint="Choose a shorter --home")
-    # A deep --home exceeds the limit of socket addresses; through /proc the same directory has a short name.
+    # A deep --home exceeds the limit of socket addresses. Through /proc the same directory has a short path.
     directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{directory_fd}/{SOCKET}"
@@ -65,7 +65,7 @@ def connect(home: Directories, *, timeout_s: float = 10.0) -> socket.socket | No
     connection.settimeout(timeout_s)
     try:
         with socket_address(home.runtime) as address:
-            _dial(connection, address, time.monotonic() + timeout_s)
+            _connect_until(connection, address, time.monotonic() + timeout_s)
         _check_owner(connection, home)
         _check_origin(connection, home)
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError, ProcessLookupError):
@@ -86,7 +86,7 @@ def connect(home: Directories, *, timeout_s: float = 10.0) -> socket.socket | No
 def reach(home: Directories, *, patience_s: float = PATIENCE_S, for_agent: bool = False) -> socket.socket:
     """Connect to the supervisor, and start one if none runs. Raises `WhisperError`.
 
-    `for_agent`: an agent asks, which starts none that a human has stopped.
+    `for_agent`: an agent asks. It may not start one that a human has stopped.
     """
     deadline = time.monotonic() + patience_s
     connection = connect(home)
@@ -96,11 +96,11 @@ def reach(home: Directories, *, patience_s: float = PATIENCE_S, for_agent: bool 
     _check_held(home, for_agent=for_agent)
     prepare(home)
     while True:
-        # Many clients may start at once: one gets the lock and starts it, and the others find it running.
-        with turn(home, deadline):
+        # Many clients may start at once. One gets the lock and starts it, and the others find it running.
+        with start_lock(home, deadline):
             connection = connect(home)
             if connection is None:
-                with suppress(AlreadyRunning):  # another one's being there is as good
+                with suppress(AlreadyRunning):  # another one is just as good
                     _start(home, deadline)
                 connection = connect(home)
         if connection is not None:
@@ -110,26 +110,26 @@ def reach(home: Directories, *, patience_s: float = PATIENCE_S, for_agent: bool 
 
 
 def replace(home: Directories, *, patience_s: float = PATIENCE_S) -> None:
-    """Start a supervisor of this version, which takes over from the one that runs. Commands keep running.
+    """Start a supervisor of this version, which takes over from the running one. Commands keep running.
 
     Raises `WhisperError`.
     """
     deadline = time.monotonic() + patience_s
     _check_outside(home)
     prepare(home)
-    with turn(home, deadline):
+    with start_lock(home, deadline):
         _start(home, deadline, "--replace")
 
 
 def hold(home: Directories, content: bytes = b"") -> None:
-    """Let no agent start a supervisor until a human does, and without `FOR_AGENTS` no script. Raises `WhisperError`."""
+    """Let only a human start a supervisor; with `FOR_AGENTS` only agents are held. Raises `WhisperError`."""
     prepare(home)
     with os.fdopen(os.open(Path(home.state) / HELD, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
 
 
 def held(home: Directories) -> bytes | None:
-    """Return the content of the file that holds a stopped supervisor. None: nothing holds it."""
+    """Return the content of the file that prevents a start. None: there is none."""
     try:
         return (Path(home.state) / HELD).read_bytes()
     except OSError:
@@ -137,17 +137,17 @@ def held(home: Directories) -> bytes | None:
 
 
 def release(home: Directories) -> None:
-    """Let every program start a supervisor again."""
+    """Allow every program to start a supervisor again."""
     (Path(home.state) / HELD).unlink(missing_ok=True)
 
 
 def _check_held(home: Directories, *, for_agent: bool) -> None:
     content = held(home)
-    # An agent may also run a human's subcommand in a shell of its own; the mark of agents gives it away.
+    # An agent may also run a human's subcommand in its own shell. The mark of agents shows that.
     if content is not None and (content != FOR_AGENTS or for_agent or _is_marked_here()):
         raise Unavailable(
-            "the supervisor was stopped, and stays so until a human starts it",
-            hint="whisper-tui restart starts it, and so does opening the cockpit",
+            "the supervisor was stopped, and stays stopped until a human starts it",
+            hint="Start it with whisper-tui restart, or open the cockpit",
         )
 
 
@@ -157,14 +157,14 @@ def _is_marked_here() -> bool:
     return process_marks.mark_in_limits(Path("/proc/self/limits").read_bytes()) is not None
 
 
-def was_stopped(home: Directories) -> bool:
+def stopped_on_purpose(home: Directories) -> bool:
     """Return True if the last supervisor was stopped on purpose and no other one is being started."""
-    # A crashed one leaves its socket behind. During a takeover, the new one's starter holds the lock.
+    # A crashed one leaves its socket behind. During a takeover, the starter of the new one holds the lock.
     return not is_locked(home.runtime / START_LOCK) and not (Path(home.runtime) / SOCKET).exists()
 
 
-def choice_of(home: Directories) -> list[str]:
-    """The options that make a subcommand use exactly these directories."""
+def home_options(home: Directories) -> list[str]:
+    """Return the options with which a subcommand uses these directories."""
     root = home.config.parent
     if tuple(home) == (root / "config", root / "state", root / "run"):
         return ["--home", str(root)]
@@ -172,23 +172,23 @@ def choice_of(home: Directories) -> list[str]:
 
 
 def peer_process(connection: socket.socket) -> tuple[int, int]:
-    """Pid (0 where it cannot be known) and uid of the process at the other end. Raises `OSError`."""
+    """Return the pid (0 if it is unknown) and uid of the process at the other end. Raises `OSError`."""
     if sys.platform == "linux":
         pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return pid, uid
-    # Python has no names for these.
+    # Python has no names for these constants.
     local, peer_credentials, peer_pid = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID of macOS
     uid = struct.unpack_from("2I", connection.getsockopt(local, peer_credentials, 76))[1]
     pid = struct.unpack("i", connection.getsockopt(local, peer_pid, 4))[0]
     return pid, uid
 
 
-def _dial(connection: socket.socket, address: str, deadline: float) -> None:
-    """Connect; wait while the queue of the listening socket is full. Raises `OSError`."""
+def _connect_until(connection: socket.socket, address: str, deadline: float) -> None:
+    """Connect, and retry until the deadline while the listen queue is full. Raises `OSError`."""
     while True:
         try:
             return connection.connect(address)
-        except BlockingIOError:  # Linux answers EAGAIN for a full backlog of a local socket instead of waiting.
+        except BlockingIOError:  # If the backlog of a local socket is full, Linux answers EAGAIN instead of waiting.
             if time.monotonic() > deadline:
                 raise
             time.sleep(_POLL_S)
@@ -212,28 +212,28 @@ def _check_outside(home: Directories) -> None:
 
 
 def _check_origin(connection: socket.socket, home: Directories) -> None:
-    """Check that the peer is no supervised command.
+    """Check that the peer is not a supervised command.
 
     Raises `Unavailable`, and `ProcessLookupError` if the peer has ended.
     """
     if sys.platform != "linux":
         return
-    # A command runs as the same user, so it can move the socket away and listen in its place; its mark gives it away.
+    # A command runs as the same user, so it can replace the socket and listen there. Its mark shows that.
     pid, _ = peer_process(connection)
     try:
         limits = Path(f"/proc/{pid}/limits").read_bytes()
     except OSError as error:
-        raise ProcessLookupError(errno.ESRCH, "who listens at the socket is gone") from error
+        raise ProcessLookupError(errno.ESRCH, "the process that listens at the socket is gone") from error
     if process_marks.mark_in_limits(limits) == "command":
         raise Unavailable(
-            f"pid {pid} listens at the supervisor's socket in {home.runtime}, and it is no supervisor: a supervised "
+            f"pid {pid} listens at the supervisor's socket in {home.runtime}, but is not a supervisor: a supervised "
             "command has started it",
-            hint="Look at it with ps, end it, then try again: the supervisor makes its socket again within seconds",
+            hint="Check it with ps, end it, then try again: the supervisor recreates its socket within seconds",
         )
 
 
 @contextmanager
-def turn(home: Directories, deadline: float) -> Iterator[None]:
+def start_lock(home: Directories, deadline: float) -> Iterator[None]:
     """Hold the start lock. `deadline` is in monotonic seconds. Raises `Unavailable`."""
     lock = os.open(home.runtime / START_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -255,12 +255,12 @@ def _check_time(home: Directories, deadline: float) -> None:
     if time.monotonic() > deadline:
         raise Unavailable(
             f"the supervisor for {home.state} did not answer in time",
-            hint=f"{home.state / LOG} says what it is doing",
+            hint=f"See {home.state / LOG}",
         )
 
 
 def _start(home: Directories, deadline: float, *options: str) -> None:
-    """Start a supervisor and wait for its word that it is ready. Raises `WhisperError`."""
+    """Start a supervisor and wait until it reports that it is ready. Raises `WhisperError`."""
     import subprocess
 
     log_path = Path(home.state) / LOG
@@ -268,9 +268,9 @@ def _start(home: Directories, deadline: float, *options: str) -> None:
     with os.fdopen(told, "rb") as report, _open_log(log_path) as log:
         began = log.tell()
         try:
-            # In "/", so that it keeps no file system busy, and in a session of its own, so that no terminal ends it.
+            # In "/", so that it keeps no file system busy, and in a new session, so that no terminal ends it.
             process = subprocess.Popen(
-                [sys.executable, "-m", "whisper_tui", "supervise", *choice_of(home), *options, "--tell", str(tell)],
+                [sys.executable, "-m", "whisper_tui", "supervise", *home_options(home), *options, "--tell", str(tell)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -286,7 +286,7 @@ def _start(home: Directories, deadline: float, *options: str) -> None:
         process.wait()
         if answer.get("ready"):
             return
-        why = answer.get("error") or _last_words(log_path, began)
+        why = answer.get("error") or _last_log_lines(log_path, began)
     raise error_from(why["kind"], why["message"], why["hint"])
 
 
@@ -321,13 +321,13 @@ def _read_report(report: int, home: Directories, deadline: float) -> dict[str, A
     return answer if isinstance(answer, dict) else {}
 
 
-def _last_words(log_path: Path, began: int) -> dict[str, str]:
+def _last_log_lines(log_path: Path, began: int) -> dict[str, str]:
     with log_path.open("rb") as log:
         log.seek(began)
         lines = log.read(1 << 20).decode(errors="replace").strip().splitlines()[-3:]
-    words = " / ".join(line.strip() for line in lines) or "it said nothing"
+    words = " / ".join(line.strip() for line in lines) or "its log is empty"
     return {
         "kind": "unavailable",
         "message": f"the supervisor ended while it started: {words}",
-        "hint": f"{log_path} may say more",
+        "hint": f"See {log_path}",
     }

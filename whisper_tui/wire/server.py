@@ -1,4 +1,4 @@
-"""The supervisor's socket: it limits connections, checks the peers, and hands each to its endpoint."""
+"""The supervisor's socket: it limits connections, checks peers, and passes each one to its endpoint."""
 
 import asyncio
 import json
@@ -24,17 +24,17 @@ from whisper_tui.wire.rendezvous import peer_process, socket_address
 from whisper_tui.wire.server_state import InProcess, ServerState
 
 MOST = 4096
-"""Connections in all, where the system allows so many open files."""
+"""The most connections, if the system allows so many open files."""
 
 
 SHARES: dict[Origin, int] = {"command": 4, "agent": 2}
-"""The limit for one origin, as a divisor of all connections: the rest is left to the human."""
+"""The limit for one origin, as a divisor of all connections. The rest is reserved for the human."""
 
 _STARTED_BY: dict[Origin, str] = {"command": "supervised commands", "agent": "agents"}
 
 
 class ConnectionLimits:
-    """Limits of open connections: in all, for one process (half of all), and for commands and for agents."""
+    """Limits of open connections: in total, per process (half of the total), for commands and for agents."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -43,16 +43,16 @@ class ConnectionLimits:
 
     @contextmanager
     def taken(self, pid: int, origin: Origin | None) -> Iterator[None]:
-        """Count one connection of a process; `origin` is None for a human's own programs. Raises `Unavailable`."""
-        # A forking command opens connections from ever new pids, so its origin is limited too (decision 21).
+        """Count one connection of a process. `origin` is None for a human's programs. Raises `Unavailable`."""
+        # A forking command connects from ever new pids, so its origin is limited too (decision 21).
         if self._taken.total() >= self._most:
             raise Unavailable(
-                f"{self._most:,} connections are open, and no more are taken",
+                f"{self._most:,} connections are open, which is the limit",
                 hint="End programs that use whisper_tui, then try again",
             )
         if self._taken[pid] >= self._most // 2:
             raise Unavailable(
-                f"process {pid} has {self._taken[pid]:,} connections open, half of all that there may be",
+                f"process {pid} has {self._taken[pid]:,} connections open, half of the limit",
                 hint="Let it use one connection for many requests",
             )
         if origin is not None and self._started[origin] >= max(1, self._most // SHARES[origin]):
@@ -73,7 +73,7 @@ class ConnectionLimits:
 
 
 def most_connections() -> int:
-    """Return half of the files that this process may open; the journal and the runs need the other half."""
+    """Return half of the files that this process may open. The journal and the runs need the other half."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if allowed == resource.RLIM_INFINITY else max(2, min(MOST, allowed // 2))
 
@@ -82,17 +82,17 @@ Endpoint = Callable[[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]
 """Serves a connection after its hello, until the coroutine ends."""
 
 HELLO_S = 30.0
-"""Seconds in which a client has to send its hello."""
+"""Seconds that a client has to send its hello."""
 
 FAREWELL_S = 2.0
-"""Seconds in which a client has to take what it was told before its connection ends."""
+"""Seconds that a client has to read its last answer before its connection is closed."""
 
 _BACKLOG = 512
 _log = logging.getLogger(__name__)
 
 
 class Server:
-    """Listens until it is closed."""
+    """The listening socket and its open connections."""
 
     def __init__(
         self, supervision: InProcess, home: Directories, endpoints: Mapping[str, Endpoint], refusals: RefusalLog
@@ -107,12 +107,12 @@ class Server:
         self._inode = 0
 
     async def open(self) -> None:
-        """Begin to listen. Raises `Unavailable`."""
+        """Start to listen. Raises `Unavailable`."""
         self._picture.open()
         await self.listen()
 
     async def listen(self) -> None:
-        """Create the socket and listen on it alone. Open connections stay. Raises `WhisperError`."""
+        """Create a new socket and listen only on that. Open connections stay. Raises `WhisperError`."""
         prepare(self._home)
         # The new socket is bound before the old one closes, so that no client is refused in between.
         earlier, bound = self._listening, _bound_socket(self._path)
@@ -125,7 +125,7 @@ class Server:
 
     @property
     def is_found(self) -> bool:
-        """True if the socket is where clients look for it."""
+        """True if clients can find the socket."""
         try:
             return self._path.lstat().st_ino == self._inode
         except OSError:
@@ -134,7 +134,7 @@ class Server:
     async def close(self) -> None:
         """Stop listening and end every connection."""
         if self._listening is not None:
-            # Another supervisor may have taken over, and the path is its socket then.
+            # Another supervisor may have taken over. Then the path is its socket.
             if self.is_found:
                 self._path.unlink(missing_ok=True)
             self._listening.close()
@@ -143,7 +143,7 @@ class Server:
         if self._connections:
             await asyncio.wait(self._connections, timeout=FAREWELL_S)
         for writer in self._connections.values():
-            # These connections wait for a client that does not read its answers.
+            # The clients of these connections do not read their answers.
             writer.transport.abort()
         if self._connections:
             await asyncio.wait(self._connections)
@@ -168,7 +168,7 @@ class Server:
                 await check_origin(writer.get_extra_info("socket"), hello)
                 await endpoint(reader, writer, hello)
             except WhisperError as error:
-                # Every program of every version reads an error of this form, so it also answers a wrong hello.
+                # Programs of every version understand an error in this format, so it also answers a wrong hello.
                 writer.write(error_line(error))
             except ConnectionError:
                 return
@@ -180,7 +180,7 @@ class Server:
             async with asyncio.timeout(HELLO_S):
                 line = await reader.readline()
         except TimeoutError:
-            raise InvalidRequest(f"no hello came within {HELLO_S:g} s") from None
+            raise InvalidRequest(f"no hello arrived within {HELLO_S:g} s") from None
         except ValueError:
             raise InvalidRequest(f"the hello is longer than {LONGEST_REQUEST:,} bytes") from None
         if not line:
@@ -200,9 +200,9 @@ async def serve(
     *,
     refused: RecordRefusal | None = None,
 ) -> Server:
-    """Listen at the instance's socket. `endpoints` serve the operations beside the API, by their names.
+    """Listen at the instance's socket. `endpoints` serve the operations besides the API, by their names.
 
-    `refused` records the attempts to decide of those who may not. None: they are only logged.
+    `refused` records attempts to decide by processes that may not. None: they are only logged.
     """
     server = Server(supervision, home, endpoints, RefusalLog(refused))
     await server.open()
@@ -210,7 +210,7 @@ async def serve(
 
 
 def _own_peer(connection: Any) -> int:
-    """The pid at the other end. Raises `NotAllowed` if it is another user's."""
+    """Return the pid at the other end. Raises `NotAllowed` if it belongs to another user."""
     pid, uid = peer_process(connection)
     if uid != os.geteuid():
         raise NotAllowed(f"this supervisor serves uid {os.geteuid()}, and you are uid {uid}")
@@ -218,7 +218,7 @@ def _own_peer(connection: Any) -> int:
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
-    """End a connection once the client has read its last answer, or the time for that is over."""
+    """Close a connection once the client has read its last answer, or after `FAREWELL_S`."""
     writer.close()
     try:
         async with asyncio.timeout(FAREWELL_S):
@@ -240,7 +240,7 @@ def _hello(line: bytes) -> dict[str, Any]:
 
 
 def _bound_socket(path: Path) -> socket.socket:
-    """Return a listening socket that only this user can open; a stale one is replaced."""
+    """Return a listening socket that only this user can open. A stale one is replaced."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise BadStateDirectory(f"{path} is not a socket", hint="Move it away, or choose another --home")
@@ -251,37 +251,37 @@ def _bound_socket(path: Path) -> socket.socket:
     try:
         with socket_address(path.parent) as address:
             listening.bind(address)
-        # bind() follows the umask, and a program with another umask must not open the socket to others.
+        # bind() follows the umask, which must not open the socket to others.
         path.chmod(0o600)
         listening.listen(_BACKLOG)
         listening.setblocking(False)
     except OSError as error:
         listening.close()
         raise Unavailable(
-            f"the socket {path} cannot be made: {error.strerror}", hint="Check free disk space"
+            f"the socket {path} cannot be created: {error.strerror}", hint="Check free disk space"
         ) from error
     return listening
 
 
-LOOK_EVERY_S = 5.0
-"""Seconds between two looks."""
+CHECK_EVERY_S = 5.0
+"""Seconds between two checks."""
 
 
-async def keep_listening(server: Server, occupation: StateDirectoryLock, nobody_can: Callable[[], None]) -> None:
+async def keep_listening(server: Server, occupation: StateDirectoryLock, on_unreachable: Callable[[], None]) -> None:
     """Listen again whenever the socket was removed.
 
-    `nobody_can` is called, and the loop ends, once the state directory was removed or replaced.
+    `on_unreachable` is called, and the loop ends, once the state directory was removed or replaced.
     """
     while True:
-        await asyncio.sleep(LOOK_EVERY_S)
-        # Clients that look there start another supervisor, so this one would never be found again.
+        await asyncio.sleep(CHECK_EVERY_S)
+        # Clients then start another supervisor there, so this one would never be found again.
         if not occupation.holds:
-            _log.critical("the state directory was removed or replaced: nobody finds this supervisor, and it stops")
-            nobody_can()
+            _log.critical("the state directory was removed or replaced: no client finds this supervisor, so it stops")
+            on_unreachable()
             return
         if not server.is_found:
-            _log.warning("the socket was removed, and is made again")
+            _log.warning("the socket was removed and is created again")
             try:
                 await server.listen()
             except (WhisperError, OSError) as error:
-                _log.warning("that cannot be done now: %s", error)
+                _log.warning("the socket cannot be created now: %s", error)

@@ -1,4 +1,4 @@
-"""The current state as the server sees it: the board, the programs of the agents, and calls as rows."""
+"""The server's view of the current state: the board, the programs of the agents, and calls as rows."""
 
 import asyncio
 import os
@@ -15,17 +15,17 @@ from whisper_tui.model.masked_calls import mask_unless_undecided, masked_grant
 from whisper_tui.model.run import NO_STALL, Stall
 from whisper_tui.model.state import CallRecord
 from whisper_tui.system import process_marks
-from whisper_tui.wire.peers import Look, ProcessSeen, ancestry, look
+from whisper_tui.wire.peers import ProcessSeen, ReadProcess, ancestry, read_process
 
 MOST = 1000
-"""Programs that are remembered before those that have ended are removed."""
+"""How many programs are remembered before those that have ended are removed."""
 
 
 class AgentPrograms:
     """The programs of agents, remembered beyond their sessions."""
 
-    def __init__(self, look_at: Look = look) -> None:
-        self._look = look_at
+    def __init__(self, read: ReadProcess = read_process) -> None:
+        self._read = read
         self._known: dict[tuple[int, str], str] = {}
 
     @property
@@ -35,8 +35,8 @@ class AgentPrograms:
 
     async def note(self, session: Session) -> None:
         """Remember the program that says it is the agent of this session."""
-        # Sessions of our hook have a key, and those of our relay a client. A program that uses the library is its
-        # author's own, and so is all that it starts.
+        # Sessions of our hook have a key, and those of our relay a client. A program that uses the library belongs
+        # to its author, and so do all processes that it starts.
         if session.key is None and session.client is None:
             return
         if session.pid is None or session.pid < 1:
@@ -52,26 +52,26 @@ class AgentPrograms:
 
     def _agent(self, pid: int) -> ProcessSeen | None:
         # An ancestor of the supervisor, such as init, is also an ancestor of the human's terminals.
-        ours = ancestry(os.getpid(), self._look) or ()
-        return None if any(seen.pid == pid for seen in ours) else self._look(pid)
+        ours = ancestry(os.getpid(), self._read) or ()
+        return None if any(seen.pid == pid for seen in ours) else self._read(pid)
 
     def _forget_ended(self) -> None:
         for pid, start in tuple(self._known):
-            seen = self._look(pid)
+            seen = self._read(pid)
             if seen is None or seen.start != start:
                 del self._known[pid, start]
 
 
 class InProcess(Supervision, Protocol):
-    """A supervisor in this very process, which lets its board be read."""
+    """A supervisor in this process, with a readable board."""
 
     @property
     def board(self) -> Board:
-        """Everything as it is now; only to be read."""
+        """The current state, read-only."""
         ...
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        """Register a function that is called with every event, in order, once the board shows it."""
+        """Call a function with every event, in order, after the board has applied it."""
         ...
 
 
@@ -82,23 +82,23 @@ class ServerState:
         self._supervisor = supervisor
         self._agents = AgentPrograms()
         self._came: asyncio.Queue[str] = asyncio.Queue()
-        """Ids of sessions whose agents are to be looked at."""
+        """Ids of sessions whose agents have not been examined yet."""
         self._task: asyncio.Task[None] | None = None
 
     @property
     def board(self) -> Board:
-        """Everything as it is now."""
+        """The current state."""
         return self._supervisor.board
 
     def open(self) -> None:
-        """Begin to follow."""
+        """Start to follow the events."""
         for session_id in self.board.sessions:
             self._came.put_nowait(session_id)
         self._supervisor.listen(self._notice)
         self._task = asyncio.create_task(self._note_agents())
 
     async def close(self) -> None:
-        """Stop following."""
+        """Stop following the events."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -128,7 +128,7 @@ RowKind = Literal["list", "ps", "history", "show", "approvals", "denials"]
 
 
 class RowSource(Protocol):
-    """The operation that the server offers beside the API."""
+    """The operation that the server offers besides the API."""
 
     async def rows(
         self,
@@ -140,19 +140,19 @@ class RowSource(Protocol):
         text: str = "",
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
-        """Rows of one kind. `show` wants a call id; `limit`, `session` and `text` are about `history`.
+        """Return rows of one kind. `show` needs a call id; `limit`, `session` and `text` are for `history`.
 
-        Secrets are replaced, but in calls that wait for a human; `unmasked`: nowhere.
+        Secrets are masked, except in calls that wait for a human. `unmasked`: nowhere.
         """
         ...
 
 
 class Rows:
-    """Makes the rows from the board and from the journal."""
+    """Creates rows from the board and from the journal."""
 
-    def __init__(self, supervision: Supervision, picture: ServerState) -> None:
+    def __init__(self, supervision: Supervision, state: ServerState) -> None:
         self._supervision = supervision
-        self._picture = picture
+        self._picture = state
 
     async def rows(
         self,
@@ -164,7 +164,7 @@ class Rows:
         text: str = "",
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
-        """Rows of one kind: waiting ones first in `list`, newest first in `history`."""
+        """Return rows of one kind: waiting ones first in `list`, newest first in `history`."""
         board = self._picture.board
         shown = _whole if unmasked else mask_unless_undecided
         match kind:
@@ -195,7 +195,7 @@ class Rows:
                 return [call_row(shown(record), await self._session(record)) for record in records]
 
     async def _session(self, record: CallRecord) -> Session:
-        """Return the session of a call; the board holds only recent ones."""
+        """Return the session of a call. The board only has recent ones."""
         session_id = record.call.session_id
         return self._picture.board.sessions.get(session_id) or await self._supervision.session(session_id)
 

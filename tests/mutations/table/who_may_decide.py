@@ -57,8 +57,8 @@ WHO_MAY_DECIDE = (
     Mutation(
         "the supervisor's own ancestors are no agents",
         "whisper_tui.wire.server_state.AgentPrograms._agent",
-        "None if any(seen.pid == pid for seen in ours) else self._look(pid)",
-        "self._look(pid)",
+        "None if any(seen.pid == pid for seen in ours) else self._read(pid)",
+        "self._read(pid)",
         (PEERS + "test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent",),
     ),
     Mutation(
@@ -69,9 +69,9 @@ WHO_MAY_DECIDE = (
         (PEERS + "test_a_process_that_has_only_the_pid_of_an_agent_that_ended_is_no_agent",),
     ),
     Mutation(
-        "who cannot be looked at",
+        "a process that cannot be examined",
         "whisper_tui.wire.peers.why_supervised",
-        'return "the process that asks cannot be looked at"',
+        'return "the requesting process cannot be examined"',
         "return None",
         (PEERS + "test_a_process_that_cannot_be_examined_may_not_decide",),
     ),

@@ -11,9 +11,9 @@ from whisper_tui.cli.subcommand import (
     DONE,
     Options,
     Subcommands,
-    directory_options,
     home_for_agents,
     home_of,
+    home_options,
     launcher,
 )
 from whisper_tui.cli.supervisor_connection import of_agents
@@ -114,7 +114,7 @@ def add_hook(verbs: Subcommands) -> None:
 
 def _hook(options: Options) -> int:
     environ = of_agents(os.environ)
-    places = directory_options(options)
+    places = home_options(options)
     usual = usual_directories(environ)
     return run_hook(
         options.client,
@@ -130,7 +130,7 @@ def _exec(options: Options) -> int:
     from whisper_tui.transports.hook.exec_program import run_ticket
 
     environ = of_agents(os.environ)
-    places = directory_options(options)
+    places = home_options(options)
     tried = False
 
     def connection() -> "Connection | None":

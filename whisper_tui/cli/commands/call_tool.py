@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from whisper_tui.cli.output_format import print_json, print_table
-from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, directory_options, home_of
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, home_options
 from whisper_tui.cli.supervisor_connection import home_at, reach
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
@@ -95,16 +95,16 @@ class ShellCall:
 
     def _ask(self, talk: JsonLines) -> "dict[str, Any]":
         try:
-            talk.say(self._hello)
-            told = talk.hear(None)
+            talk.send(self._hello)
+            told = talk.receive(None)
         except InvalidRequest as error:
             # Released supervisors that know no such operation say it in these words.
             if error.message.startswith("there is no door"):
-                raise OtherVersion("the supervisor that runs is older than this program", hint=HAND_OVER) from error
+                raise OtherVersion("the running supervisor is older than this program", hint=HAND_OVER) from error
             raise
         if "call" in told:
             self._submitted(told)
-            told = talk.hear(None)
+            told = talk.receive(None)
         return told
 
     def _submitted(self, told: "dict[str, Any]") -> None:
@@ -115,11 +115,11 @@ class ShellCall:
 
     def _check_that_it_comes_back(self, losses: int) -> None:
         """Raise `Unavailable` if the supervisor was stopped on purpose, or fails again and again."""
-        from whisper_tui.wire.rendezvous import was_stopped
+        from whisper_tui.wire.rendezvous import stopped_on_purpose
 
         call = "the call" if self._call_id is None else f"call {self._call_id}"
         hint = f"Nothing is lost: whisper-tui show {self._call_id or 'ID'} says how it stands"
-        if was_stopped(home_at(self._places)):
+        if stopped_on_purpose(home_at(self._places)):
             raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
         if losses >= LOSSES:
             raise Unavailable(f"the supervisor goes away again and again before {call} ends", hint=hint)
@@ -154,7 +154,7 @@ def _call(options: Options) -> int:
         raise InvalidRequest(
             f"the arguments are not JSON: {error}", hint="""For example '{"command": "ls", "args": ["-l"]}'"""
         ) from error
-    caller = ShellCall(directory_options(options), options.session, options.tool, arguments)
+    caller = ShellCall(home_options(options), options.session, options.tool, arguments)
     told = caller.answer()
     if told["told"]:
         sys.stderr.write(f"whisper-tui: {visible(told['told'], keep_lines=True)}\n")

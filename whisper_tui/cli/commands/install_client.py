@@ -11,7 +11,7 @@ from whisper_tui.cli.output_format import cannot_work, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
-from whisper_tui.wire.rendezvous import choice_of
+from whisper_tui.wire.rendezvous import home_options
 
 if TYPE_CHECKING:
     from whisper_tui.agents.client_files import Change
@@ -97,7 +97,7 @@ def launch_of(options: Options) -> "Launch":
 
     beside = Path(sys.executable).with_name(PROGRAM)
     program = (str(beside),) if os.access(beside, os.X_OK) else (sys.executable, "-m", "whisper_tui")
-    return Launch(program, tuple(choice_of(home_of(options))))
+    return Launch(program, tuple(home_options(home_of(options))))
 
 
 def _carry_out(options: Options, request: "InstallRequest") -> int:

@@ -79,7 +79,7 @@ def _wait_for_a_call(options: Options) -> None:
     import select
 
     with supervisor_of(options) as supervisor, supervisor_of(options) as watcher:
-        watcher.say({"id": 0, "op": "watch", "args": {}})
+        watcher.send({"id": 0, "op": "watch", "args": {}})
         reader = select.poll()
         reader.register(watcher.fileno(), select.POLLIN)
         reader.register(sys.stdout.fileno(), 0)
@@ -87,7 +87,7 @@ def _wait_for_a_call(options: Options) -> None:
             # What a pipe's reader does shows in no event of the supervisor, so both are waited for.
             if not watcher.has_line and sys.stdout.fileno() in dict(reader.poll()):
                 raise BrokenPipeError
-            watcher.hear()
+            watcher.receive()
 
 
 def _ps(options: Options) -> int:

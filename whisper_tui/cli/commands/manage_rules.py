@@ -26,7 +26,7 @@ from whisper_tui.cli.subcommand import (
 from whisper_tui.model.errors import NotAllowed, Unavailable, WhisperError
 from whisper_tui.model.secrets import masked_json
 from whisper_tui.model.text import visible
-from whisper_tui.wire.light_client import LightClient, questions_to
+from whisper_tui.wire.light_client import LightClient, light_client
 
 if TYPE_CHECKING:
     from whisper_tui.config.rule_files import RuleFiles
@@ -51,7 +51,7 @@ def check_outside(what: str, home: "Directories") -> None:
 
 def have_it_noted(home: "Directories") -> None:
     """Ask the supervisor to stop, which it refuses a supervised command. It judges by the same line of processes."""
-    with suppress(WhisperError), questions_to(home, start=False) as supervisor:
+    with suppress(WhisperError), light_client(home, start=False) as supervisor:
         supervisor.ask("shutdown")
 
 
@@ -91,7 +91,7 @@ def _changing(what: str, options: Options) -> "Iterator[LightClient | RuleFilesA
     home = home_of(options)
     # A supervisor refuses by itself, and records who has tried.
     if (Path(home.state) / "journal.sqlite").exists():
-        with questions_to(home) as supervisor:
+        with light_client(home) as supervisor:
             yield supervisor
     else:
         check_outside(what, home)
@@ -167,7 +167,7 @@ def _trust_own(options: Options) -> int:
     """Show what would be allowed by the user's own files and is not, and trust it if the user says so."""
     from whisper_tui.model.event import entries_digest, entry_allows, untrusted_entries
 
-    with questions_to(home_of(options)) as supervisor:
+    with light_client(home_of(options)) as supervisor:
         files = [changed for changed in _known(supervisor) if untrusted_entries(changed)]
         for changed in files:
             lost = [each for each in changed.trusted if not entry_allows(each) and each not in changed.entries]
@@ -193,7 +193,7 @@ def waiting_for_trust(home: "Directories") -> int:
     from whisper_tui.model.event import untrusted_entries
 
     try:
-        with questions_to(home, start=False) as supervisor:
+        with light_client(home, start=False) as supervisor:
             return sum(len(untrusted_entries(changed)) for changed in _known(supervisor))
     except WhisperError:
         return 0

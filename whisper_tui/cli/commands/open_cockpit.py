@@ -8,7 +8,7 @@ from whisper_tui.model.errors import InvalidRequest, Unavailable
 
 
 def open_cockpit_here(options: Options) -> int:
-    """Open the cockpit until the human leaves it. What runs goes on."""
+    """Open the cockpit until the human leaves it. Running commands continue."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidRequest(
             "the cockpit needs a terminal", hint="whisper-tui --help shows the subcommands that work without one"

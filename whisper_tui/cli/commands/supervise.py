@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from whisper_tui.cli.subcommand import Options, Subcommands, home_of
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.system.state_directory import Directories, prepare
-from whisper_tui.wire.rendezvous import PATIENCE_S, turn
+from whisper_tui.wire.rendezvous import PATIENCE_S, start_lock
 
 
 def add_supervise(verbs: Subcommands) -> None:
@@ -72,7 +72,7 @@ class _Starter:
         """Take the start lock until this one is ready. A starter holds it already."""
         if self._fd is None:
             prepare(home)
-            self._turn.enter_context(turn(home, time.monotonic() + PATIENCE_S))
+            self._turn.enter_context(start_lock(home, time.monotonic() + PATIENCE_S))
 
     def ready(self) -> None:
         """Say that the socket answers."""
