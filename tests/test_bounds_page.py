@@ -25,7 +25,7 @@ ROWS = {
     "socket | requests of a connection that wait for answers": port_door.MOST_IN_FLIGHT,
     "socket | bytes of those requests": port_door.LARGEST_IN_FLIGHT,
     "socket | of those, watchers": port_door.MOST_WATCHES,
-    "socket | bytes of answers that a client has not read": port_door.UNTAKEN,
+    "socket | bytes of answers that a client has not read": port_door.MOST_UNREAD,
     "socket | bytes of one answer": protocol.LONGEST_ANSWER,
     "socket | calls in a page of history": api.LARGEST_PAGE,
     "socket | seconds for a client to take its last answer": server.FAREWELL_S,

@@ -38,7 +38,7 @@ def test_at_its_deadline_the_hook_says_no_and_the_same_command_goes_on_waiting(s
     shell.supervisor_runs()
     told = reason(finished(shell.ask("echo late", "--deadline", "1")))
     assert "Not approved yet" in told and "ticket 1" in told
-    assert (shell.row("1")["state"], shell.row("1")["agent_gave_up"]) == ("waiting", "the hook's time was over")
+    assert (shell.row("1")["state"], shell.row("1")["agent_gave_up"]) == ("waiting", "the hook's deadline has passed")
     asking = shell.ask("echo late")
     shell.instance.until(lambda: shell.row("1")["agent_gave_up"] is None)
     shell.approve("1")
@@ -184,7 +184,7 @@ def test_approve_says_if_the_agent_no_longer_waits(shell: Shell) -> None:
     said = io.StringIO()
     with redirect_stdout(said):
         say_approved(row, None, None, None)
-    assert "Its agent no longer waits for it (the hook's time was over). If it asks again" in said.getvalue()
+    assert "Its agent no longer waits for it (the hook's deadline has passed). If it asks again" in said.getvalue()
 
 
 def test_an_agent_that_runs_what_is_approved_itself_is_given_the_command(shell: Shell) -> None:

@@ -46,12 +46,12 @@ def test_both_streams_come_in_the_order_in_which_they_were_written(instance):
 def test_following_shows_what_comes_and_ends_with_the_command(instance):
     script = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended"
     call = instance.call("run_shell_command", command=script)
-    following = instance.start("logs", "1", "-f")
+    shell_directory = instance.start("logs", "1", "-f")
     instance.run("approve", "1")
-    assert following.stdout.readline() == "begun\n"
+    assert shell_directory.stdout.readline() == "begun\n"
     (instance.workspace / "go").touch()
-    assert following.communicate(timeout=90) == ("ended\n", "")
-    assert following.returncode == 0
+    assert shell_directory.communicate(timeout=90) == ("ended\n", "")
+    assert shell_directory.returncode == 0
     call.communicate(timeout=90)
 
 

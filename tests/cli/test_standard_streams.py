@@ -201,7 +201,7 @@ def test_an_agent_that_cannot_be_answered_ends_its_relay(settled: Instance) -> N
     given = json.dumps(hello) + "\n"
     done = carried_out(settled, ">/dev/full", "mcp", given=given)
     assert done.returncode == UNAVAILABLE
-    assert "Standard output, where the agent is answered, cannot be written: No space left" in done.stderr
+    assert "Standard output to the agent cannot be written: No space left" in done.stderr
 
 
 def test_a_watch_that_nobody_reads_any_more_ends_though_nothing_happens(settled: Instance) -> None:

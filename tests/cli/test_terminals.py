@@ -135,7 +135,7 @@ async def test_an_agent_that_stays_ends_with_its_terminal(instance: Instance, ev
         with Terminal(
             [*words, "--base-url", model.url], environment, instance.workspace, controlling=event != "silence"
         ) as terminal:
-            await asyncio.to_thread(terminal.shows, b"it waits for what you say")
+            await asyncio.to_thread(terminal.shows, b"waiting for your next message")
             if event in {"window", "silence"}:
                 terminal.hang_up()
             elif event == "ctrl+c":

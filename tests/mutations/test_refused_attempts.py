@@ -18,7 +18,7 @@ from whisper_tui.model.event import AttemptRefused
 from whisper_tui.model.state import Ended
 from whisper_tui.present.security_text import refused_sentence
 from whisper_tui.supervisor.journal.journal import Journal
-from whisper_tui.wire.authorization import AT_ONCE, EVERY_S, RefusalLog
+from whisper_tui.wire.authorization import BURST, EVERY_S, RefusalLog
 
 
 def attempt(at: float = 1.0, operation: str = "decide", about: str | None = "7") -> AttemptRefused:
@@ -61,11 +61,11 @@ def test_a_flood_is_counted_and_not_recorded():
     refusals = RefusalLog(recorded.append, lambda: now)
     for _ in range(1000):
         refusals.note(attempt())
-    assert len(recorded) == AT_ONCE
+    assert len(recorded) == BURST
     now = EVERY_S
     for _ in range(1000):
         refusals.note(attempt())
-    assert [found.left_out for found in recorded] == [0] * AT_ONCE + [1000 - AT_ONCE]
+    assert [found.left_out for found in recorded] == [0] * BURST + [1000 - BURST]
 
 
 def test_the_text_mode_says_it_and_shows_what_is_hidden_in_it():

@@ -71,8 +71,8 @@ async def place(doorway, bench):
 
     def opened():
         session = HttpSession()
-        relay = Relay(look, look, session.hear, root=str(bench.workspace), over_http=True)
-        return session.joined(relay)
+        relay = Relay(look, look, session.receive, root=str(bench.workspace), over_http=True)
+        return session.with_relay(relay)
 
     async def ask_hook(client, asked, deadline):
         made.hooks.append((client, asked, deadline))

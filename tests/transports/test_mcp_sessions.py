@@ -97,4 +97,4 @@ async def test_the_hello_says_how_long_the_agent_waits(doorway, desk):
 @pytest.mark.parametrize("wait_s", [0, -1, "long", True, 1e9])
 async def test_a_hello_with_an_impossible_wait_is_refused(doorway, wait_s):
     async with doorway.lines(doorway.hello() | {"wait_s": wait_s}) as agent:
-        assert "no number of seconds to wait" in agent.greeting["error"]["message"]
+        assert "not a valid number of seconds to wait" in agent.greeting["error"]["message"]

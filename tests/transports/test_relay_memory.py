@@ -52,4 +52,4 @@ def test_a_number_and_the_same_digits_as_text_are_two_requests():
 def test_a_line_that_is_no_message_is_passed_on_and_not_remembered(line):
     memory = RelayState()
     memory.sent(parsed(line), line)
-    assert not memory.waits
+    assert not memory.has_pending

@@ -8,7 +8,7 @@ from whisper_tui import Approve, in_process
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable
 from whisper_tui.model.event import LONGEST_SAID
-from whisper_tui.transports.agent_loop import SessionTalk, bounded
+from whisper_tui.transports.agent_loop import SessionConversation, bounded
 
 HUMAN = Decider(surface="cockpit", who="ada")
 
@@ -17,7 +17,7 @@ def test_what_is_too_long_is_cut_and_says_so():
     assert bounded("x" * LONGEST_SAID) == "x" * LONGEST_SAID
     cut = bounded("x" * (LONGEST_SAID + 1000))
     assert len(cut) <= LONGEST_SAID
-    assert cut.endswith("1,064 more characters stand in the agent's terminal")
+    assert cut.endswith("1,064 more characters are in the agent's terminal")
 
 
 async def test_a_session_that_does_not_listen_and_a_text_without_bounds_are_refused(tmp_path):
@@ -33,13 +33,13 @@ async def test_a_session_that_does_not_listen_and_a_text_without_bounds_are_refu
 
 async def test_what_the_agent_says_itself_is_not_heard_and_what_cannot_be_shown_stops_nothing(tmp_path):
     async with in_process("agent", root=tmp_path, decide=lambda _call: Approve()) as agent:
-        talk = SessionTalk(agent.supervision, agent.session.id, "m")
-        async with talk.listening():
-            await talk.task("the task")
-            await talk.said("an answer")
+        talk = SessionConversation(agent.supervision, agent.session.id, "m")
+        async with talk.receiving():
+            await talk.show_task("the task")
+            await talk.show_answer("an answer")
             await agent.supervision.close_session(agent.session.id, "over")
-            await talk.said("nobody can read this")
-            hearing = asyncio.create_task(talk.heard())
+            await talk.show_answer("nobody can read this")
+            hearing = asyncio.create_task(talk.next_message())
             await asyncio.sleep(0)
             assert not hearing.done()
             await agent.supervision.close()

@@ -37,7 +37,7 @@ async def test_connections_beyond_those_that_there_may_be_are_told_why_and_close
     assert await third.is_closed()
     assert (await first[0].request({"id": 1, "op": "status"}))["ok"]
     first[1].writer.close()
-    await until(lambda: server._places._wait_until_read.total() == 1)
+    await until(lambda: server._places._taken.total() == 1)
     assert (await (await Raw.open(home)).request({"id": 1, "op": "status"}))["ok"]
 
 
@@ -96,7 +96,7 @@ async def test_requests_that_are_too_long_together_are_refused_until_others_are_
         raw.send({"id": number, "op": "outcome", "args": {"call_id": call_id}})
     long = {"id": 3, "op": "history", "args": {"query": {"text": "x" * 120}}}
     error = (await raw.request(long))["error"]
-    assert "longer than 250 bytes" in error["message"] and "give requests up" in error["hint"]
+    assert "longer than 250 bytes" in error["message"] and "cancel requests" in error["hint"]
     assert (await raw.request({"cancel": 1}))["error"]["kind"] == "cancelled"
     assert (await raw.request(long))["ok"] == []
 
@@ -260,5 +260,5 @@ async def test_one_connection_follows_the_events_only_so_often(raw, monkeypatch)
     for number in (1, 2, 3):
         raw.send({"id": number, "op": "watch", "args": {"after": 10**6}})
     answer = await raw.receive()
-    assert answer["id"] == 3 and "2 requests follow" in answer["error"]["message"] and answer["error"]["hint"]
+    assert answer["id"] == 3 and "2 requests already follow" in answer["error"]["message"] and answer["error"]["hint"]
     assert (await raw.request({"cancel": 1}))["error"]["kind"] == "cancelled"

@@ -172,10 +172,10 @@ def test_programs_say_no_higher_version_than_their_lines_need():
 @asynccontextmanager
 async def listening_with_all(supervisor, home):
     last = supervisor.queries.last_directory
-    following = ShellDirectory(Path(home.runtime) / "directories", last, may_change_directory)
+    shell_directory = ShellDirectory(Path(home.runtime) / "directories", last, may_change_directory)
     endpoints = {
-        "hook": HookEndpoint(supervisor, following),
-        "exec": ExecEndpoint(supervisor, descends, lambda _call: None, following),
+        "hook": HookEndpoint(supervisor, shell_directory),
+        "exec": ExecEndpoint(supervisor, descends, lambda _call: None, shell_directory),
         "mcp": McpEndpoint(supervisor),
         "call": ShellCallEndpoint(supervisor, standard_registry),
     }

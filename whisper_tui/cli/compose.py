@@ -204,12 +204,12 @@ def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home:
     from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
     from whisper_tui.transports.shell_call import ShellCallEndpoint
 
-    following = ShellDirectory(
+    shell_directory = ShellDirectory(
         Path(home.runtime) / "directories", supervisor.queries.last_directory, may_change_directory
     )
     return {
-        "hook": HookEndpoint(supervisor, following),
-        "exec": ExecEndpoint(supervisor, descends, supervisor.queries.input_file, following),
+        "hook": HookEndpoint(supervisor, shell_directory),
+        "exec": ExecEndpoint(supervisor, descends, supervisor.queries.input_file, shell_directory),
         "call": ShellCallEndpoint(supervisor, partial(_registry, configuration)),
     }
 

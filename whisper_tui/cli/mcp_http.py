@@ -120,8 +120,10 @@ class _Server(uvicorn.Server):
 def _opened(home: Directories, root: str, name: str | None, wait_s: float | None) -> HttpSession:
     session = HttpSession()
     connecting = partial(reach, home, for_agent=True)
-    relay = Relay(connecting, partial(connect, home), session.hear, root=root, name=name, wait_s=wait_s, over_http=True)
-    return session.joined(relay)
+    relay = Relay(
+        connecting, partial(connect, home), session.receive, root=root, name=name, wait_s=wait_s, over_http=True
+    )
+    return session.with_relay(relay)
 
 
 async def _ask_hook(home: Directories, client: str, asked: str, deadline_s: float) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ MOST_COCKPITS = 8
 """Pages that may be open at once: each is a process of its own."""
 MOST_CONNECTIONS = 128
 """A page needs a few, each open cockpit one."""
-BEGINS_WITHIN_S = 10.0
+FIRST_REQUEST_WITHIN_S = 10.0
 """Seconds in which the head of the first request has to be there."""
 LARGEST_MESSAGE = 1024 * 1024
 END_S = 5.0
@@ -151,7 +151,7 @@ class LimitedConnection(asyncio.Protocol):
             self._everybody.discard(oldest)
             oldest.abort()  # type: ignore[attr-defined]
         self._transport = transport
-        self._late = asyncio.get_running_loop().call_later(BEGINS_WITHIN_S, self._end_if_silent)
+        self._late = asyncio.get_running_loop().call_later(FIRST_REQUEST_WITHIN_S, self._end_if_silent)
         self._inner.connection_made(transport)
 
     def _end_if_silent(self) -> None:

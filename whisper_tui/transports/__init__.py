@@ -1,1 +1,1 @@
-"""The ways in which agents reach the supervisor: hooks, MCP, `whisper-tui call`, and the agent loop."""
+"""The transports between agents and the supervisor: hooks, MCP, `whisper-tui call`, and the agent loop."""

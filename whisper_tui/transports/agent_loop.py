@@ -21,32 +21,32 @@ OWN_SURFACES = frozenset({"agent", "command line"})
 """The surfaces of the agent's own process: its model, and the task on its command line."""
 
 
-class SessionTalk:
+class SessionConversation:
     """One agent's end of a conversation."""
 
     def __init__(self, supervision: Supervision, session_id: str, model: str) -> None:
         self._supervision = supervision
         self._session_id = session_id
         self._model = Decider(surface="agent", who=model)
-        self._heard: asyncio.Queue[str] = asyncio.Queue()
+        self._received: asyncio.Queue[str] = asyncio.Queue()
         self._listening: asyncio.Task[None] | None = None
 
-    async def task(self, text: str) -> None:
+    async def show_task(self, text: str) -> None:
         """Show the agent's task."""
-        await self._say(text, Decider(surface="command line"))
+        await self._send(text, Decider(surface="command line"))
 
-    async def said(self, text: str) -> None:
+    async def show_answer(self, text: str) -> None:
         """Show an answer of the model."""
-        await self._say(text, self._model)
+        await self._send(text, self._model)
 
-    async def _say(self, text: str, by: Decider) -> None:
-        # The conversation is a view: the work goes on if it cannot be shown.
+    async def _send(self, text: str, by: Decider) -> None:
+        # The conversation is only a view, so the work continues if it cannot be shown.
         with suppress(WhisperError):
             await self._supervision.say(self._session_id, bounded(text), by)
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        """Receive the messages of humans, also while the model works."""
+    async def receiving(self) -> AsyncIterator[None]:
+        """Receive messages of humans, even while the model works."""
         self._listening = asyncio.create_task(self._listen(), name="listening")
         try:
             yield
@@ -54,16 +54,16 @@ class SessionTalk:
             self._listening.cancel()
             await asyncio.wait([self._listening])
 
-    async def heard(self) -> str:
+    async def next_message(self) -> str:
         """Wait for the next message of a human. Raises `WhisperError` if the supervisor has stopped."""
         if self._listening is None:
-            raise RuntimeError("nobody listens")
-        hearing = asyncio.create_task(self._heard.get())
+            raise RuntimeError("receiving() was not entered")
+        hearing = asyncio.create_task(self._received.get())
         await asyncio.wait([hearing, self._listening], return_when=asyncio.FIRST_COMPLETED)
         if not hearing.done():
             hearing.cancel()
             self._listening.result()
-            raise Unavailable("the supervisor has stopped, so nothing more can be heard", hint="Start the agent again")
+            raise Unavailable("the supervisor has stopped, so no more messages arrive", hint="Restart the agent")
         return hearing.result()
 
     async def _listen(self) -> None:
@@ -74,15 +74,15 @@ class SessionTalk:
                     and event.session_id == self._session_id
                     and event.by.surface not in OWN_SURFACES
                 ):
-                    self._heard.put_nowait(event.text)
+                    self._received.put_nowait(event.text)
 
 
 def bounded(text: str) -> str:
-    """Return the text, or its beginning with the number of characters that were left out."""
+    """Return the text, or its beginning and the number of omitted characters."""
     if len(text) <= LONGEST_SAID:
         return text
     kept = LONGEST_SAID - 64
-    return f"{text[:kept]}\n… {len(text) - kept:,} more characters stand in the agent's terminal"
+    return f"{text[:kept]}\n… {len(text) - kept:,} more characters are in the agent's terminal"
 
 
 SYSTEM = """\
@@ -92,14 +92,14 @@ did when you are done."""
 
 
 class TooManySteps(Refused):
-    """The model asked for more tools when its steps were used up."""
+    """The model has used up its steps and asks for more tools."""
 
     kind = "too_many_steps"
 
 
 @dataclass
 class _Wanted:
-    """A tool call whose pieces still arrive."""
+    """A tool call that is still being streamed."""
 
     id: str = ""
     name: str = ""
@@ -113,7 +113,7 @@ class _Wanted:
 class _Reply:
     text: str = ""
     wanted: dict[int, _Wanted] = field(default_factory=dict)
-    """By the index that the API gives them; the pieces of parallel calls may be interleaved."""
+    """By the index of the API, because the pieces of parallel calls may be interleaved."""
 
     def as_message(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
@@ -122,7 +122,7 @@ class _Reply:
         return message
 
 
-async def _nobody(_text: str) -> None:
+async def _ignore(_text: str) -> None:
     """Ignore an answer of the model."""
 
 
@@ -138,11 +138,11 @@ class Conversation:
         steps: int = 50,
         say: Callable[[str], None],
         note: Callable[[str], None] = lambda _sentence: None,
-        said: Callable[[str], Awaitable[None]] = _nobody,
+        on_answer: Callable[[str], Awaitable[None]] = _ignore,
     ) -> None:
-        """`steps`: the model's answers to one question; `say` gets its text as it streams, `note` each tool call.
+        """`steps`: the limit of answers to one question. `say` gets streamed text, `note` each tool call.
 
-        `said` gets the text of each complete answer.
+        `on_answer` gets the text of each complete answer.
         """
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
         self._client = client
@@ -151,10 +151,10 @@ class Conversation:
         self._steps = steps
         self._say = say
         self._note = note
-        self._said = said
+        self._on_answer = on_answer
 
     async def ask(self, text: str) -> str:
-        """Send a message to the model and carry out its tool calls until there are none. Return its last answer.
+        """Send a message to the model and execute its tool calls until there are none. Return its last answer.
 
         Raises `Unavailable` if the API fails, and `TooManySteps`.
         """
@@ -163,16 +163,16 @@ class Conversation:
             reply = await self._reply()
             self.messages.append(reply.as_message())
             if reply.text.strip():
-                await self._said(reply.text)
+                await self._on_answer(reply.text)
             if not reply.wanted:
                 return reply.text
-            # At the same time: they wait in the queue together, and a human may decide them in any order.
+            # Concurrently: they wait in the queue together, and a human may decide them in any order.
             wanted = list(reply.wanted.values())
             answers = await asyncio.gather(*(self._answer(call) for call in wanted))
             for call, answer in zip(wanted, answers, strict=True):
                 self.messages.append({"role": "tool", "tool_call_id": call.id, "content": answer})
         raise TooManySteps(
-            f"the model was not done after {self._steps} steps", hint="Allow more steps, or ask for something smaller"
+            f"the model was not done after {self._steps} steps", hint="Allow more steps, or give it a smaller task"
         )
 
     async def _reply(self) -> _Reply:
@@ -190,25 +190,25 @@ class Conversation:
                     self._take(reply, choice.delta)
         except OpenAIError as error:
             raise Unavailable(
-                f"the model cannot be asked: {error}", hint="Check the model's name, the base URL and the key"
+                f"the request to the model failed: {error}", hint="Check the model's name, the base URL and the key"
             ) from error
         return reply
 
     def _take(self, reply: _Reply, delta: Any) -> None:
-        """Add one piece of an answer: some text, or parts of the arguments of calls."""
+        """Add one piece of an answer: text, or parts of the arguments of calls."""
         if delta.content:
             reply.text += delta.content
             self._say(delta.content)
         for piece in delta.tool_calls or ():
             wanted = reply.wanted.setdefault(piece.index, _Wanted())
-            # Only the first piece of a call has its id; later ones carry null.
+            # Only the first piece of a call has its id. Later ones have null.
             wanted.id = piece.id or wanted.id
             if piece.function is not None:
                 wanted.name += piece.function.name or ""
                 wanted.arguments += piece.function.arguments or ""
 
     async def _answer(self, wanted: _Wanted) -> str:
-        """The model's view of the result of a call; a failure is a result, too."""
+        """Return the result of a call for the model. A failure is a result too."""
         self._note(f"{wanted.name} {wanted.arguments}")
         try:
             arguments = json.loads(wanted.arguments or "{}")

@@ -1,4 +1,4 @@
-"""The endpoint of `whisper-tui call`: one tool call, carried out like the calls of agents (decision 26)."""
+"""The endpoint of `whisper-tui call`: one tool call, executed like the calls of agents (decision 26)."""
 
 import asyncio
 import json
@@ -18,9 +18,9 @@ from whisper_tui.tools.output_text import OutputBudget
 
 T = TypeVar("T")
 
-# As JSON, output may be six times as long, and it is in memory several times.
+# As JSON, output may be six times as long, and there are several copies in memory.
 INLINE = 1024 * 1024
-"""Bytes of output in an answer."""
+"""The most output in an answer in bytes."""
 
 
 class CallHello(Value):
@@ -35,30 +35,30 @@ class CallHello(Value):
     pid: int | None = Field(default=None, ge=0, le=LARGEST_PID)
     environment: dict[str, str]
     nonce: str = Field(min_length=16, max_length=64)
-    """Chosen by the program and secret: asking again with it is the same call."""
+    """Chosen by the program and secret. A repeated request with it is the same call."""
     tool: str
     arguments: Any
 
 
 class ShellCallEndpoint:
-    """Serves `call`: each connection is a session with one call, and asking again is the same call."""
+    """Serves `call`: each connection is a session with one call. A repeated request is the same call."""
 
     def __init__(self, supervision: Supervision, registry: Callable[[ToolContext], ToolRegistry]) -> None:
         self._supervision = supervision
         self._registry = registry
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
-        """Serve one connection. Its end withdraws a call that has not started; the supervisor's own end does not."""
+        """Serve one connection. Its end withdraws a call that has not started, unless the supervisor ends."""
         said = _checked(hello)
         session = await self._supervision.open_session(_session(said))
         supervisor_stops = False
         try:
             answer = await self._answer(said, session, reader, writer)
         except (ArgumentError, UnknownTool) as error:
-            # The program at the other end knows no tools, and their errors by no other name.
+            # The program at the other end does not know the tools' own error formats.
             raise InvalidRequest(error.message, hint=error.hint) from error
         except asyncio.CancelledError:
-            # The session stays open: the program asks the next supervisor for the same call again.
+            # The session stays open, because the program repeats the request with the next supervisor.
             supervisor_stops = True
             raise
         finally:
@@ -70,7 +70,7 @@ class ShellCallEndpoint:
             await writer.drain()
 
     def _context(self, said: CallHello, session: Session) -> ToolContext:
-        # Programs of version 1 do not read long output themselves: they get its beginning and its end.
+        # Programs of version 1 do not read long output themselves. They get its head and tail.
         if said.version >= HELLO_VERSIONS["call"]:
             return ToolContext(self._supervision, session, inline=INLINE)
         return ToolContext(self._supervision, session, room=lambda: OutputBudget(INLINE))
@@ -78,7 +78,7 @@ class ShellCallEndpoint:
     async def _answer(
         self, said: CallHello, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Answer | None:
-        """None: the program has disconnected. Raises `WhisperError` if there is no result."""
+        """Return the answer. None: the program has disconnected. Raises `WhisperError` if there is no result."""
         registry = self._registry(self._context(said, session))
         tool = registry.get_tool_by_name(said.tool)
         if not isinstance(tool, SupervisedTool) or not await tool.is_asked(said.arguments):
@@ -129,7 +129,7 @@ async def unless_gone(work: Coroutine[Any, Any, T], reader: asyncio.StreamReader
     end = asyncio.ensure_future(reader.read(1))
     try:
         await asyncio.wait({answer, end}, return_when=asyncio.FIRST_COMPLETED)
-        # An answer that came in the same moment as the end is returned: the work has been done.
+        # If both ended at the same time, the result is returned, because the work was done.
         return await answer if answer.done() else None
     finally:
         for task in (answer, end):

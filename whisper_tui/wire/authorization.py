@@ -77,7 +77,7 @@ class PeerAuthorizer:
     def __init__(self, connection: socket.socket, state: ServerState, refusals: RefusalLog) -> None:
         self._connection = connection
         self._pid, _ = peer_process(connection)
-        self._picture = state
+        self._state = state
         self._refusals = refusals
         self._sessions: set[str] = set()
         self._calls: set[str] = set()
@@ -135,8 +135,8 @@ class PeerAuthorizer:
     async def _find_objection(self) -> _Objection | None:
         """Return why this peer may not decide. None: it may."""
         line = await asyncio.to_thread(ancestry, self._pid, read_process)
-        keepers = self._picture.keepers()
-        problem = why_supervised(line, keepers, self._picture.agents())
+        keepers = self._state.keepers()
+        problem = why_supervised(line, keepers, self._state.agents())
         if problem is not None or line is None:
             return _Objection(problem or "the requesting process is gone", supervised_call(line, keepers))
         # A pid can be reused between two checks. The start time distinguishes the processes.

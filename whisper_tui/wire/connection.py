@@ -55,14 +55,14 @@ class ApiEndpoint:
 
     def __init__(self, supervision: Supervision, state: ServerState, refusals: RefusalLog) -> None:
         self._supervision = supervision
-        self._picture = state
+        self._state = state
         self._refusals = refusals
         self._rows = Rows(supervision, state)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection until it ends."""
         answer = greeting(hello)
-        authorizer = PeerAuthorizer(writer.get_extra_info("socket"), self._picture, self._refusals)
+        authorizer = PeerAuthorizer(writer.get_extra_info("socket"), self._state, self._refusals)
         await authorizer.examined()
         writer.write(line_of(answer))
         connection = _Connection(self._supervision, self._rows, authorizer, writer)

@@ -98,8 +98,8 @@ class Server:
         self, supervision: InProcess, home: Directories, endpoints: Mapping[str, Endpoint], refusals: RefusalLog
     ) -> None:
         self._home = home
-        self._picture = ServerState(supervision)
-        self._endpoints: dict[str, Endpoint] = {"port": ApiEndpoint(supervision, self._picture, refusals), **endpoints}
+        self._state = ServerState(supervision)
+        self._endpoints: dict[str, Endpoint] = {"port": ApiEndpoint(supervision, self._state, refusals), **endpoints}
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._places = ConnectionLimits(most_connections())
         self._listening: asyncio.Server | None = None
@@ -108,7 +108,7 @@ class Server:
 
     async def open(self) -> None:
         """Start to listen. Raises `Unavailable`."""
-        self._picture.open()
+        self._state.open()
         await self.listen()
 
     async def listen(self) -> None:
@@ -147,7 +147,7 @@ class Server:
             writer.transport.abort()
         if self._connections:
             await asyncio.wait(self._connections)
-        await self._picture.close()
+        await self._state.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.create_task(self._serve(reader, writer))

@@ -152,7 +152,7 @@ class Rows:
 
     def __init__(self, supervision: Supervision, state: ServerState) -> None:
         self._supervision = supervision
-        self._picture = state
+        self._state = state
 
     async def rows(
         self,
@@ -165,7 +165,7 @@ class Rows:
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
         """Return rows of one kind: waiting ones first in `list`, newest first in `history`."""
-        board = self._picture.board
+        board = self._state.board
         shown = _whole if unmasked else mask_unless_undecided
         match kind:
             case "list":
@@ -197,7 +197,7 @@ class Rows:
     async def _session(self, record: CallRecord) -> Session:
         """Return the session of a call. The board only has recent ones."""
         session_id = record.call.session_id
-        return self._picture.board.sessions.get(session_id) or await self._supervision.session(session_id)
+        return self._state.board.sessions.get(session_id) or await self._supervision.session(session_id)
 
 
 def _whole(record: CallRecord) -> CallRecord:

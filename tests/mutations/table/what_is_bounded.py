@@ -107,15 +107,15 @@ WHAT_IS_BOUNDED = (
     ),
     Mutation(
         "answers that nobody reads",
-        "whisper_tui.wire.connection._Connection._taken",
-        "self._writer.transport.get_write_buffer_size() > UNTAKEN",
+        "whisper_tui.wire.connection._Connection._wait_until_read",
+        "self._writer.transport.get_write_buffer_size() > MOST_UNREAD",
         "False",
         (BOUNDS + "test_nothing_is_made_for_a_client_that_does_not_read_its_answers",),
     ),
     Mutation(
         "the length of an answer",
         "whisper_tui.wire.connection._Connection._answer",
-        "len(body) > LONGEST_ANSWER - UNTAKEN",
+        "len(body) > LONGEST_ANSWER - MOST_UNREAD",
         "False",
         (BOUNDS + "test_an_answer_that_no_client_would_take_is_refused",),
     ),
@@ -205,7 +205,7 @@ WHAT_IS_BOUNDED = (
     Mutation(
         "connections over HTTP",
         "whisper_tui.transports.mcp.http_site.BoundedProtocol.connection_made",
-        "len(self.connections) > MOST_CONNECTIONS and not self._take_the_place_of_a_silent_one()",
+        "len(self.connections) > MOST_CONNECTIONS and not self._evict_a_silent_connection()",
         "False",
         (OVER_HTTP + "test_connections_beyond_those_that_there_may_be_are_told_so_and_closed",),
     ),
@@ -225,7 +225,7 @@ WHAT_IS_BOUNDED = (
     ),
     Mutation(
         "sessions over HTTP",
-        "whisper_tui.transports.mcp.http_site.McpSite._make_room",
+        "whisper_tui.transports.mcp.http_site.McpSite._evict_an_idle_session",
         "len(self._sessions) >= MOST_SESSIONS",
         "False",
         (HTTP + "test_there_are_no_more_sessions_than_a_bound",),

@@ -124,7 +124,7 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "the end of a run whose agent makes no sense",
-        "whisper_tui.transports.hook.exec_endpoint._Joined.serve",
+        "whisper_tui.transports.hook.exec_endpoint._RunConnection.serve",
         "await self._end_run()\nraise",
         "raise",
         ("tests/fuzz/test_hooks.py::test_pieces_of_any_shape_end_the_run_of_a_ticket_and_nothing_else",),

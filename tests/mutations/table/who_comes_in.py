@@ -100,7 +100,7 @@ WHO_COMES_IN = (
     ),
     Mutation(
         "the private token",
-        "whisper_tui.transports.mcp.http_site._make",
+        "whisper_tui.transports.mcp.http_site._create",
         "0o600",
         "0o666",
         (

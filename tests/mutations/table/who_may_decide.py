@@ -134,7 +134,7 @@ WHO_MAY_DECIDE = (
     Mutation(
         "the bound of that record",
         "whisper_tui.wire.authorization.RefusalLog.note",
-        "self._room < 1",
+        "self._tokens < 1",
         "False",
         (REFUSED + "test_a_flood_is_counted_and_not_recorded",),
     ),

@@ -9,7 +9,7 @@ from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
-    from whisper_tui.transports.agent_loop import Conversation, SessionTalk
+    from whisper_tui.transports.agent_loop import Conversation, SessionConversation
 
 BASE_URL = "https://openrouter.ai/api/v1"
 KEYS = ("OPENROUTER_API_KEY", "OPENAI_API_KEY")
@@ -56,7 +56,7 @@ async def _work(options: Options) -> None:
         raise Unavailable("the official client for models is not installed", hint=how_to_install("agent")) from error
     from whisper_tui.library import connect
     from whisper_tui.tools import ToolRegistry
-    from whisper_tui.transports.agent_loop import Conversation, SessionTalk, bounded
+    from whisper_tui.transports.agent_loop import Conversation, SessionConversation, bounded
 
     key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
     if key is None:
@@ -64,22 +64,22 @@ async def _work(options: Options) -> None:
     inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
     name = f"agent ({options.model})"
     async with connect(name, home=options.home, environment=inherited, hears=options.stay) as agent:
-        talk = SessionTalk(agent.supervision, agent.session.id, options.model)
+        talk = SessionConversation(agent.supervision, agent.session.id, options.model)
         tools = agent.tools if options.set is None else ToolRegistry(agent.tools.get_tool_set(options.set))
         async with AsyncOpenAI(api_key=key, base_url=options.base_url) as client:
             conversation = Conversation(
-                client, options.model, tools, steps=options.steps, say=_say, note=_note, said=talk.said
+                client, options.model, tools, steps=options.steps, say=_say, note=_note, on_answer=talk.show_answer
             )
-            await talk.task(bounded(options.task))
+            await talk.show_task(bounded(options.task))
             if options.stay:
-                async with talk.listening():
+                async with talk.receiving():
                     await _stay(conversation, talk, options.task)
             else:
                 await conversation.ask(options.task)
     sys.stdout.write("\n")
 
 
-async def _stay(conversation: "Conversation", talk: "SessionTalk", task: str) -> None:
+async def _stay(conversation: "Conversation", talk: "SessionConversation", task: str) -> None:
     """Work on the task, and then on whatever a human says, without an end."""
     from whisper_tui.transports.agent_loop import TooManySteps
 
@@ -88,8 +88,8 @@ async def _stay(conversation: "Conversation", talk: "SessionTalk", task: str) ->
             await conversation.ask(task)
         except TooManySteps as error:
             _tell(error.sentence())
-        _tell("it waits for what you say in the cockpit; Ctrl+C ends it")
-        task = await talk.heard()
+        _tell("waiting for your next message in the cockpit; Ctrl+C ends the agent")
+        task = await talk.next_message()
         _tell(f"you say {task}")
 
 

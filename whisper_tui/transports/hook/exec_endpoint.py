@@ -1,7 +1,7 @@
 """The supervisor's end of `exec`: a ticket starts its command, and input and output are forwarded byte for byte.
 
-After an approved `cd build`, the agent's next command runs in build. The approved command runs in another shell; so the
-agent's command ends in `cd -P LINK`, and the link, which is made once the command has succeeded, leads to the directory
+After an approved `cd build`, the agent's next command runs in build. The approved command runs in another shell. So the
+agent's command ends in `cd -P LINK`. The link is created once the command has succeeded, and leads to the directory
 in which that ended (decision 22).
 """
 
@@ -35,17 +35,17 @@ from whisper_tui.transports.hook.exec_program import END, EOF, INPUT, NOTE, SIGN
 REMOVED_AFTER_S = 60.0
 """Seconds after the command's end until its link is removed."""
 
-SAYS_CD = re.compile(r"(?<![\w-])(cd|pushd|popd)(?![\w-])")
+NAMES_CD = re.compile(r"(?<![\w-])(cd|pushd|popd)(?![\w-])")
 
 LastDirectory = Callable[[str], str | None]
-"""Return the directory in which a call's shell has ended. None: it is not known."""
+"""Returns the directory in which a call's shell has ended. None: it is unknown."""
 
 MayLeave = Callable[[Command], bool]
-"""Return True if a command's shell may end in another directory than it began in."""
+"""Returns True if a command's shell may end in another directory than it began in."""
 
 
 class ShellDirectory:
-    """Makes the links, in a directory of their own."""
+    """Creates the links, in a separate directory."""
 
     def __init__(self, directory: Path, last_directory: LastDirectory, may_leave: MayLeave) -> None:
         """Remove the links of an earlier supervisor."""
@@ -61,32 +61,32 @@ class ShellDirectory:
 
     def after(self, ticket: str) -> str:
         """Return the command for the agent's shell after the command of a ticket has succeeded."""
-        # The directory is not known yet, and its name may hold anything: a link with a plain name stands for it.
+        # The directory is not known yet, and its name may contain anything. A link with a plain name stands for it.
         return f"cd -P {shlex.quote(str(self._directory / ticket))}"
 
     def point(self, ticket: str, record: CallRecord) -> str:
-        """Make the link of a call that has ended. Return a note for its agent, which is mostly empty."""
+        """Create the link of a call that has ended. Return a note for its agent, which is usually empty."""
         if not isinstance(record.state, Ended) or record.state.ending != Exited(code=0) or not self.applies(record):
             return ""
         home = record.call.spec.cwd
         last = self._last_directory(record.id)
         began = os.path.realpath(record.spec.cwd)
-        # A human may have sent the command elsewhere: the agent's shell follows it only if it went on from there.
+        # A human may have chosen another directory. The agent's shell only follows if the command has changed it again.
         there = last if last is not None and last != began and Path(last).is_dir() else home
         try:
-            self._make(self._directory / ticket, there)
+            self._create_link(self._directory / ticket, there)
         except OSError as error:
-            return f"the next command starts in {home}: where this one ended cannot be told ({error.strerror})"
+            return f"the next command starts in {home}: its last directory cannot be passed on ({error.strerror})"
         said = record.spec.command.words()[-1]
-        if (last is None or (there == home and last != began)) and SAYS_CD.search(said):
-            return f"the next command starts in {home}: where this one ended is not known, or gone"
+        if (last is None or (there == home and last != began)) and NAMES_CD.search(said):
+            return f"the next command starts in {home}: the last directory of this one is unknown or gone"
         return ""
 
-    def _make(self, link: Path, there: str) -> None:
+    def _create_link(self, link: Path, there: str) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         link.unlink(missing_ok=True)
         link.symlink_to(there)
-        # The agent's shell follows the link a moment later; nothing tells when it has.
+        # The agent's shell follows the link a moment later, and nothing reports when it has.
         asyncio.get_running_loop().call_later(REMOVED_AFTER_S, lambda: link.unlink(missing_ok=True))
 
 
@@ -94,10 +94,10 @@ PIECE = 1 << 20
 """Bytes in one piece."""
 
 SPANS = 4096
-"""Rows of the output's timeline that are read at once."""
+"""How many rows of the time index are read at once."""
 
 SHORTEST_S, LONGEST_S = 0.005, 0.1
-"""Seconds between two polls; the pause doubles while there is no output."""
+"""The shortest and longest pause between two polls. The pause doubles while there is no output."""
 
 STREAMS: tuple[Stream, Stream] = ("out", "err")
 
@@ -117,7 +117,7 @@ class LiveOutput:
         outcome = asyncio.create_task(self._supervision.outcome(self._call_id))
         pause = SHORTEST_S
         try:
-            # Polled with a growing pause: files that a keeper writes send no notification.
+            # Polled with a growing pause, because a keeper's files send no notifications.
             while not outcome.done():
                 came = False
                 async for piece in self._in_order():
@@ -135,12 +135,12 @@ class LiveOutput:
     async def _in_order(self) -> AsyncIterator[tuple[Stream, bytes]]:
         while spans := await self._supervision.read_timeline(self._call_id, self._row, SPANS):
             self._row += len(spans)
-            for stream, end in _turns(spans):
+            for stream, end in _segments(spans):
                 async for piece in self._until(stream, end):
                     yield piece
 
     async def _rest(self, record: CallRecord) -> AsyncIterator[tuple[Stream, bytes]]:
-        """The output that the timeline lacks, up to the end of the run's first process."""
+        """Yield the output that is missing in the time index, up to the end of the run's first process."""
         sizes = record.state.output if isinstance(record.state, Ended) else None
         for stream in STREAMS:
             end = getattr(sizes, stream) if sizes is not None else 0
@@ -161,8 +161,8 @@ class LiveOutput:
             yield stream, chunk.data
 
 
-def _turns(spans: tuple[OutputSpan, ...]) -> list[tuple[Stream, int]]:
-    """The streams in the order of their output, each with the offset to read to."""
+def _segments(spans: tuple[OutputSpan, ...]) -> list[tuple[Stream, int]]:
+    """Return the streams in the order of their output, each with the offset to read to."""
     turns: list[tuple[Stream, int]] = []
     for span in spans:
         if turns and turns[-1][0] == span.stream:
@@ -172,19 +172,19 @@ def _turns(spans: tuple[OutputSpan, ...]) -> list[tuple[Stream, int]]:
 
 
 InputFile = Callable[[str], str | None]
-"""Return the path of the FIFO of a command's standard input. None: it takes no input, or no more."""
+"""Returns the path of the FIFO of a command's standard input. None: it accepts no input, or no longer."""
 
 Descends = Callable[[Any, int], bool]
-"""Return True if the process at the other end of a socket descends from the process with this id."""
+"""Returns True if the process at the other end of a socket descends from the process with this id."""
 
 AGENT = Decider(surface="agent")
 READ = 1 << 16
 
-TAKES_INPUT_WITHIN_S, AGAIN_S = 5.0, 0.02
-"""Seconds after its start in which a run takes input, and between two attempts."""
+INPUT_OPENS_WITHIN_S, RETRY_S = 5.0, 0.02
+"""Seconds after its start within which a run accepts input, and between two attempts."""
 
 QUEUED_S = 2.0
-"""Seconds that a command waits for a worker before a note says so."""
+"""Seconds that a command waits for a worker before its agent gets a note."""
 
 HARMLESS = {
     "GIT_EDITOR": {"true", ":"},
@@ -199,7 +199,7 @@ HARMLESS = {
     "CI": {"1", "true"},
     **{name: {"1"} for name in SHELL_VARIABLES},
 }
-"""Variables that agents set for their commands alone, with the values that cannot change what a command does."""
+"""Variables that agents set for their commands, with the values that cannot change a command's effect."""
 
 
 class RunHello(Value):
@@ -209,31 +209,31 @@ class RunHello(Value):
     version: int = HELLO_VERSIONS["exec"]
     ticket: str
     by: str = Field(min_length=16)
-    """Chosen by the program, so that a new connection after a lost one is the same claim."""
+    """Chosen by the program, so that a new connection after a lost one makes the same claim."""
     cwd: str
     stdin: bool
     names: tuple[str, ...] = ()
     """Names of all its variables."""
     environment: dict[str, str] = Field(default_factory=dict)
-    """The variables that agents set for their commands."""
+    """The values of variables that agents set for their commands."""
     out: Count = 0
-    """Bytes of standard output that it has received already."""
+    """Bytes of standard output that it has already received."""
     err: Count = 0
 
 
 class ExecEndpoint:
-    """Joins agents' shells with the runs that stand for their commands."""
+    """Connects agents' shells with the runs of their commands."""
 
     def __init__(
-        self, supervision: Supervision, descends: Descends, input_file: InputFile, following: ShellDirectory
+        self, supervision: Supervision, descends: Descends, input_file: InputFile, shell_directory: ShellDirectory
     ) -> None:
         self._supervision = supervision
-        self._following = following
+        self._following = shell_directory
         self._descends = descends
         self._input_file = input_file
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
-        """Serve one connection. If it breaks, the agent has ended its command, and the run is ended, too."""
+        """Serve one connection. If it breaks, the agent has ended its command, so the run is ended too."""
         said = _checked(hello)
         call_id, _, secret = said.ticket.partition("-")
         record = await self._supervision.record(call_id)
@@ -244,9 +244,16 @@ class ExecEndpoint:
         record = await self._supervision.claim(call_id, secret, claim, said.names)
         profile = None if session.client is None else profile_behind(session.client.name)
         dies = profile is None or not profile.hangs_on_signals
-        way_in = self._input_file if said.stdin else None
-        joined = _Joined(
-            self._supervision, record, reader, writer, said, following=self._following, dies=dies, way_in=way_in
+        input_file = self._input_file if said.stdin else None
+        joined = _RunConnection(
+            self._supervision,
+            record,
+            reader,
+            writer,
+            said,
+            shell_directory=self._following,
+            dies=dies,
+            input_file=input_file,
         )
         await joined.serve()
 
@@ -258,7 +265,7 @@ class ExecEndpoint:
                 raise NotAllowed(
                     f"the ticket of call {record.id} was given to another session", hint="Run the command again"
                 )
-        # The agent's shell is where the agent asked from; a human may have sent the command itself elsewhere.
+        # The agent's shell is in the directory of the request. A human may have chosen another one for the command.
         asked, here = os.path.realpath(record.call.spec.cwd), os.path.realpath(said.cwd)
         if asked != here:
             raise Refused(
@@ -267,8 +274,8 @@ class ExecEndpoint:
             )
 
 
-class _Joined:
-    """One run and one connection."""
+class _RunConnection:
+    """The connection of one program with one run."""
 
     def __init__(
         self,
@@ -278,28 +285,28 @@ class _Joined:
         writer: asyncio.StreamWriter,
         said: RunHello,
         *,
-        following: ShellDirectory,
+        shell_directory: ShellDirectory,
         dies: bool,
-        way_in: InputFile | None,
+        input_file: InputFile | None,
     ) -> None:
         self._dies = dies
-        """True if the program dies of the command's signal; False if it ends with the shell's exit code for it."""
-        self._way_in = way_in
+        """True if the program dies of the command's signal, False if it ends with the shell's exit code for it."""
+        self._way_in = input_file
         """None: the program has no input."""
         self._supervision = supervision
         self._record = record
         self._reader = reader
         self._writer = writer
-        self._following = following
+        self._following = shell_directory
         self._ticket = said.ticket
         self._takes_input = False
-        """True once the run has taken input: if it refuses input afterwards, that is final."""
+        """True once the run has accepted input. If it refuses input afterwards, that is final."""
         self._flow = LiveOutput(supervision, record.id, said.out, said.err)
 
     async def serve(self) -> None:
         """Forward everything until the run ends, the agent disconnects, or sends something invalid."""
         sending = asyncio.create_task(self._send())
-        taking = asyncio.create_task(self._take())
+        taking = asyncio.create_task(self._receive())
         try:
             done, _ = await asyncio.wait({sending, taking}, return_when=asyncio.FIRST_COMPLETED)
             if sending in done:
@@ -322,7 +329,7 @@ class _Joined:
 
     async def _announce_queueing(self) -> None:
         """Write a note while the command waits for a worker."""
-        # Some agents tell their models that the command runs; the note is in the output that the model reads.
+        # Some agents tell their models that the command is running. So the note is in the output that the model reads.
         started = asyncio.create_task(self._supervision.started(self._record.id))
         try:
             done, _ = await asyncio.wait({started}, timeout=QUEUED_S)
@@ -351,7 +358,7 @@ class _Joined:
             self._writer.write(frame(END, json.dumps(ended).encode()))
             await self._writer.drain()
 
-    async def _take(self) -> None:
+    async def _receive(self) -> None:
         frames = Frames()
         while data := await self._reader.read(READ):
             try:
@@ -359,12 +366,12 @@ class _Joined:
             except ValueError as error:
                 raise InvalidRequest(str(error)) from error
             for kind, piece in pieces:
-                await self._obey(kind, piece)
+                await self._handle(kind, piece)
 
-    async def _obey(self, kind: bytes, data: bytes) -> None:
+    async def _handle(self, kind: bytes, data: bytes) -> None:
         record = await self._supervision.started(self._record.id)
         if kind == SIGNAL and data:
-            # To the process group, as a terminal sends Ctrl-C.
+            # To the process group, as a terminal does with Ctrl-C.
             with suppress(NotRunning):
                 await self._supervision.signal(record.id, data[0], "group", AGENT)
         elif kind in {STDIN, EOF}:
@@ -372,22 +379,22 @@ class _Joined:
 
     async def _write(self, data: bytes, *, eof: bool) -> None:
         """Forward input."""
-        # A run that has just started may need a moment before it takes any.
-        deadline = asyncio.get_running_loop().time() + TAKES_INPUT_WITHIN_S
+        # A run that has just started may not accept input immediately.
+        deadline = asyncio.get_running_loop().time() + INPUT_OPENS_WITHIN_S
         while True:
             try:
                 await self._supervision.write_stdin(self._record.id, data, eof=eof)
             except NotRunning:
                 if self._takes_input or asyncio.get_running_loop().time() > deadline:
                     return
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_S)
             else:
                 self._takes_input = True
                 return
 
 
 def _ended(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, Any]:
-    """The program's ending: the command's own, with a sentence if that alone says too little."""
+    """Return the program's ending: the command's own, with an explanation if it needs one."""
     match ending:
         case Exited(code=code):
             note = sandbox_note(record)
@@ -409,7 +416,7 @@ def _checked(hello: dict[str, Any]) -> RunHello:
     except ValidationError as error:
         raise InvalidRequest(f"the hello of exec is wrong: {error.errors()[0]['msg']}") from error
     if "\0" in said.cwd:
-        raise InvalidRequest("the hello of exec is wrong: no directory has a null byte in its name")
+        raise InvalidRequest("the hello of exec is wrong: its directory contains a null byte")
     return said
 
 

@@ -1,4 +1,4 @@
-"""The program `exec`, which runs in place of an approved command: it forwards input, output, signals and the exit."""
+"""The program `exec`, which runs instead of an approved command: it forwards input, output, signals and exit code."""
 
 import errno
 import json
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 STDOUT, STDERR, END, INPUT, NOTE = b"o", b"e", b"x", b"p", b"n"
-"""From the run: its output; once, as JSON, its ending; when it takes input, the path of its FIFO or nothing; and notes
-for people, which are not output."""
+"""From the run: its output; its ending, once, as JSON; the path of its FIFO or nothing when it accepts input; and notes
+for people, which are not part of the output."""
 
 STDIN, EOF, SIGNAL = b"i", b"z", b"s"
 """To the run: its input, the end of the input, and the number of a signal."""
@@ -32,35 +32,35 @@ HEAD = 5
 """Bytes of a frame's kind and length."""
 
 LARGEST = 1 << 20
-"""Bytes of the longest piece."""
+"""The largest frame in bytes."""
 
 
 def frame(kind: bytes, data: bytes = b"") -> bytes:
-    """Return one piece with its kind and its length."""
+    """Return one frame: its kind, its length and its data."""
     return kind + len(data).to_bytes(4, "big") + data
 
 
 class Frames:
-    """Splits received bytes into pieces."""
+    """Splits received bytes into frames."""
 
     def __init__(self, *, refusable: bool = False) -> None:
-        """`refusable`: a line of JSON may come in place of a piece, as the last one."""
+        """`refusable`: a line of JSON may arrive instead of a frame, at the end."""
         self._held = bytearray()
         self._refusable = refusable
 
     @property
     def refusal(self) -> bytes:
-        """The line of JSON as far as it was received; empty while pieces come."""
+        """The line of JSON as far as it was received. Empty while frames arrive."""
         return bytes(self._held) if self._refusable and self._held.startswith(b"{") else b""
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the pieces that are complete. Raises `ValueError` for one that is too long."""
+        """Return the complete frames. Raises `ValueError` for one that is too long."""
         self._held += data
         found = []
         while len(self._held) >= HEAD and not self.refusal:
             length = int.from_bytes(self._held[1:HEAD], "big")
             if length > LARGEST:
-                raise ValueError(f"a piece of {length:,} bytes is longer than {LARGEST:,}")
+                raise ValueError(f"a frame of {length:,} bytes is longer than {LARGEST:,}")
             if len(self._held) < HEAD + length:
                 break
             found.append((bytes(self._held[:1]), bytes(self._held[HEAD : HEAD + length])))
@@ -70,32 +70,32 @@ class Frames:
 
 INPUT_READ = 1 << 16
 _OVER = frozenset({errno.ENOENT, errno.ENXIO})
-"""Errors of opening the FIFO of a run that takes no more input."""
+"""Errors of opening the FIFO of a run that accepts no more input."""
 
 
 class InputForwarder:
-    """Forwards descriptor 0 once the run takes input."""
+    """Forwards descriptor 0 once the run accepts input."""
 
     def __init__(self) -> None:
-        self.open = not _is_nothing(0)
-        """True while there may be more input, and the run takes it."""
+        self.open = not _is_null_device(0)
+        """True while there may be more input and the run accepts it."""
         self.has_any = self.open
         """True if descriptor 0 could be read at the start."""
         self.ended = False
-        """True if all of it was read. Every new connection has to tell the run."""
+        """True if all input was read. Every new connection has to report that to the run."""
         self._begun = False
         self._fifo = -1
         self._unwritten = b""
 
     def begin(self, path: bytes) -> None:
-        """Begin to forward. `path`: the run's FIFO; empty: the input goes through the supervisor."""
+        """Start forwarding. `path`: the run's FIFO. Empty: the input goes through the supervisor."""
         if self._begun:
             return
         self._begun = True
         if not path:
             return
         try:
-            # Straight into the run's FIFO: a supervisor that dies meanwhile loses nothing of the input (decision 22).
+            # Directly into the run's FIFO, so that a supervisor that dies loses no input (decision 22).
             self._fifo = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             self.open = error.errno not in _OVER
@@ -111,7 +111,7 @@ class InputForwarder:
         return [self._fifo] if self._unwritten else []
 
     def read(self) -> bytes:
-        """Read, and return the frame for the supervisor: a piece of input, its end, or nothing."""
+        """Read, and return a frame for the supervisor: input, its end, or nothing."""
         try:
             data = os.read(0, INPUT_READ)
         except OSError:
@@ -127,11 +127,11 @@ class InputForwarder:
         return b""
 
     def write(self) -> None:
-        """Write to the FIFO; nothing more is read until it has taken everything."""
+        """Write to the FIFO. No more input is read until everything is written."""
         try:
             self._unwritten = self._unwritten[os.write(self._fifo, self._unwritten) :]
         except BlockingIOError:
-            return  # The FIFO is full; `select` says when it takes more.
+            return  # The FIFO is full. `select` reports when it accepts more.
         except OSError:
             self._close()
 
@@ -142,13 +142,13 @@ class InputForwarder:
             self._fifo = -1
 
 
-def _is_nothing(descriptor: int) -> bool:
+def _is_null_device(descriptor: int) -> bool:
     """True if a descriptor is closed, or the null device."""
     try:
         about = os.fstat(descriptor)
     except OSError:
         return True
-    # A client that gives its commands no input opens the null device; such a run gets none either.
+    # A client that gives its commands no input opens the null device. The run gets none either.
     return about.st_rdev == os.stat(os.devnull).st_rdev and about.st_rdev != 0  # noqa: PTH116
 
 
@@ -168,9 +168,9 @@ PASSED_ON = (
     "SIGTSTP",
 )
 READ = 1 << 16
-AGAIN_S = 0.3
+RETRY_S = 0.3
 
-AGENTS_OWN = (
+AGENT_VARIABLES = (
     "GIT_EDITOR",
     "PAGER",
     "GIT_PAGER",
@@ -183,17 +183,17 @@ AGENTS_OWN = (
     "CI",
     *SHELL_VARIABLES,
 )
-"""Variables that agents set for their commands: their values are sent, and only the names of all others."""
+"""Variables that agents set for their commands. Their values are sent, but only the names of all others."""
 
 Reach = Callable[[], "Connection | None"]
-"""Connects to the supervisor. None: it was stopped on purpose, and somebody will start it again."""
+"""Connects to the supervisor. None: it was stopped on purpose, and somebody will restart it."""
 
 
 def run_ticket(ticket: str, reach: Reach) -> int:
-    """Run the command of a ticket. Return its exit code, or die of the signal that it died of."""
+    """Run the command of a ticket. Return its exit code, or die of the same signal."""
     standing = CommandProxy(ticket, reach)
     try:
-        ending = standing.stand()
+        ending = standing.run()
     except WhisperError as error:
         ending = {"code": CANNOT, "said": error.sentence()}
     if said := ending.get("said"):
@@ -203,7 +203,7 @@ def run_ticket(ticket: str, reach: Reach) -> int:
 
 
 class CommandProxy:
-    """The stand-in for one run, over any number of connections."""
+    """The proxy of one run, over any number of connections."""
 
     def __init__(self, ticket: str, reach: Reach) -> None:
         self._ticket = ticket
@@ -212,19 +212,19 @@ class CommandProxy:
         self._had = {STDOUT: 0, STDERR: 0}
         self._input = InputForwarder()
         self._pending: list[bytes] = []
-        """Pieces that could not be sent yet."""
+        """Frames that could not be sent yet."""
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
 
-    def stand(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Return the run's ending. Raises `WhisperError` if the ticket is refused."""
         for name in PASSED_ON:
-            signal.signal(getattr(signal, name), self._caught)
-        started_by, told = _lineage(), False
+            signal.signal(getattr(signal, name), self._on_signal)
+        started_by, told = _parents(), False
         while True:
             connection = self._reach()
             if connection is None:
-                if _lineage() != started_by:
+                if _parents() != started_by:
                     return {"code": CANNOT, "said": "the supervisor was stopped, and the agent has ended"}
                 if not told:
                     _write(
@@ -233,28 +233,28 @@ class CommandProxy:
                     told = True
             else:
                 try:
-                    ending = self._join(connection)
+                    ending = self._serve(connection)
                 except OSError:
                     ending = None
                 finally:
                     connection.close()
                 if ending is not None:
                     return ending
-            time.sleep(AGAIN_S)
+            time.sleep(RETRY_S)
 
-    def _caught(self, number: int, _frame: object) -> None:
-        # A byte in a pipe wakes `select`; sending from inside a handler could split a frame that is half written.
+    def _on_signal(self, number: int, _frame: object) -> None:
+        # A byte in a pipe wakes `select`. Sending inside a signal handler could split a half-written frame.
         with suppress(OSError):
             os.write(self._wake, bytes((number,)))
 
     def _hello(self) -> bytes:
-        environment = {name: os.environ[name] for name in AGENTS_OWN if name in os.environ}
+        environment = {name: os.environ[name] for name in AGENT_VARIABLES if name in os.environ}
         hello = {
             "door": "exec",
             "version": HELLO_VERSIONS["exec"],
             "ticket": self._ticket,
             "by": self._by,
-            "cwd": os.getcwd(),  # noqa: PTH109  pathlib is not needed for anything else here
+            "cwd": os.getcwd(),  # noqa: PTH109  importing pathlib takes long
             "stdin": self._input.has_any,
             "names": [name for name in os.environ if is_sendable(name)],
             "environment": sendable(environment),
@@ -263,11 +263,11 @@ class CommandProxy:
         }
         return json.dumps(hello).encode() + b"\n"
 
-    def _join(self, connection: "Connection") -> dict[str, Any] | None:
+    def _serve(self, connection: "Connection") -> dict[str, Any] | None:
         """Serve one connection. Return the run's ending. None: the connection was lost before it."""
         connection.settimeout(None)
         connection.sendall(self._hello())
-        # Input and signals that the lost connection did not take.
+        # Input and signals that the lost connection has not sent.
         again, self._pending = self._pending, []
         for piece in again:
             self._send(connection, piece)
@@ -289,13 +289,13 @@ class CommandProxy:
             data = connection.recv(READ * 4)
             if not data:
                 return None
-            ending = self._take(connection, frames.feed(data))
+            ending = self._handle_frames(connection, frames.feed(data))
             if ending is not None:
                 return ending
             if frames.refusal.endswith(b"\n"):
                 raise _refused(frames.refusal)
 
-    def _take(self, connection: "Connection", pieces: Sequence[tuple[bytes, bytes]]) -> dict[str, Any] | None:
+    def _handle_frames(self, connection: "Connection", pieces: Sequence[tuple[bytes, bytes]]) -> dict[str, Any] | None:
         for kind, data in pieces:
             if kind == END:
                 ending: dict[str, Any] = json.loads(data)
@@ -307,7 +307,7 @@ class CommandProxy:
             if kind in self._had:
                 self._had[kind] += len(data)
                 if not _write(1 if kind == STDOUT else 2, data):
-                    # Nobody reads the output any more. Without this proxy, the command would get this signal.
+                    # Nobody reads the output any more. Without the proxy, the command would get this signal.
                     self._send(connection, frame(SIGNAL, bytes((signal.SIGPIPE,))))
         return None
 
@@ -315,23 +315,23 @@ class CommandProxy:
         for number in os.read(self._woken, READ):
             self._send(connection, frame(SIGNAL, bytes((number,))))
             if number == signal.SIGTSTP:
-                # The handler has replaced the default action, so the proxy has to stop itself.
+                # The handler has replaced the default action, so the proxy must stop itself.
                 os.kill(os.getpid(), signal.SIGSTOP)
 
     def _send(self, connection: "Connection", piece: bytes) -> None:
-        """Send a piece, or keep it for the next connection, and go on reading from this one."""
+        """Send a frame, or keep it for the next connection and continue to read from this one."""
         try:
             connection.sendall(piece)
         except OSError:
             self._pending.append(piece)
 
 
-def _lineage() -> tuple[int, int]:
-    """The process ids of the parent and of its parent: the agent's shell and the agent, or the agent itself."""
-    # The shell can outlive the agent, and then has another parent.
+def _parents() -> tuple[int, int]:
+    """Return the process ids of the parent and grandparent: the agent's shell and the agent, or only the agent."""
+    # The shell can outlive the agent. Then it has another parent.
     parent = os.getppid()
     try:
-        with open(f"/proc/{parent}/stat", "rb") as file:  # noqa: PTH123  pathlib is not needed for anything else here
+        with open(f"/proc/{parent}/stat", "rb") as file:  # noqa: PTH123  importing pathlib takes long
             words = file.read()
         return parent, int(words[words.rindex(b")") + 2 :].split()[1])
     except (OSError, ValueError):
@@ -343,17 +343,17 @@ def _refused(line: bytes) -> WhisperError:
         told = json.loads(line)["error"]
         return error_from(str(told["kind"]), str(told["message"]), str(told["hint"]))
     except (ValueError, KeyError, TypeError):
-        return WhisperError("the supervisor's answer is not understood", hint="Run whisper-tui doctor")
+        return WhisperError("the supervisor's answer is invalid", hint="Run whisper-tui doctor")
 
 
 def _write(descriptor: int, data: bytes) -> bool:
-    """Write all of it. False: nobody reads it any more."""
+    """Write all of the data. False: nobody reads it any more."""
     left = memoryview(data)
     while left:
         try:
             left = left[os.write(descriptor, left) :]
         except BlockingIOError:
-            # The descriptor is shared with the agent, which may have made it non-blocking.
+            # The agent shares the descriptor and may have made it non-blocking.
             select.select([], [descriptor], [])
         except OSError:
             return False
@@ -364,7 +364,7 @@ def _die(number: int) -> int:
     """Die of a signal. Return the shell's exit code for it if that fails."""
     sys.stdout.flush()
     with suppress(OSError, ValueError):
-        # The command has left its core, if any; this process has none that anybody would want.
+        # A core dump of the command is useful, but not one of this process.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if number not in {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The supervisor's end of hooks: each question becomes a call, and an approval a command with a ticket."""
+"""The supervisor's end of hooks: each request becomes a call, and an approval becomes a command with a ticket."""
 
 import asyncio
 import re
@@ -33,20 +33,20 @@ from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
 from whisper_tui.transports.shell_call import unless_gone
 
 CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
-"""In a command of the doctor, which is denied at once (decision 25)."""
+"""The mark in a command of the doctor, which is denied at once (decision 25)."""
 
 TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
-"""In a command that replaced an agent's own."""
+"""The ticket in a command that has replaced an agent's own."""
 
 LONGEST_LABEL = 200
-"""Characters of the label beside a ticket."""
+"""The longest label beside a ticket in characters."""
 
-FAR = 7 * 86400.0
-"""Seconds that a hook waits at most."""
+LONGEST_WAIT_S = 7 * 86400.0
+"""The longest time in seconds that a hook waits."""
 
 
 class HookHello(Value):
-    """The hello of the hook's program: the client, its question, and the time to answer."""
+    """The hello of the hook program: the client, its request, and the time to answer."""
 
     door: str = "hook"
     version: int = HELLO_VERSIONS["hook"]
@@ -54,12 +54,12 @@ class HookHello(Value):
     input: str
     """The hook's input, unchanged."""
     nonce: str
-    """Chosen by the program, so that asking again after a lost connection is the same call."""
+    """Chosen by the program, so that a repeated request after a lost connection is the same call."""
     pid: int | None = None
     """The agent's process id."""
     environment: dict[str, str] = Field(default_factory=dict)
     launcher: tuple[str, ...]
-    """The words that start whisper-tui here."""
+    """The command line that starts whisper-tui here."""
     places: tuple[str, ...] = ()
     """The options that name its directories."""
     deadline_s: float = Field(default=45.0, gt=0)
@@ -77,37 +77,37 @@ def checked(hello: Content) -> tuple[HookHello, HookFormat]:
 
 
 def _label(record: CallRecord) -> str:
-    """The command of a ticket as one quoted word, for people who read the agent's screen. `exec` ignores it."""
-    # A typographic quote in place of an apostrophe: the label stands between apostrophes in a shell.
+    """Return a ticket's command as one quoted word, for people who read the agent's screen. `exec` ignores it."""
+    # A typographic quote replaces an apostrophe, because the label is between apostrophes in a shell.
     text = one_line_beginning(command_line(record.spec), LONGEST_LABEL).replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
     return f"'{' ' if text.startswith('-') else ''}{text}'"
 
 
-def _for_its_own_shell(asked: HookRequest, record: CallRecord) -> str:
-    """The command for an agent that runs it itself."""
-    # A human may have chosen another directory, of which the agent knows nothing: its shell is sent there.
+def _command_for_agent(asked: HookRequest, record: CallRecord) -> str:
+    """Return the command for an agent that runs it itself."""
+    # A human may have chosen another directory. The agent does not know that, so its shell changes to it.
     command, cwd = record.spec.command, record.spec.cwd
     text = command.text if isinstance(command, Shell) else asked.command
     return text if cwd == record.call.spec.cwd else f"cd -- {shlex.quote(cwd)} && {{\n{text}\n}}"
 
 
 def _first(error: ValidationError) -> str:
-    """The first problem, without the value, which is an agent's text."""
+    """Return the first problem without the value, because that is an agent's text."""
     problem = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 class HookQuestion:
-    """One question of a hook. After `give_up`, the call waits for the agent to ask again."""
+    """One request of a hook. After `give_up`, the call waits for the agent to ask again."""
 
-    def __init__(self, supervision: Supervision, hello: Content, following: ShellDirectory) -> None:
+    def __init__(self, supervision: Supervision, hello: Content, shell_directory: ShellDirectory) -> None:
         self._supervision = supervision
-        self._following = following
+        self._following = shell_directory
         self._hello, self._client = checked(hello)
         self._call_id: str | None = None
 
     async def answer(self) -> HookAnswer:
-        """Wait for the decision, until the deadline. Raises `WhisperError` for a question that is not understood."""
+        """Wait for the decision until the deadline. Raises `WhisperError` for an invalid request."""
         content = parsed(self._hello.input)
         if (ran := self._client.ran(content)) is not None:
             return await self._after(ran)
@@ -119,10 +119,10 @@ class HookQuestion:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
-            async with asyncio.timeout(min(self._hello.deadline_s, FAR)):
+            async with asyncio.timeout(min(self._hello.deadline_s, LONGEST_WAIT_S)):
                 record = await self._supervision.decided(self._call_id)
         except TimeoutError:
-            return await self._not_yet()
+            return await self._deny_at_deadline()
         return await self._decided(asked, record)
 
     async def give_up(self, why: str) -> None:
@@ -146,11 +146,11 @@ class HookQuestion:
             arguments=asked.tool_input,
             spec=spec,
             description=asked.description,
-            # The same nonce after a lost connection is the same call; the same command in a new hook joins it.
+            # The same nonce after a lost connection is the same call. The same command in a new hook joins it.
             key=f"hook {self._hello.nonce}",
             dedup_key=same,
             rejoin=True,
-            # Local model servers number the calls of each answer from 0: an id alone does not name a call.
+            # Local model servers number the calls of each answer from 0, so an id alone does not identify a call.
             question=f"{asked.call_id} {same}" if asked.call_id else None,
             asker=asked.asker,
             ticket=secrets.token_hex(8),
@@ -184,25 +184,27 @@ class HookQuestion:
             case Held():
                 return self._client.allow(asked, self._launch(record), note)
             case Ended(ending=HandedOver()):
-                return self._client.allow(asked, _for_its_own_shell(asked, record), note)
+                return self._client.allow(asked, _command_for_agent(asked, record), note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
                 return self._client.deny(failure_of(ending).message)
             case Unjudged() | Waiting():
-                return await self._not_yet()
+                return await self._deny_at_deadline()
             case _:
-                return self._client.deny(f"call {record.id} was started before; run the command again if it is wanted")
+                return self._client.deny(
+                    f"call {record.id} has already been started; run the command again if you want to repeat it"
+                )
 
-    async def _not_yet(self) -> HookAnswer:
-        """Deny at the agent's own deadline, and tell it to ask again; the call waits for that (decision 22)."""
-        await self.give_up("the hook's time was over")
+    async def _deny_at_deadline(self) -> HookAnswer:
+        """Deny at the agent's deadline, and tell it to ask again. The call waits for that (decision 22)."""
+        await self.give_up("the hook's deadline has passed")
         return self._client.deny(
             "Not approved yet, and nothing ran: no human has decided about this command in whisper_tui so far "
-            f"(ticket {self._call_id}). Run the same command again to go on waiting; do not try another way."
+            f"(ticket {self._call_id}). Run the same command again to keep waiting; do not try another way."
         )
 
     def _launch(self, record: CallRecord) -> str:
-        """The command that replaces the agent's own."""
-        # Plain words, without shell syntax: some agents let a command out of their sandbox only then.
+        """Return the command that replaces the agent's own."""
+        # Plain words without shell syntax: some agents only let such commands out of their sandbox.
         ticket = f"{record.id}-{record.call.ticket}"
         words = shlex.join((*self._hello.launcher, "exec", ticket, *self._hello.places))
         if self._client.shows_what_runs:
@@ -218,10 +220,10 @@ class HookQuestion:
             record = await self._supervision.record(named["call"])
         except WhisperError:
             return NO_DECISION
-        # The model may have typed the number of a call of somebody else.
+        # The model may have typed the number of another agent's call.
         if record.call.ticket != named["secret"]:
             return NO_DECISION
-        as_sent = "The command ran exactly as it was sent; whisper_tui ran it for the agent."
+        as_sent = "The command ran exactly as it was sent; whisper_tui only ran it for the agent."
         return self._client.after(agent_note(record) or as_sent)
 
 
@@ -232,9 +234,9 @@ REFUSED = 2
 class HookEndpoint:
     """Answers hooks over one supervision."""
 
-    def __init__(self, supervision: Supervision, following: ShellDirectory) -> None:
+    def __init__(self, supervision: Supervision, shell_directory: ShellDirectory) -> None:
         self._supervision = supervision
-        self._following = following
+        self._following = shell_directory
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection. If it ends before the answer, the agent has stopped waiting."""
@@ -255,7 +257,7 @@ class HookEndpoint:
 
 
 def framed(answer: HookAnswer) -> bytes:
-    """Return the exit code and two lengths on one line, and the two texts."""
-    # Not JSON: the programs of earlier versions, which clients may still start, have no parser.
+    """Return a line with the exit code and two lengths, followed by the two texts."""
+    # Not JSON, because clients may still start programs of earlier versions, which have no parser for it.
     stdout, stderr = answer.stdout.encode("utf-8", "replace"), answer.stderr.encode("utf-8", "replace")
     return b"%d %d %d\n%b%b" % (answer.code, len(stdout), len(stderr), stdout, stderr)

@@ -1,4 +1,4 @@
-"""The hook program, which an agent starts before every command: it forwards the question and prints the answer.
+"""The hook program, which an agent starts before every command: it forwards the request and prints the answer.
 
 It imports neither `socket` nor `pathlib`, which take longer to load than Python itself. Every failure denies
 (decision 22).
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     """Connects to the supervisor and starts one if none runs. Raises `OSError` and `WhisperError`."""
 
 REFUSED = 2
-"""The exit code that every client takes for a denial."""
+"""The exit code that every client treats as a denial."""
 
 MARGIN_S = 5.0
-"""Seconds that the supervisor's answer may take after the deadline, before the program denies by itself."""
+"""Seconds that the supervisor may take after the deadline before the program itself denies."""
 
 LONGEST_INPUT = 2 * 1024 * 1024
-"""Bytes of the longest input."""
+"""The longest input in bytes."""
 
-AGAIN_S = 0.5
-"""Seconds before the question is asked again, after a lost connection."""
+RETRY_S = 0.5
+"""Seconds before the request is repeated after a lost connection."""
 
-LOOK_EVERY_S = 2.0
-"""Seconds between two checks that the parent, the agent or its shell, still runs."""
+CHECK_EVERY_S = 2.0
+"""Seconds between two checks whether the parent, the agent or its shell, is still running."""
 
-LATE = "nobody has decided yet. Run the same command again to go on waiting"
+STILL_WAITING = "nobody has decided yet. Run the same command again to keep waiting"
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
 
 
@@ -59,7 +59,7 @@ def run_hook(
         code, stdout, stderr = _ask(connect, hello, time.monotonic() + deadline_s + MARGIN_S)
     except KeyboardInterrupt:
         return REFUSED  # An interrupted hook must not let the command run.
-    except Exception as error:  # noqa: BLE001  a hook that fails in any other way lets the command run
+    except Exception as error:  # noqa: BLE001  after any other failure the client would run the command
         hint = getattr(error, "hint", "")
         reason = f"{error}. {hint}" if hint else str(error) or type(error).__name__
         code, stdout, stderr = REFUSED, b"", f"whisper_tui: the command was not run: {reason}\n".encode()
@@ -70,11 +70,11 @@ def run_hook(
 
 def _ask(connect: "Connect", hello: bytes, deadline: float) -> tuple[int, bytes, bytes]:
     """Ask until there is an answer."""
-    # A supervisor may be replaced while a human decides. The same nonce makes it the same question.
+    # A supervisor may be replaced while a human decides. With the same nonce it is the same call.
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError(LATE)
+            raise TimeoutError(STILL_WAITING)
         try:
             connection = connect()
             try:
@@ -84,33 +84,33 @@ def _ask(connect: "Connect", hello: bytes, deadline: float) -> tuple[int, bytes,
             finally:
                 connection.close()
         except (ConnectionClosed, ConnectionError):
-            time.sleep(min(AGAIN_S, max(left, 0.0)))
+            time.sleep(min(RETRY_S, max(left, 0.0)))
 
 
 def _answer(connection: "Connection", deadline: float) -> tuple[int, bytes, bytes]:
     held = b""
     while b"\n" not in held:
-        held += _more(connection, deadline)
+        held += _receive(connection, deadline)
     line, rest = held.split(b"\n", 1)
     if line.startswith(b"{"):
-        raise ValueError(f"the supervisor refused the question: {line.decode('utf-8', 'replace')}")
+        raise ValueError(f"the supervisor refused the request: {line.decode('utf-8', 'replace')}")
     code, first, second = map(int, line.split())
     while len(rest) < first + second:
-        rest += _more(connection, deadline)
+        rest += _receive(connection, deadline)
     return code, rest[:first], rest[first : first + second]
 
 
-def _more(connection: "Connection", deadline: float) -> bytes:
+def _receive(connection: "Connection", deadline: float) -> bytes:
     """Receive data. Raises `ConnectionClosed` at the end, and `TimeoutError` after the deadline or the parent's end."""
-    # Agents that end do not always end their hooks, and a question of nobody would wait for a human.
+    # Agents do not always end their hooks when they end, and nobody would wait for the decision.
     parent = os.getppid()
     while True:
-        connection.settimeout(min(LOOK_EVERY_S, max(0.01, deadline - time.monotonic())))
+        connection.settimeout(min(CHECK_EVERY_S, max(0.01, deadline - time.monotonic())))
         try:
             data = connection.recv(1 << 16)
         except TimeoutError:
             if time.monotonic() > deadline:
-                raise TimeoutError(LATE) from None
+                raise TimeoutError(STILL_WAITING) from None
             if os.getppid() != parent:
                 raise TimeoutError("the agent ended") from None
             continue
@@ -128,7 +128,7 @@ def _hello(
     launcher: Sequence[str],
     places: Sequence[str],
 ) -> bytes:
-    """The hello line."""
+    """Return the hello line."""
     hello = {
         "door": "hook",
         "version": HELLO_VERSIONS["hook"],
@@ -146,7 +146,7 @@ def _hello(
 
 
 def agent_pid(client: str, environ: Mapping[str, str]) -> int:
-    """Return the process id of the agent: it says so, or is the parent, or the parent of a shell between the two."""
+    """Return the agent's process id: as it reports it, the parent's, or the parent's of a shell in between."""
     said = environ.get(KNOWN[client].pid_variable, "")
     if said.isascii() and said.isdigit():
         return int(said)
@@ -156,13 +156,13 @@ def agent_pid(client: str, environ: Mapping[str, str]) -> int:
             words = file.read()
     except OSError:
         return parent
-    # Some clients start the hook through `sh -c`, which stays between the agent and the hook.
+    # Some clients start the hook through `sh -c`. That shell is then between the agent and the hook.
     name = words[words.index(b"(") + 1 : words.rindex(b")")].decode("utf-8", "replace")
     return int(words[words.rindex(b")") + 2 :].split()[1]) if name in SHELLS else parent
 
 
 def _stdin() -> bytes:
-    """All of standard input. Raises `ValueError` if it is too long."""
+    """Return all of standard input. Raises `ValueError` if it is too long."""
     held = bytearray()
     while piece := _piece():
         held += piece
@@ -175,12 +175,12 @@ def _piece() -> bytes:
     try:
         return os.read(0, 1 << 16)
     except OSError as error:
-        raise OSError(f"standard input, where the question stands, cannot be read: {error.strerror}") from error
+        raise OSError(f"standard input with the request cannot be read: {error.strerror}") from error
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """Write all of it, or exit with a denial."""
-    # Half an answer is not understood, and clients run the command then.
+    """Write all of the data, or exit with a denial."""
+    # After half an answer, clients would run the command.
     left = memoryview(data)
     try:
         while left:

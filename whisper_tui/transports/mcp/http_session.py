@@ -1,4 +1,4 @@
-"""One agent over HTTP: its messages go to the supervisor, and each answer goes to the request that waits for it."""
+"""One agent over HTTP: it forwards messages to the supervisor, and routes each answer to its request."""
 
 import asyncio
 import json
@@ -18,63 +18,64 @@ class HttpSession:
         self._loop = asyncio.get_running_loop()
         self._relay: Relay | None = None
         self._asked: dict[str, MessageQueue] = {}
-        """By request id as JSON, which tells 1 from "1": the queue of its answer."""
+        """By request id as JSON, which distinguishes 1 and "1": the queue for its answer."""
         self._tokens: dict[str, str] = {}
         """By progress token as JSON: the id of its request."""
         self._standing: MessageQueue | None = None
         """The listener for messages that belong to no request."""
         self._sending: set[asyncio.Task[None]] = set()
         self.quiet_since = self._loop.time()
-        """Time of the last request, by the clock of the loop."""
+        """The time of the last request on the loop's clock."""
 
-    def joined(self, relay: Relay) -> "HttpSession":
-        """Set the relay whose lines this session `hears`, and return the session."""
+    def with_relay(self, relay: Relay) -> "HttpSession":
+        """Set the relay that passes its lines to `receive`, and return the session."""
         self._relay = relay
         return self
 
-    def hear(self, line: bytes) -> None:
-        """Take a line of the supervisor, from any thread."""
-        # The loop may be gone when the last lines come.
+    def receive(self, line: bytes) -> None:
+        """Receive a line of the supervisor, from any thread."""
+        # The loop may be closed when the last lines arrive.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._sort, line)
+            self._loop.call_soon_threadsafe(self._route, line)
 
     @property
     def busy(self) -> bool:
-        """True if a request waits or the agent listens."""
+        """True if a request is pending or the agent listens."""
         return bool(self._asked) or self._standing is not None
 
-    def asks(self, request_id: Any) -> bool:
-        """True if a request with that id waits."""
+    def is_pending(self, request_id: Any) -> bool:
+        """True if a request with that id is pending."""
         return json.dumps(request_id) in self._asked
 
-    async def ask(self, request: Message) -> MessageQueue:
-        """Send a request. The queue is given its progress and at last its answer."""
+    async def request(self, request: Message) -> MessageQueue:
+        """Send a request. The queue receives its progress and finally its answer."""
         key = json.dumps(request["id"])
         self._asked[key] = queue = MessageQueue()
         token = _progress_token(request)
         if token is not None:
             self._tokens[json.dumps(token)] = key
-        await self.tell(request)
+        await self.notify(request)
         return queue
 
-    def leave(self, request: Message) -> None:
-        """Cancel a request whose connection was closed. Its call goes on waiting."""
+    def cancel(self, request: Message) -> None:
+        """Cancel a request whose connection was closed. Its call keeps waiting."""
         if self._forget(json.dumps(request["id"])) is None:
             return
         params = {"requestId": request["id"], "reason": "its HTTP connection was closed"}
-        task = asyncio.create_task(self.tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        task = asyncio.create_task(self.notify(message))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def tell(self, message: Message) -> None:
-        """Send a message that has no answer."""
+    async def notify(self, message: Message) -> None:
+        """Send a message without an answer."""
         self.quiet_since = self._loop.time()
         match message:
             case {"method": "notifications/cancelled", "params": {"requestId": request_id}}:
-                # A request that was cancelled is never answered.
+                # A cancelled request is never answered.
                 if (queue := self._forget(json.dumps(request_id))) is not None:
                     queue.put_nowait(None)
-        # In a thread: the relay blocks while it starts a supervisor.
+        # In a thread, because the relay blocks while it starts a supervisor.
         if self._relay is not None:
             await asyncio.to_thread(self._relay.send, json.dumps(message).encode())
 
@@ -86,18 +87,18 @@ class HttpSession:
         return self._standing
 
     def stop_listening(self) -> None:
-        """Give that queue back."""
+        """Release that queue."""
         self._standing = None
         self.quiet_since = self._loop.time()
 
     async def close(self) -> None:
-        """The agent is gone."""
+        """Handle the end of the agent."""
         for queue in (*self._asked.values(), *([self._standing] if self._standing else [])):
             queue.put_nowait(None)
         if self._relay is not None:
             await asyncio.to_thread(self._relay.close)
 
-    def _sort(self, line: bytes) -> None:
+    def _route(self, line: bytes) -> None:
         message = parsed(line)
         match message:
             case {"method": "notifications/progress", "params": {"progressToken": token}}:

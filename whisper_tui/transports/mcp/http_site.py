@@ -24,12 +24,12 @@ STORED_AS = "http-token"
 
 
 def token_in(directory: Path) -> str:
-    """Return the token of an instance; create it if there is none. Raises `Unavailable`."""
+    """Return the token of an instance. Create it if there is none. Raises `Unavailable`."""
     path = directory / STORED_AS
     try:
         return _read(path)
     except FileNotFoundError:
-        _make(path)
+        _create(path)
     except OSError as error:
         raise _unusable(path, error) from error
     try:
@@ -38,9 +38,9 @@ def token_in(directory: Path) -> str:
         raise _unusable(path, error) from error
 
 
-def _make(path: Path) -> None:
+def _create(path: Path) -> None:
     """Create the token file."""
-    # link() fails if the file exists: of two programs that start at once, the first one's token is complete and stays.
+    # link() fails if the file exists. If two programs start at once, the token of the first one is complete and stays.
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -57,18 +57,18 @@ def _make(path: Path) -> None:
 
 
 def _read(path: Path) -> str:
-    # No links, and the checks are on the open file: another one could be put in its place meanwhile.
+    # Links are not followed, and the open file is checked, because the path could be replaced meanwhile.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     with os.fdopen(fd, "r", encoding="ascii", errors="replace") as file:
         about = os.fstat(fd)
         if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Unavailable(
-                f"{path} can be read by others, so it is no secret any more",
-                hint="Remove it: a new one is made, which agents must then be given",
+                f"{path} can be read by others, so it is no longer secret",
+                hint="Remove it; then a new token is created, which agents need",
             )
         token = file.read(1024).strip()
     if not token:
-        raise Unavailable(f"{path} is empty", hint="Remove it: a new one is made")
+        raise Unavailable(f"{path} is empty", hint="Remove it; then a new one is created")
     return token
 
 
@@ -77,10 +77,10 @@ def _unusable(path: Path, error: OSError) -> Unavailable:
 
 
 MOST_CONNECTIONS = 400
-"""Open connections: each session may have one that listens, and each waiting call has one."""
+"""The most open connections. A session may have one that listens, and each waiting call has one."""
 
-BEGINS_WITHIN_S = 30.0
-"""Seconds in which the head of the first request has to be there."""
+FIRST_REQUEST_WITHIN_S = 30.0
+"""Seconds within which the headers of the first request must arrive."""
 
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
@@ -94,15 +94,15 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection, or refuse it with 503."""
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS and not self._take_the_place_of_a_silent_one():
+        if len(self.connections) > MOST_CONNECTIONS and not self._evict_a_silent_connection():
             transport.write(_FULL % MOST_CONNECTIONS)
             transport.close()
         else:
-            self.loop.call_later(BEGINS_WITHIN_S, self._end_if_silent)
+            self.loop.call_later(FIRST_REQUEST_WITHIN_S, self._end_if_silent)
 
-    def _take_the_place_of_a_silent_one(self) -> bool:
-        """End one connection that has sent no request. Return False if there is none."""
-        # Other users of this machine can connect too, and must not be able to keep agents out with silent connections.
+    def _evict_a_silent_connection(self) -> bool:
+        """Close one connection that has sent no request. Return False if there is none."""
+        # Other users of this machine can connect too. They must not lock agents out with silent connections.
         for other in self.connections:
             if other is not self and isinstance(other, BoundedProtocol) and other.cycle is None:
                 other.transport.abort()
@@ -115,7 +115,7 @@ class BoundedProtocol(H11Protocol):
 
 
 PING_S = 15.0
-"""Seconds of silence after which a comment is sent."""
+"""Seconds without a message after which a comment is sent."""
 
 # nginx buffers an event stream unless X-Accel-Buffering forbids it.
 HEADERS = [
@@ -126,16 +126,16 @@ HEADERS = [
 
 
 class Events:
-    """An event stream of a queue, until the queue ends, the answer came, or the client is gone."""
+    """The event stream of a queue, until the queue ends, the answer arrives, or the client disconnects."""
 
     def __init__(self, queue: MessageQueue, left: Callable[[], None], *, answers: bool = False) -> None:
-        """`left` is called when it is over. `answers`: the first message that is an answer is the last."""
+        """`left` is called at the end. `answers`: the first answer is the last message."""
         self._queue = queue
         self._left = left
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Be the answer to one request."""
+        """Send the stream as the response to one request."""
         gone = asyncio.create_task(_until_disconnected(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -147,19 +147,19 @@ class Events:
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except OSError:
-            return  # It was closed in the middle of a message.
+            return  # The client has closed it in the middle of a message.
         finally:
             self._left()
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
 
     async def _next(self, gone: asyncio.Task[None]) -> tuple[bytes, bool] | None:
-        """The next piece, and whether it is the last. None: there is none."""
+        """Return the next piece, and whether it is the last one. None: there is none."""
         message = asyncio.create_task(self._queue.get())
         try:
             waits: tuple[asyncio.Task[Any], ...] = (message, gone)
             await asyncio.wait(waits, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
-            # Proxies and clients close a stream that is silent for long, so a comment keeps it alive.
+            # Proxies and clients close an idle stream, so a comment keeps it alive.
             if not message.done():
                 return None if gone.done() else (b": still there\n\n", False)
             content = await message
@@ -175,26 +175,26 @@ async def _until_disconnected(receive: Receive) -> None:
         pass
 
 
-# Loopback only, whatever the user asks for; other machines come through a tunnel (decision 24).
+# Only loopback, by design. Other machines need a tunnel (decision 24).
 HOST = "127.0.0.1"
 LARGEST = 16 * 1024 * 1024
 """Bytes of one message."""
 MOST_SESSIONS = 200
 IDLE_S = 24 * 3600.0
-"""Seconds after which a session that says nothing makes room for another."""
+"""Seconds without a request after which a session may be closed for another one."""
 SESSION = "mcp-session-id"
 INVALID_REQUEST = -32600
 
 AskHook = Callable[[str, str, float], Awaitable[dict[str, Any] | None]]
-"""The answer of a hook, given the client, its words, and seconds to answer in. None: it passes."""
+"""Returns a hook's answer, given the client, its input, and the seconds to answer. None: no decision."""
 
 HOOK_S = 570.0
-"""Seconds in which a hook is answered that names no `deadline`."""
+"""The deadline in seconds for a hook that names none."""
 LONGEST_HOOK_S = 7 * 86_400.0
 
 
 class HttpRefusal(Exception):
-    """An answer that is no."""
+    """A request that is refused with an HTTP status."""
 
     def __init__(self, status: int, why: str, **headers: str) -> None:
         super().__init__(why)
@@ -206,7 +206,7 @@ class HttpRefusal(Exception):
 
 
 class McpSite:
-    """Answers requests with the token, under a host name of this machine, and never a page of a browser."""
+    """Answers requests that have the token and a host name of this machine, but none of a browser page."""
 
     def __init__(self, token: str, port: int, open_session: Callable[[], HttpSession], ask_hook: AskHook) -> None:
         self._token = token
@@ -228,7 +228,7 @@ class McpSite:
                 case "/hook/claude":
                     response = await self._hook(request, "claude")
                 case path:
-                    raise HttpRefusal(404, f"There is nothing at {path}: MCP is at /mcp, and the hook at /hook/claude.")
+                    raise HttpRefusal(404, f"There is nothing at {path}. MCP is at /mcp, and the hook at /hook/claude.")
         except HttpRefusal as refusal:
             response = refusal.response
         except ClientDisconnect:
@@ -241,14 +241,14 @@ class McpSite:
         await asyncio.gather(*(session.close() for session in sessions))
 
     def _check(self, request: Request) -> None:
-        """Raise `HttpRefusal` for other host names, for pages of browsers, and without the token."""
-        # DNS rebinding: a page can make a name of its own point to 127.0.0.1.
+        """Raise `HttpRefusal` for other host names, for browser pages, and without the token."""
+        # DNS rebinding: a page can let its own host name point to 127.0.0.1.
         host = request.headers.get("host", "")
         if host not in self._hosts:
-            raise HttpRefusal(403, "This is not the name of this server: it is 127.0.0.1 or localhost, with its port.")
+            raise HttpRefusal(403, "The host must be 127.0.0.1 or localhost, with the port of this server.")
         origin = request.headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
-            raise HttpRefusal(403, "A page of another place asked for this.")
+            raise HttpRefusal(403, "Requests of web pages are refused.")
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         # In constant time, so that the token cannot be guessed byte by byte.
         known = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token.encode())
@@ -269,7 +269,7 @@ class McpSite:
                 session = self._session(request)
                 queue = session.listen()
                 if queue is None:
-                    raise HttpRefusal(409, "This session listens already.")
+                    raise HttpRefusal(409, "This session is already listening.")
                 return Events(queue, session.stop_listening)
             case "DELETE":
                 session = self._session(request)
@@ -284,25 +284,25 @@ class McpSite:
             return await self._begin(message)
         session = self._session(request)
         if "method" not in message or "id" not in message:
-            await session.tell(message)
+            await session.notify(message)
             return Response(status_code=202)
         _check_accepts(request)
-        if session.asks(message["id"]):
-            raise HttpRefusal(400, f"The request {json.dumps(message['id'])} of this session is not answered yet.")
-        return Events(await session.ask(message), lambda: session.leave(message), answers=True)
+        if session.is_pending(message["id"]):
+            raise HttpRefusal(400, f"The request {json.dumps(message['id'])} of this session is still pending.")
+        return Events(await session.request(message), lambda: session.cancel(message), answers=True)
 
     async def _begin(self, message: Message) -> Response:
-        """A new session, which stays only if the first request was answered well."""
-        await self._make_room()
+        """Open a new session. It is kept only if its first request succeeds."""
+        await self._evict_an_idle_session()
         session, name = self._open_session(), secrets.token_hex(16)
-        answer = await (await session.ask(message)).get()
+        answer = await (await session.request(message)).get()
         if answer is None or "error" in answer:
             await session.close()
             return JSONResponse(answer, status_code=400)
         self._sessions[name] = session
         return JSONResponse(answer, headers={SESSION: name})
 
-    async def _make_room(self) -> None:
+    async def _evict_an_idle_session(self) -> None:
         if len(self._sessions) < MOST_SESSIONS:
             return
         now = asyncio.get_running_loop().time()
@@ -311,7 +311,7 @@ class McpSite:
                 del self._sessions[name]
                 await session.close()
         if len(self._sessions) >= MOST_SESSIONS:
-            raise HttpRefusal(503, f"{MOST_SESSIONS} sessions are open already.")
+            raise HttpRefusal(503, f"{MOST_SESSIONS} sessions are already open.")
 
     def _session(self, request: Request) -> HttpSession:
         name = request.headers.get(SESSION)
@@ -320,11 +320,11 @@ class McpSite:
                 400, "The header Mcp-Session-Id is missing: begin with `initialize`, whose answer has it."
             )
         if (session := self._sessions.get(name)) is None:
-            raise HttpRefusal(404, "There is no such session (any more): begin another with `initialize`.")
+            raise HttpRefusal(404, "There is no such session (any more): begin a new one with `initialize`.")
         return session
 
     async def _hook(self, request: Request, client: str) -> Response:
-        """A hook's question. Its connection's end means that the agent stopped waiting."""
+        """Answer a hook. If its connection ends, the agent has stopped waiting."""
         if request.method != "POST":
             raise _wrong_method(request.method, "POST")
         seconds = _deadline(request)
@@ -359,13 +359,13 @@ def _deadline(request: Request) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= LONGEST_HOOK_S:
-        raise HttpRefusal(400, f"{word!r} is no number of seconds.")
+        raise HttpRefusal(400, f"{word!r} is not a number of seconds.")
     return seconds
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body. Raises `HttpRefusal` if it is too long, before it is read whole."""
-    # Only JSON: a form of a web page can send other types across origins without asking first.
+    """Return the body. Raises `HttpRefusal` if it is too long, before reading all of it."""
+    # Only JSON: a web form can send other types across origins without a preflight request.
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HttpRefusal(415, "The body must be JSON, with `Content-Type: application/json`.")
     held = bytearray()
@@ -392,8 +392,8 @@ async def _message(request: Request) -> Message:
 def _check_accepts(request: Request) -> None:
     accepted = request.headers.get("accept", "*/*").lower()
     if not any(kind in accepted for kind in ("text/event-stream", "text/*", "*/*")):
-        raise HttpRefusal(406, "Answers come as text/event-stream: accept that.")
+        raise HttpRefusal(406, "Answers have the type text/event-stream, which must be accepted.")
 
 
 def _wrong_method(method: str, allowed: str) -> HttpRefusal:
-    return HttpRefusal(405, f"{method} does nothing here; {allowed} do.", Allow=allowed)
+    return HttpRefusal(405, f"{method} is not allowed here; use {allowed}.", Allow=allowed)

@@ -17,14 +17,14 @@ from whisper_tui.tools.output_text import OutputBudget, as_json, shortened
 from whisper_tui.tools.wait import pending, pending_text
 
 COUNTED_EVERY_S = 1.0
-"""Places in the queue are counted at most this often, however many calls wait."""
+"""The shortest interval in seconds at which positions in the queue are counted."""
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Sends one progress notification: progress, total, message."""
 
 
 class ProgressReporter:
-    """Reports the progress of calls to all connections. It watches the board only while a call is waited for."""
+    """Reports the progress of calls to all connections. It watches the board only while somebody waits."""
 
     def __init__(self, supervision: Supervision, clock: Callable[[], float] = time.time) -> None:
         self._supervision = supervision
@@ -37,7 +37,7 @@ class ProgressReporter:
 
     @asynccontextmanager
     async def reporting(self, call_id: str, report: Report, interval_s: float) -> AsyncIterator[None]:
-        """Report about a call now and then, for as long as the block lasts."""
+        """Report about a call regularly until the end of the block."""
         self._lookers += 1
         if self._following is None:
             self._board = Board()
@@ -58,7 +58,7 @@ class ProgressReporter:
 
     async def _report(self, call_id: str, report: Report, interval_s: float) -> None:
         """Send a report every `interval_s` seconds."""
-        # MCP wants progress to grow. Time since the submission does, also across a restart of the supervisor.
+        # MCP requires growing progress. The time since the submission grows even across a restart of the supervisor.
         record = await self._supervision.record(call_id)
         last = 0.0
         while True:
@@ -67,7 +67,7 @@ class ProgressReporter:
             await asyncio.sleep(interval_s)
 
     def words(self, call_id: str, otherwise: CallRecord) -> str:
-        """Return the state of a call in words; `otherwise` is used while the board does not show the call."""
+        """Describe the state of a call. `otherwise` is used while the board does not have the call."""
         try:
             record = self._board.record(call_id)
         except BrokenHistory:
@@ -98,10 +98,10 @@ class ProgressReporter:
 
 
 CALL_ID = "whisper-tui/call-id"
-TOLD = "whisper-tui/told"
+NOTE_KEY = "whisper-tui/told"
 
-REST = "ask for a part of it, for example a range of lines with a command like sed -n"
-"""Advice to the model about output that was cut."""
+READ_PARTS = "ask for a part of it, for example a range of lines with a command like sed -n"
+"""Advice to the model about truncated output."""
 
 INSTRUCTIONS = """\
 These tools run commands on the user's machine under whisper_tui, where a human watches every command.
@@ -121,7 +121,7 @@ the human thinks."""
 
 
 def declared(tool: AITool) -> types.Tool:
-    """A tool as it is listed. It has no output schema: see docs/decisions/23-tell-agents-in-text-that-fits.md."""
+    """Return a tool's entry in the list. It has no output schema (decision 23)."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -132,7 +132,7 @@ def declared(tool: AITool) -> types.Tool:
             idempotent_hint=tool.read_only,
             open_world_hint=not tool.read_only,
         ),
-        # Claude Code shows a model only the names of other tools until it searches for them.
+        # Claude Code only shows a model the names of other tools until it searches for them.
         meta={"anthropic/alwaysLoad": True},
     )
 
@@ -143,24 +143,24 @@ def answered(answer: Answer, call_id: str, room: OutputBudget) -> types.CallTool
     if answer.told is None:
         return _result(answer.result, answer.text, is_error=answer.failed, meta=meta, room=room)
     # Only text: clients that prefer structured content would hide the note from the model (decision 23).
-    text = shortened(answer.text, room.less(answer.told), f"`whisper-tui show {call_id}` knows the call")
+    text = shortened(answer.text, room.less(answer.told), f"`whisper-tui show {call_id}` shows the call")
     content: list[types.ContentBlock] = [_text(answer.told), _text(text)]
-    return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {TOLD: answer.told})
+    return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {NOTE_KEY: answer.told})
 
 
 def still_open(record: CallRecord) -> types.CallToolResult:
-    """Return the answer for a client that can wait no longer: the state of the call, and its ticket."""
+    """Return the answer for a client that cannot wait longer: the state of the call, and its ticket."""
     result = pending(record)
     return _result(result, pending_text(result), is_error=False, meta={CALL_ID: record.id})
 
 
 def plain(tool: AITool, result: Any, room: OutputBudget) -> types.CallToolResult:
-    """The answer of a tool that nobody had to be asked about."""
+    """Return the answer of a tool that needs no approval."""
     return _result(result, tool.text(result), is_error=tool.is_error(result), meta=None, room=room)
 
 
 def failed_by(tool: AITool, error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
-    """Return the answer to a call without a result, in the tool's own shape if it has one for errors."""
+    """Return the answer to a call without a result, in the tool's own error format if it has one."""
     shaped = tool.error_result(error)
     if shaped is None:
         return failure_shown(error, call_id)
@@ -170,7 +170,7 @@ def failed_by(tool: AITool, error: WhisperError, call_id: str | None = None) -> 
 
 def failure_shown(error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
     """Return the answer to a call without a result."""
-    # Some clients drop `isError`, so the text itself says that it is an error.
+    # Some clients drop `isError`, so the text also says that it is an error.
     says_so = isinstance(error, ToolFailure) and not isinstance(error, ArgumentError)
     text = error.sentence() if says_so else f"Error: {error.sentence().rstrip('.')}. Nothing ran."
     meta = {CALL_ID: call_id} if call_id is not None else None
@@ -180,13 +180,13 @@ def failure_shown(error: WhisperError, call_id: str | None = None) -> types.Call
 def _result(
     result: Any, text: str, *, is_error: bool, meta: dict[str, Any] | None, room: OutputBudget | None = None
 ) -> types.CallToolResult:
-    """Text, and the same facts as structured content where they are an object.
+    """Return text, and the same facts as structured content if they are an object.
 
-    The tools that print much see to it themselves that it fits; what is still too long is sent as text alone.
+    Tools with much output shorten it themselves. If it is still too long, only text is sent.
     """
     structured = result if isinstance(result, dict) else None
     if room is not None and room.filled(text, *([] if structured is None else [as_json(structured)])) > 1.0:
-        text, structured = shortened(text, room, REST), None
+        text, structured = shortened(text, room, READ_PARTS), None
     return types.CallToolResult(content=[_text(text)], structured_content=structured, is_error=is_error, meta=meta)
 
 

@@ -16,7 +16,7 @@ from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.tools import ToolContext, ToolRegistry, standard_registry
 from whisper_tui.transports.mcp.mcp_answers import ProgressReporter
-from whisper_tui.transports.mcp.relay import Heard, goodbye
+from whisper_tui.transports.mcp.relay import LineCount, goodbye
 
 if TYPE_CHECKING:
     from whisper_tui.transports.mcp.mcp_session import McpSession
@@ -27,7 +27,7 @@ GONE = "the agent disconnected"
 
 
 class McpEndpoint:
-    """Serves any number of agents over one supervision; each connection is one session."""
+    """Serves any number of agents with one supervisor. Each connection is one session."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class McpEndpoint:
         wait_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`wait_s`: seconds in which calls are answered. None: as long as each client is known to wait."""
+        """`wait_s`: seconds within which calls are answered. None: as long as each client is known to wait."""
         self._supervision = supervision
         self._registry = registry
         self._progress_interval_s = progress_interval_s
@@ -49,12 +49,12 @@ class McpEndpoint:
 
     async def prepare(self) -> None:
         """Load the SDK and the profiles of clients ahead of the first agent."""
-        # In a thread, since the SDK alone takes half a second to import and the event loop serves the cockpit.
+        # In a thread, because importing the SDK takes half a second and the event loop serves the cockpit.
         await asyncio.to_thread(_session_class)
         await asyncio.to_thread(list, profiles())
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
-        """Serve one connection. Cancelled, it says goodbye, and the session stays open for the agent's return."""
+        """Serve one connection. If cancelled, send a goodbye and keep the session open for the agent's return."""
         try:
             session = await self._supervision.open_session(_checked(hello))
             context = ToolContext(self._supervision, session)
@@ -64,18 +64,18 @@ class McpEndpoint:
             return
         self._connections[session.id] = writer
         supervisor_stops = False
-        heard = Heard()
+        lines_read = LineCount()
         try:
             await _say(writer, {"ok": True, "session_id": session.id})
-            await agent.serve(reader, writer, heard)
+            await agent.serve(reader, writer, lines_read)
         except ConnectionError:
             pass
         except asyncio.CancelledError:
             supervisor_stops = True
-            writer.write(goodbye(heard.lines))
+            writer.write(goodbye(lines_read.lines))
             raise
         finally:
-            # An agent that came back meanwhile has its own connection, and the session is that one's.
+            # An agent that has returned meanwhile has a new connection, which owns the session.
             if self._connections.get(session.id) is writer:
                 del self._connections[session.id]
                 if not supervisor_stops:
@@ -102,14 +102,14 @@ def _session_class() -> "type[McpSession]":
 
 
 def _checked(hello: dict[str, Any]) -> SessionHello:
-    """The session that a hello line asks for. Raises `InvalidRequest`."""
+    """Return the session that a hello line requests. Raises `InvalidRequest`."""
     try:
         asked = SessionHello.model_validate(hello.get("session"))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "session"
         raise InvalidRequest(f"the hello line is wrong at {where}: {first['msg']}") from error
-    if not os.path.isdir(asked.root):  # noqa: PTH112  a path that no system takes is no directory, and no error
+    if not os.path.isdir(asked.root):  # noqa: PTH112  an impossible path is not a directory, and not an error
         raise InvalidRequest(
             f"the workspace {asked.root} is not a directory", hint="Name an existing one with `whisper-tui mcp --root`"
         )
@@ -117,13 +117,14 @@ def _checked(hello: dict[str, Any]) -> SessionHello:
 
 
 def _wait_s(hello: dict[str, Any]) -> float | None:
-    """Seconds in which calls must be answered, as the agent's user has set them. Raises `InvalidRequest`."""
+    """Return the seconds within which calls must be answered, as set by the agent's user. Raises `InvalidRequest`."""
     wait_s = hello.get("wait_s")
     if wait_s is None:
         return None
     if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 < wait_s <= LONG_WAIT_S:
         raise InvalidRequest(
-            f"{wait_s!r} is no number of seconds to wait", hint=f"Name one above 0, and at most {LONG_WAIT_S:.0f}"
+            f"{wait_s!r} is not a valid number of seconds to wait",
+            hint=f"Choose one above 0, at most {LONG_WAIT_S:.0f}",
         )
     return float(wait_s)
 

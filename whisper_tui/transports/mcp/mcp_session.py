@@ -1,4 +1,4 @@
-"""One MCP session of an agent, and the stream of lines below it."""
+"""One MCP session of an agent, and its stream of lines."""
 
 import asyncio
 import json
@@ -35,17 +35,17 @@ from whisper_tui.transports.mcp.mcp_answers import (
 )
 from whisper_tui.transports.mcp.mcp_calls import (
     Calls,
-    Followed,
-    helper_behind,
-    model_behind,
+    FollowedCall,
+    model_of,
     output_budget,
+    subagent_of,
     wait_limit,
     without_added_keys,
 )
-from whisper_tui.transports.mcp.relay import Heard
+from whisper_tui.transports.mcp.relay import LineCount
 
 LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of one message; a longer one is refused and the connection goes on."""
+"""The longest message in bytes. A longer one is refused, and the connection stays open."""
 
 _PIECE = 256 * 1024
 
@@ -54,12 +54,12 @@ Outbound = MemoryObjectSendStream[SessionMessage]
 
 
 async def serve_lines(
-    server: Server[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard
+    server: Server[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines_read: LineCount
 ) -> None:
-    """Serve the peer of a stream until it disconnects. After a cancellation nothing more is written."""
+    """Serve the peer of a stream until it disconnects. After a cancellation nothing is written."""
     inbound, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, to_client = anyio.create_memory_object_stream[SessionMessage](0)
-    voice = _Voice(writer)
+    voice = _LineWriter(writer)
     ended = anyio.Event()
 
     async def run() -> None:
@@ -69,25 +69,25 @@ async def serve_lines(
             ended.set()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(_read, reader, inbound, outbound.clone(), heard)
-        group.start_soon(voice.speak, to_client, group.cancel_scope)
+        group.start_soon(_read, reader, inbound, outbound.clone(), lines_read)
+        group.start_soon(voice.write, to_client, group.cancel_scope)
         group.start_soon(run)
         try:
             await ended.wait()
         except asyncio.CancelledError:
-            # The SDK would answer pending requests with errors, and their agent may come back for the results.
+            # The SDK would answer pending requests with errors, but their agent may return for the results.
             voice.silent = True
             raise
 
 
-class _Voice:
+class _LineWriter:
     """Writes the server's messages as lines."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self.silent = False
 
-    async def speak(self, messages: MemoryObjectReceiveStream[SessionMessage], everything: anyio.CancelScope) -> None:
+    async def write(self, messages: MemoryObjectReceiveStream[SessionMessage], everything: anyio.CancelScope) -> None:
         async with messages:
             try:
                 async for item in messages:
@@ -100,11 +100,11 @@ class _Voice:
                 everything.cancel()
 
 
-async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound, heard: Heard) -> None:
+async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound, lines_read: LineCount) -> None:
     async with inbound, outbound:
         try:
             async for line in _lines(reader):
-                heard.lines += 1
+                lines_read.lines += 1
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
                 except ValidationError:
@@ -116,7 +116,7 @@ async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbou
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """Lines without their ends; None stands for one that was too long."""
+    """Yield lines without their ends, and None for a line that was too long."""
     held = bytearray()
     too_long = False
     while data := await reader.read(_PIECE):
@@ -134,7 +134,7 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
 
 
 def _refusal(line: bytes | None) -> types.JSONRPCError:
-    """Return the error for a line that is no message, with the request's id where it can be read."""
+    """Return the error for an invalid line, with the request's id if that can be read."""
     if line is None:
         return _error(types.INVALID_REQUEST, f"The message is longer than {LONGEST_LINE:,} bytes")
     try:
@@ -146,7 +146,7 @@ def _refusal(line: bytes | None) -> types.JSONRPCError:
 
 
 def _is_id(request_id: object) -> bool:
-    """True if an answer can carry this id: a lone surrogate cannot be sent."""
+    """True if an answer can have this id. A lone surrogate cannot be sent."""
     if isinstance(request_id, str):
         return is_sendable(request_id)
     return isinstance(request_id, int) and not isinstance(request_id, bool)
@@ -157,11 +157,11 @@ def _error(code: int, message: str, request_id: types.RequestId | None = None) -
 
 
 REMEMBERED = 10_000
-"""Requests of one agent whose keys are remembered."""
+"""How many keys of requests of one agent are remembered."""
 
 
 class RequestKeys:
-    """Makes a key for each request of a session, the same one when a request is sent again after a crash."""
+    """Derives a key for each request of a session. A request that is repeated after a crash has the same key."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
@@ -173,7 +173,7 @@ class RequestKeys:
 
     def of(self, request_id: int | str | None, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return the key of a request."""
-        # A client may use an id again once it was answered, so content and a number tell the requests apart.
+        # A client may reuse an id once it was answered, so content and a number distinguish the requests.
         key = f"mcp {request_id} {digest(f'{tool} {sorted(arguments.items())!r}')}"
         # No forgotten request had a higher id. Any other id may have been used as often as the most frequent one.
         is_new = isinstance(request_id, int) and request_id > self._newest_forgotten
@@ -192,45 +192,45 @@ class RequestKeys:
 
 
 LONGEST_NAME = 100
-"""Characters of what a client says about itself."""
+"""The longest name that a client gives itself in characters."""
 
 RENDERED_WITHIN_S = 10.0
-"""Seconds in which the answer to a call that has ended is made."""
+"""Seconds within which the answer to an ended call is created."""
 
 Context = ServerRequestContext[Any, Any]
 
 
 class McpSession:
-    """Answers one agent. What it has submitted goes on when the agent is gone."""
+    """Answers one agent. Its calls continue when the agent is gone."""
 
     def __init__(
         self,
         context: ToolContext,
         registry: Callable[[ToolContext], ToolRegistry],
-        overview: ProgressReporter,
+        reporter: ProgressReporter,
         progress_interval_s: float,
         *,
         wait_s: float | None = None,
         over_http: bool = False,
     ) -> None:
-        """`wait_s`: seconds in which every call is answered. None: what is known of the agent's program decides."""
+        """`wait_s`: seconds within which every call is answered. None: it depends on the agent's program."""
         self._supervision = context.supervision
         self._session = context.session
-        self._overview = overview
+        self._overview = reporter
         self._progress_interval_s = progress_interval_s
         self._wait_s = wait_s
         self._over_http = over_http
         self._client: ClientInfo | None = context.session.client
-        context = replace(context, room=self._room)
+        context = replace(context, room=self._output_budget)
         self._registry = registry(context)
         self._calls = Calls(context, self._registry)
-        self._unanswered: dict[str, asyncio.Task[Followed]] = {}
-        """By request id: the call whose answer it waits for."""
+        self._unanswered: dict[str, asyncio.Task[FollowedCall]] = {}
+        """By request id: the call for whose answer it waits."""
         self._keys = RequestKeys()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Heard) -> None:
-        """Speak until the agent's side ends; `heard` counts its lines."""
-        await serve_lines(self.server(), reader, writer, heard)
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines_read: LineCount) -> None:
+        """Serve the connection until the agent closes it. `lines_read` counts its lines."""
+        await serve_lines(self.server(), reader, writer, lines_read)
 
     def server(self) -> Server[object]:
         """The SDK's server that answers the agent's messages."""
@@ -246,22 +246,22 @@ class McpSession:
         return server
 
     async def leave(self, why: str) -> None:
-        """The agent is gone. Its calls go on waiting, marked."""
+        """Handle the end of the agent. Its calls keep waiting, with a mark."""
         await self._calls.leave_all(why)
 
     async def close(self) -> None:
-        """Follow its calls no more."""
+        """Stop monitoring its calls."""
         await self._calls.close()
 
     async def _initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
-        await self._introduce(ctx)
+        await self._record_client(ctx)
 
     async def _list_tools(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        await self._introduce(ctx)
+        await self._record_client(ctx)
         return types.ListToolsResult(tools=[declared(tool) for tool in self._registry.get_all_tools()])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        await self._introduce(ctx)
+        await self._record_client(ctx)
         client = self._client.name if self._client else ""
         arguments = without_added_keys(client, params.arguments or {})
         try:
@@ -276,16 +276,16 @@ class McpSession:
             if isinstance(tool, SupervisedTool) and await tool.is_asked(arguments):
                 key = self._keys.of(ctx.request_id, tool.name, arguments)
                 return await self._answer(ctx, self._calls.submit(tool, arguments, key, asker=_asker(ctx)))
-            return plain(tool, await self._registry.call(tool.name, arguments), self._room())
+            return plain(tool, await self._registry.call(tool.name, arguments), self._output_budget())
         except WhisperError as error:
             return failed_by(tool, error)
 
     async def _answer(
-        self, ctx: Context, opening: Coroutine[Any, Any, Followed], wait_s: float | None = None
+        self, ctx: Context, opening: Coroutine[Any, Any, FollowedCall], wait_s: float | None = None
     ) -> types.CallToolResult:
-        """Return the answer to a call, or a ticket if the answer does not come within the client's time."""
+        """Return the answer to a call, or a ticket if there is no answer within the client's time."""
         request_id = str(ctx.request_id)
-        # A cancelled request must not leave a half-made submission behind: the task goes on to its end.
+        # A cancelled request must not leave half a submission behind, so the task runs to its end.
         self._unanswered[request_id] = task = asyncio.create_task(opening)
         try:
             call = await asyncio.shield(task)
@@ -296,32 +296,32 @@ class McpSession:
         self._unanswered.pop(request_id, None)
         return result
 
-    async def _result(self, ctx: Context, call: Followed, wait_s: float | None) -> types.CallToolResult:
+    async def _result(self, ctx: Context, call: FollowedCall, wait_s: float | None) -> types.CallToolResult:
         bound = self._bound(ctx)
         try:
             answer = await self._follow(ctx, call, bound if wait_s is None else min(wait_s, bound))
             record = await self._supervision.record(call.call_id)
             if answer is None and isinstance(record.state, Ended):
-                # It ended in the moment in which the time was over: a ticket would cost the agent another turn.
+                # It ended just when the time was over. A ticket would cost the agent another turn.
                 answer = await self._calls.answer(call, RENDERED_WITHIN_S)
         except WhisperError as error:
             return failed_by(call.tool, error, call.call_id)
         if answer is None:
             return still_open(record)
-        return answered(answer, call.call_id, self._room())
+        return answered(answer, call.call_id, self._output_budget())
 
-    async def _follow(self, ctx: Context, call: Followed, seconds: float) -> Answer | None:
+    async def _follow(self, ctx: Context, call: FollowedCall, seconds: float) -> Answer | None:
         if not _wants_progress(ctx):
             return await self._calls.answer(call, seconds)
         async with self._overview.reporting(call.call_id, ctx.session.report_progress, self._progress_interval_s):
             return await self._calls.answer(call, seconds)
 
-    def _room(self) -> OutputBudget:
-        """The amount of output that the agent's model sees whole."""
+    def _output_budget(self) -> OutputBudget:
+        """Return how much output the agent shows its model without truncation."""
         return output_budget(self._client)
 
     def _bound(self, ctx: Context) -> float:
-        """Seconds in which this request must be answered."""
+        """Return the seconds within which this request must be answered."""
         if self._wait_s is not None:
             return self._wait_s
         return wait_limit(self._client, progress=_wants_progress(ctx) and not self._over_http)
@@ -338,12 +338,12 @@ class McpSession:
             return
         await self._calls.leave(call, "the agent cancelled it" + (f": {params.reason}" if params.reason else ""))
 
-    async def _introduce(self, ctx: Context) -> None:
-        """Record which program the agent is, as soon as it has said so."""
+    async def _record_client(self, ctx: Context) -> None:
+        """Record the agent's program, as soon as it has identified itself."""
         if ctx.session.client_params is None:
             return
         info = ctx.session.client_params.client_info
-        model = model_behind(_meta(ctx)) or (self._client.model if self._client else "")
+        model = model_of(_meta(ctx)) or (self._client.model if self._client else "")
         client = ClientInfo(
             name=info.name[:LONGEST_NAME], version=info.version[:LONGEST_NAME], model=model[:LONGEST_NAME]
         )
@@ -353,11 +353,11 @@ class McpSession:
 
 
 def _asker(ctx: Context) -> str:
-    return helper_behind(_meta(ctx))[:LONGEST_NAME]
+    return subagent_of(_meta(ctx))[:LONGEST_NAME]
 
 
 def _meta(ctx: Context) -> Mapping[str, Any]:
-    """The metadata that the client sends with a request."""
+    """Return the metadata that the client sends with a request."""
     meta = (ctx.params or {}).get("_meta")
     return meta if isinstance(meta, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""The relay that an agent launches: it passes MCP lines to the supervisor and back, across its restarts."""
+"""The relay that an agent starts: it forwards MCP lines to the supervisor and back, across restarts."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from whisper_tui.model.text import sendable, visible
 
 
 def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Lines without their ends; an unfinished last one and empty ones are left out."""
+    """Yield lines without their ends. Empty lines and an unfinished last line are omitted."""
     held = bytearray()
     while data := read():
         searched = len(held)
@@ -37,20 +37,20 @@ def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:
 GOODBYE_METHOD = "notifications/whisper-tui/goodbye"
 
 
-class Heard:
-    """How many lines of an agent a supervisor has read on one connection."""
+class LineCount:
+    """The number of an agent's lines that a supervisor has read on one connection."""
 
     def __init__(self) -> None:
         self.lines = 0
 
 
 def goodbye(heard: int) -> bytes:
-    """Return the line with which a supervisor stops; `heard` is the number of lines that it has read."""
+    """Return the line that a supervisor sends when it stops. `heard` is the number of lines that it has read."""
     return json.dumps({"jsonrpc": "2.0", "method": GOODBYE_METHOD, "params": {"heard": heard}}).encode() + b"\n"
 
 
 def heard_before(message: dict[str, Any] | None) -> int | None:
-    """Return the number of lines that a goodbye says were read. None: the message is no goodbye."""
+    """Return the number of read lines in a goodbye. None: the message is not a goodbye."""
     match message:
         case {"method": "notifications/whisper-tui/goodbye", "params": {"heard": int(heard)}}:
             return heard
@@ -62,7 +62,7 @@ Message = dict[str, Any]
 
 
 def parsed(line: bytes) -> Message | None:
-    """The JSON-RPC message of a line. None: it is not one."""
+    """Return the JSON-RPC message in a line. None: there is none."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def parsed(line: bytes) -> Message | None:
 
 
 def client_name(message: Message | None) -> str | None:
-    """Return the name that the client gives itself in its first message, in either era of the protocol."""
+    """Return the name that the client gives itself in its first message, in old and new versions of the protocol."""
     match message:
         case {"params": {"clientInfo": {"name": str(name)}}}:
             return name
@@ -82,18 +82,18 @@ def client_name(message: Message | None) -> str | None:
 
 
 class RelayState:
-    """The requests that are not answered and the lines that began the conversation."""
+    """The pending requests, and the lines that opened the session."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._unanswered: dict[str, tuple[str, bytes]] = {}
         """By request id as JSON: method and line, in the order of sending."""
         self._opening: bytes | None = None
-        """The `initialize` request, once it was answered well."""
+        """The `initialize` request, once it has succeeded."""
         self._initialized: bytes | None = None
 
     def sent(self, message: Message | None, line: bytes) -> None:
-        """Take note of a line that goes to the supervisor."""
+        """Record a line that goes to the supervisor."""
         match message:
             case {"method": str(method), "id": request_id} if request_id is not None:
                 with self._lock:
@@ -107,7 +107,7 @@ class RelayState:
                 pass
 
     def received(self, message: Message | None) -> None:
-        """Take note of a line that came from the supervisor."""
+        """Record a line that came from the supervisor."""
         if message is None or "method" in message or "id" not in message:
             return
         with self._lock:
@@ -119,7 +119,7 @@ class RelayState:
         """Return the lines to repeat to a new supervisor, and the id of an answer that the agent already has."""
         lines, swallowed = [], None
         if self._opening is not None:
-            # The new supervisor answers `initialize` too, and a second answer would confuse the client.
+            # The new supervisor answers `initialize` too, but a second answer would confuse the client.
             lines.append(self._opening)
             swallowed = json.dumps((parsed(self._opening) or {}).get("id"))
         if self._initialized is not None:
@@ -128,13 +128,13 @@ class RelayState:
             return lines + [line for _, line in self._unanswered.values()], swallowed
 
     @property
-    def waits(self) -> bool:
+    def has_pending(self) -> bool:
         """True if the agent waits for any answer."""
         with self._lock:
             return bool(self._unanswered)
 
     def give_up(self) -> list[Any]:
-        """Forget all unanswered requests. Returns their ids."""
+        """Forget all pending requests. Return their ids."""
         with self._lock:
             ids = [json.loads(request_id) for request_id in self._unanswered]
             self._unanswered.clear()
@@ -145,32 +145,32 @@ HELLO_S = 20.0
 """Seconds that a supervisor has to answer the hello."""
 
 LOSSES, LOSSES_WITHIN_S = 5, 60.0
-"""Connections lost within so many seconds after which requests are answered with an error."""
+"""After so many lost connections within so many seconds, requests are answered with an error."""
 
-LOOK_EVERY_S = 1.0
+CHECK_EVERY_S = 1.0
 FAREWELL_S = 1.0
-"""Seconds in which the supervisor can close the session."""
+"""Seconds that the supervisor has to close the session."""
 
 SERVER_ERROR = -32000
 
 Reach = Callable[[], socket.socket]
 """Connects to the supervisor and starts one if none runs. Raises `WhisperError`."""
-Say = Callable[[bytes], None]
-"""Writes one line to the agent. Called by one thread at a time; raises `BrokenPipeError` if the agent is gone."""
-Look = Callable[[], socket.socket | None]
-"""Connects to the supervisor that runs; None if none does. Raises `WhisperError`."""
+WriteLine = Callable[[bytes], None]
+"""Writes one line to the agent, from one thread at a time. Raises `BrokenPipeError` if the agent is gone."""
+ConnectIfRunning = Callable[[], socket.socket | None]
+"""Connects to the running supervisor. None: there is none. Raises `WhisperError`."""
 
 
 def workspace(chosen: str | None, environ: Mapping[str, str]) -> str:
-    """Absolute path of the agent's workspace: as chosen, as the client says, or the current directory."""
+    """Return the path of the agent's workspace: as chosen, as the client reports it, or the current directory."""
     said = next((said for known in KNOWN.values() if (said := environ.get(known.project_variable, ""))), "")
-    usable = os.path.isdir(said)  # noqa: PTH112  says no, and fails not, where a name is longer than the system takes
+    usable = os.path.isdir(said)  # noqa: PTH112  returns False for a name that is too long
     return str(Path(chosen or (said if usable else ".")).absolute())
 
 
 def run_relay(
     reach: Reach,
-    look: Look,
+    look: ConnectIfRunning,
     *,
     root: str,
     name: str | None = None,
@@ -178,68 +178,68 @@ def run_relay(
     stdin: int = 0,
     stdout: int = 1,
 ) -> int:
-    """Relay until the agent closes `stdin` or ends this process. Returns the exit code.
+    """Relay until the agent closes `stdin` or ends this process. Return the exit code.
 
-    `wait_s`: seconds in which the agent's program must have its answers. None: the supervisor knows the program.
+    `wait_s`: seconds within which the agent's program needs answers. None: the supervisor decides by its name.
     """
     for descriptor in (stdin, stdout):
-        # The flag belongs to the open file, which the agent's program shares and may have set.
+        # The agent's program shares the open file, and may have made it non-blocking.
         os.set_blocking(descriptor, True)
     lost: list[OSError] = []
-    say = partial(_write, stdout, lost)
-    relay = Relay(reach, look, say, root=root, name=name, wait_s=wait_s, pid=os.getppid())
+    write_line = partial(_write, stdout, lost)
+    relay = Relay(reach, look, write_line, root=root, name=name, wait_s=wait_s, pid=os.getppid())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
         for line in lines_of(partial(_read, stdin)):
             relay.send(line)
-    except (_Leave, BrokenPipeError):
+    except (_Terminated, BrokenPipeError):
         pass
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     relay.close()
     if lost:
-        raise Unavailable(f"standard output, where the agent is answered, cannot be written: {lost[0].strerror}")
+        raise Unavailable(f"standard output to the agent cannot be written: {lost[0].strerror}")
     return 0
 
 
-class _Leave(BaseException):
-    """The agent's program told this one to end."""
+class _Terminated(BaseException):
+    """The agent's program has asked this one to end."""
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    raise _Leave
+    raise _Terminated
 
 
 class _Link:
-    """One connection that has said hello."""
+    """One connection after its hello."""
 
     def __init__(self, connection: socket.socket, lines: Iterator[bytes]) -> None:
         self.connection = connection
         self.lines = lines
         self.swallowed: str | None = None
-        """The id of an answer that the agent has had already."""
+        """The id of an answer that the agent has already received."""
         self.stopped = False
-        """True if the supervisor said that it stops on purpose."""
+        """True if the supervisor reported that it stops on purpose."""
         self.sent = 0
-        """Lines of the agent that went into the connection."""
+        """How many lines of the agent were sent on the connection."""
         self.heard = 0
-        """How many of them a supervisor that stopped on purpose had read."""
+        """How many of them the supervisor had read when it stopped on purpose."""
 
     @property
-    def let_rest(self) -> bool:
-        """True if no other supervisor is needed: this one stopped on purpose, and had read all that was sent."""
+    def ended_cleanly(self) -> bool:
+        """True if no other supervisor is needed: this one stopped on purpose and had read all lines."""
         return self.stopped and self.sent <= self.heard
 
 
 class Relay:
-    """Connects an agent with the supervisor. A thread for each connection forwards what comes back."""
+    """Connects an agent with the supervisor. A thread for each connection forwards the answers."""
 
     def __init__(
         self,
         reach: Reach,
-        look: Look,
-        say: Say,
+        look: ConnectIfRunning,
+        write_line: WriteLine,
         *,
         root: str,
         name: str | None = None,
@@ -249,7 +249,7 @@ class Relay:
     ) -> None:
         self._reach = reach
         self._look = look
-        self._say = say
+        self._write_line = write_line
         self._root = root
         self._name = name
         self._wait_s = wait_s
@@ -273,16 +273,16 @@ class Relay:
                 link = link or self._begin(client_name(message))
             except (WhisperError, OSError) as error:
                 self._memory.sent(message, line)
-                self._answer_all(error)
+                self._fail_pending(error)
                 return
             self._memory.sent(message, line)
-            # A connection that breaks here is noticed by its taker, which sends unanswered requests again.
+            # The reading thread notices a broken connection, and sends pending requests again.
             link.sent += 1
             with suppress(OSError):
                 link.connection.sendall(line + b"\n")
 
     def close(self) -> None:
-        """Let the supervisor know that the agent is gone."""
+        """Tell the supervisor that the agent is gone."""
         self._closing.set()
         if self._link is not None:
             with suppress(OSError):
@@ -296,15 +296,15 @@ class Relay:
         try:
             return self._connect(self._reach(), client)
         except OSError:
-            # The supervisor went away during the hello; the next one answers.
+            # The supervisor ended during the hello. The next one answers.
             return self._connect(self._reach(), client)
 
     def _connect(self, connection: socket.socket, client: str | None = None) -> _Link:
-        """Say hello and repeat what a new supervisor must know. Raises `WhisperError`, `OSError`."""
+        """Send the hello, and repeat the lines that a new supervisor needs. Raises `WhisperError`, `OSError`."""
         try:
             connection.settimeout(HELLO_S)
             lines = lines_of(lambda: connection.recv(1 << 18))
-            # A full server refuses and closes before it reads; its reason can still be received.
+            # A full server refuses and closes before it reads. Its reason can still be received.
             with suppress(BrokenPipeError):
                 connection.sendall(json.dumps(self._hello(client)).encode() + b"\n")
             answer = parsed(next(lines, b"")) or {}
@@ -320,7 +320,7 @@ class Relay:
             connection.close()
             raise
         self._link = link
-        taker = threading.Thread(target=self._take, args=(link,), daemon=True)
+        taker = threading.Thread(target=self._forward_answers, args=(link,), daemon=True)
         self._takers = [thread for thread in self._takers if thread.is_alive()] + [taker]
         taker.start()
         return link
@@ -337,22 +337,22 @@ class Relay:
         how = {"wait_s": self._wait_s, "over_http": self._over_http}
         return {"door": "mcp", "version": HELLO_VERSIONS["mcp"], **how, "session": session}
 
-    def _take(self, link: _Link) -> None:
-        """Forward the supervisor's lines until the connection ends, and then connect again."""
+    def _forward_answers(self, link: _Link) -> None:
+        """Forward the supervisor's lines until the connection ends, then reconnect."""
         try:
             try:
                 for line in link.lines:
-                    self._pass_on(link, line)
+                    self._forward(link, line)
             except ConnectionResetError:
                 pass
             link.connection.close()
             if not self._closing.is_set():
-                self._come_back(link)
+                self._reconnect(link)
         except BrokenPipeError:
-            # Nobody reads what the agent is told: it is gone, and the thread that listens to it must end.
+            # The agent is gone and reads no answers. The thread that reads from it must end.
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def _pass_on(self, link: _Link, line: bytes) -> None:
+    def _forward(self, link: _Link, line: bytes) -> None:
         message = parsed(line)
         heard = heard_before(message)
         if heard is not None:
@@ -364,18 +364,18 @@ class Relay:
         self._memory.received(message)
         self._write(line)
 
-    def _come_back(self, lost: _Link) -> None:
-        """Connect again. Start a supervisor only if the agent waits and the last one was not stopped on purpose."""
-        error: WhisperError | OSError = Unavailable("the supervisor goes away again and again")
+    def _reconnect(self, lost: _Link) -> None:
+        """Reconnect. Start a supervisor only if requests are pending and the last one was not stopped on purpose."""
+        error: WhisperError | OSError = Unavailable("the connection to the supervisor is lost again and again")
         self._losses.append(time.monotonic())
         while not self._closing.is_set():
             with self._linking:
                 if self._link is not None and self._link is not lost:
                     return
                 self._link = None
-                must = self._memory.waits and not lost.let_rest
-                if must and self._loses_too_often():
-                    self._answer_all(error)
+                must = self._memory.has_pending and not lost.ended_cleanly
+                if must and self._lost_too_often():
+                    self._fail_pending(error)
                     continue
                 try:
                     connection = self._reach() if must else self._look()
@@ -385,12 +385,12 @@ class Relay:
                 except (WhisperError, OSError) as failure:
                     error = failure
                     self._losses.append(time.monotonic())
-            self._closing.wait(LOOK_EVERY_S)
+            self._closing.wait(CHECK_EVERY_S)
 
-    def _loses_too_often(self) -> bool:
+    def _lost_too_often(self) -> bool:
         return len(self._losses) == LOSSES and time.monotonic() - self._losses[0] < LOSSES_WITHIN_S
 
-    def _answer_all(self, error: WhisperError | OSError) -> None:
+    def _fail_pending(self, error: WhisperError | OSError) -> None:
         """Report an error on stderr, and as the answer to every pending request."""
         why = error.sentence() if isinstance(error, WhisperError) else str(error)
         text = f"whisper_tui cannot be reached: {why}"
@@ -401,7 +401,7 @@ class Relay:
 
     def _write(self, line: bytes) -> None:
         with self._writing:
-            self._say(line)
+            self._write_line(line)
 
 
 def _read(descriptor: int) -> bytes:
@@ -409,13 +409,13 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 1 << 18)
     except OSError as error:
         raise Unavailable(
-            f"standard input, where the agent asks, cannot be read: {error.strerror}",
+            f"standard input from the agent cannot be read: {error.strerror}",
             hint="An agent starts this program with a pipe for each direction",
         ) from error
 
 
 def _write(descriptor: int, lost: list[OSError], line: bytes) -> None:
-    """Write a line. Raises `BrokenPipeError` for every failure, because no answer reaches the agent then."""
+    """Write a line. Raises `BrokenPipeError` for every failure, because then no answer reaches the agent."""
     left = memoryview(line + b"\n")
     try:
         while left:
@@ -429,5 +429,5 @@ def _write(descriptor: int, lost: list[OSError], line: bytes) -> None:
 
 def _refusal(error: object) -> WhisperError | OSError:
     if not isinstance(error, dict):
-        return ConnectionResetError("the supervisor did not answer the greeting")
+        return ConnectionResetError("the supervisor did not answer the hello")
     return error_from(str(error.get("kind", "")), str(error.get("message", "")), str(error.get("hint", "")))
