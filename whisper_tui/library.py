@@ -34,7 +34,7 @@ LONGEST_TEXT = 30_000
 REST = "ask for a part of it, for example a range of lines with a command like sed -n"
 
 # A context variable, because one registry serves concurrent calls with different limits.
-_ROOM: ContextVar[OutputBudget | None] = ContextVar("room", default=None)
+_BUDGET: ContextVar[OutputBudget | None] = ContextVar("room", default=None)
 """Length limit of the answer to the current call. None: unlimited."""
 
 Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
@@ -74,11 +74,11 @@ class Agent:
         `longest` limits the characters of the text; the middle of longer output is left out. None: no limit.
         """
         room = OutputBudget(longest) if longest is not None else None
-        before = _ROOM.set(room)
+        before = _BUDGET.set(room)
         try:
             answer = await self.tools.answer(name, dict(arguments))
         finally:
-            _ROOM.reset(before)
+            _BUDGET.reset(before)
         if room is None:
             return answer
         return replace(answer, text=shortened(answer.text, room.less(answer.told), REST))
@@ -183,7 +183,7 @@ async def _session(
     supervision: Supervision, hello: SessionHello, tools: Iterable[AITool], settings: ToolSettings
 ) -> AsyncIterator[Agent]:
     session = await supervision.open_session(hello)
-    context = ToolContext(supervision, session, room=_ROOM.get)
+    context = ToolContext(supervision, session, output_budget=_BUDGET.get)
     registry = standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
     for tool in tools:
         registry.register_tool(tool)

@@ -67,7 +67,7 @@ def test_arguments_that_are_no_object_are_refused(arguments):
 
 
 def test_a_nul_character_is_refused_before_anything_could_start():
-    with pytest.raises(ArgumentError, match=r"The argument 'args\[0\]' holds a NUL character"):
+    with pytest.raises(ArgumentError, match=r"The argument 'args\[0\]' contains a NUL character"):
         check_arguments("execute_command", SCHEMA, {"command": "ls", "args": ["a\0b"]})
 
 

@@ -43,7 +43,7 @@ async def test_a_long_stream_keeps_its_head_and_its_tail_and_says_where_the_rest
 async def test_where_no_file_holds_all_of_it_the_command_that_prints_the_rest_is_named():
     supervision = Recorded(out=b"x" * 10_000)
     supervision.gaps["out"] = (4_000, 5_000)
-    assert "9,000 bytes are left out here; `whisper-tui logs 1 --stream out` prints what was kept]" in (
+    assert "9,000 bytes are left out here; `whisper-tui logs 1 --stream out` prints the kept output]" in (
         await captured(supervision, limit=1000)
     )
 

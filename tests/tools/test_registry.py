@@ -51,7 +51,7 @@ def registry():
 
 def test_a_second_tool_of_the_same_name_is_an_error_and_the_first_stays(registry):
     first = registry.get_tool_by_name("shout")
-    with pytest.raises(DuplicateTool, match="'shout' is registered already"):
+    with pytest.raises(DuplicateTool, match="'shout' is already registered"):
         registry.register_tool(Shout())
     assert registry.get_tool_by_name("shout") is first
 

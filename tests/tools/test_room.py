@@ -12,7 +12,7 @@ from whisper_tui.tools.output_text import OutputBudget, shortened
 
 
 def in_room(tool, room):
-    tool._context = replace(tool._context, room=lambda: room)
+    tool._context = replace(tool._context, output_budget=lambda: room)
     return tool
 
 

@@ -52,7 +52,7 @@ def test_sets_are_known_by_name(registry):
 
 
 def test_a_second_set_of_a_name_and_an_unknown_parent_are_errors(registry):
-    with pytest.raises(InvalidRequest, match="is defined already"):
+    with pytest.raises(InvalidRequest, match="is already defined"):
         registry.define_tool_set(ToolSet("all"))
     with pytest.raises(InvalidRequest, match="there is no tool set 'later'"):
         registry.define_tool_set(ToolSet("new", inherits=("later",)))
@@ -125,7 +125,7 @@ def test_a_broken_package_takes_nothing_from_the_others():
     found = discover_tools(CONTEXT, offered)
     assert [tool.name for tool in found.tools] == ["offered"]
     first, second, third = found.problems
-    assert "offers no tool but a int" in first
+    assert "is not a tool but a int" in first
     assert "'b'" in second and "AttributeError" in second
     assert "no key" in third
 

@@ -1,1 +1,1 @@
-"""Exports of calls: JSON lines, terminal recordings and reports, made from the API's answers (decision 8)."""
+"""Exports of calls through the API: JSON lines, terminal recordings and reports (decision 8)."""

@@ -19,12 +19,12 @@ from whisper_tui.model.text import visible
 _LEFT_OUT = re.compile(
     r"\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # strings: titles, links, clipboard, device control
     r"|[\x90\x98\x9d-\x9f].*?(?:\x07|\x1b\\|\x9c)"  # the same, in one character
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[cntqx]"  # questions that the terminal would answer, windows, keyboard lights
-    r"|(?:\x1b\[|\x9b)\?[0-9;]*u"  # which keys are told how
-    # Modes in which a terminal tells of the mouse, of focus, of what is pasted and of its size.
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[cntqx]"  # queries, window operations, keyboard LEDs
+    r"|(?:\x1b\[|\x9b)\?[0-9;]*u"  # keyboard protocol
+    # Modes that report the mouse, the focus, pasted text and the size.
     r"|(?:\x1b\[|\x9b)\?(?:[0-9]+;)*(?:9|100[0-7]|1015|1016|2004|2031|2048)(?:;[0-9]+)*[hl]"
-    r"|(?:\x1b\[|\x9b)\?[0-9;]*\$p|(?:\x1b\[|\x9b)[>=][0-?]*[ -/]*[@-~]"  # questions about modes, private forms
-    r"|\x1bZ|\x05|\x07",  # identify yourself, answer back, bell
+    r"|(?:\x1b\[|\x9b)\?[0-9;]*\$p|(?:\x1b\[|\x9b)[>=][0-?]*[ -/]*[@-~]"  # queries of modes, private sequences
+    r"|\x1bZ|\x05|\x07",  # device attributes, answerback, bell
     re.DOTALL,
 )
 _UNFINISHED = re.compile(
@@ -33,20 +33,20 @@ _UNFINISHED = re.compile(
     re.DOTALL,
 )
 LONGEST_ESCAPE = 65_536
-"""Limit of characters of an unfinished escape sequence; a longer one is passed on."""
+"""The longest unfinished escape sequence in characters. A longer one is passed on."""
 
 
 class PlayableFilter:
-    """Filters one stream for playback, piece by piece; characters and escapes may be split between pieces."""
+    """Filters one stream for playback, piece by piece. Characters and escape sequences may be split between pieces."""
 
     def __init__(self, *, terminal: bool) -> None:
-        """`terminal`: true if the command wrote to a terminal, which has translated line feeds already."""
+        """`terminal`: true if the command wrote to a terminal, which has already translated line feeds."""
         self._terminal = terminal
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._held = ""
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """Return the next piece without sequences that would act on the terminal that plays it."""
+        """Return the next piece without sequences that would affect the terminal of the playback."""
         text = self._held + self._decoder.decode(data, final=last)
         unfinished = _UNFINISHED.search(text, max(0, len(text) - LONGEST_ESCAPE))
         self._held = unfinished.group() if unfinished and not last else ""
@@ -55,9 +55,9 @@ class PlayableFilter:
 
 
 SPANS = 4096
-"""Rows of the time index read at once."""
+"""How many rows of the time index are read at once."""
 PIECE = 256 * 1024
-"""Bytes of a stream read at once, and the longest piece."""
+"""How many bytes of a stream are read at once, and the longest piece."""
 
 
 class OutputPiece(NamedTuple):
@@ -108,7 +108,7 @@ class _StreamReader:
 
 
 class _TerminalStream:
-    """The output of a run, with each change of its terminal's size at its place between the bytes."""
+    """The output of a run, with each change of its terminal's size at its offset."""
 
     def __init__(self, out: _StreamReader, sizes: tuple[TerminalSize, ...], began: float) -> None:
         self._out = out
@@ -117,7 +117,7 @@ class _TerminalStream:
         self._last_s = 0.0
 
     async def until(self, reader: _StreamReader, end: int, after_s: float) -> AsyncIterator[OutputPiece | Resized]:
-        """Yield the bytes of a stream up to an offset, which arrived at that time."""
+        """Yield the bytes of a stream up to an offset. They arrived at that time."""
         while reader is self._out and self._sizes and self._sizes[0].start < end:
             async for before in reader.until(self._sizes[0].start, after_s):
                 yield before
@@ -140,7 +140,7 @@ async def recorded_output(
 ) -> AsyncIterator[OutputPiece | Resized]:
     """Yield all output of a run, and the later sizes of its terminal.
 
-    Output that is not in the time index comes last, at the time of the last row.
+    Output that is not in the time index is last, with the time of the last row.
     """
     if record.process is None:
         return
@@ -180,7 +180,7 @@ async def asciicast(
     if record.process is None:
         raise InvalidRequest(f"call {record.id} never ran, so there is nothing to play", hint="Export it as jsonl")
     if await output_was_removed(supervision, record):
-        hint = "What is known of it otherwise can be exported as jsonl or markdown"
+        hint = "Export its other data as jsonl or markdown"
         raise Refused(
             f"the output of call {record.id} was removed from the disk, so there is nothing to play", hint=hint
         )
@@ -232,7 +232,7 @@ def _header(record: CallRecord, session: Session | None, version: Version, size:
 
 
 def _status(state: Ended) -> int:
-    """Return the exit status as a shell does; 1 for an ending without one."""
+    """Return the exit status as a shell does, or 1 for an ending without one."""
     if isinstance(state.ending, Exited):
         return state.ending.code
     return 128 + state.ending.number if isinstance(state.ending, Signalled) else 1

@@ -1,4 +1,4 @@
-"""Calls from the journal, page by page, so that a million of them are never in memory at once."""
+"""Calls from the journal, page by page, so that not all of them are in memory at once."""
 
 from collections.abc import AsyncIterator
 
@@ -13,7 +13,7 @@ PAGE = 200
 
 
 async def newest_first(supervision: Supervision, query: HistoryQuery) -> AsyncIterator[tuple[CallRecord, ...]]:
-    """Yield pages of the matching calls, newest first. The limit of the query is the length of a page."""
+    """Yield pages of matching calls, newest first. The limit of the query is the length of a page."""
     while page := await supervision.history(query):
         yield page
         if len(page) < query.limit:
@@ -22,8 +22,8 @@ async def newest_first(supervision: Supervision, query: HistoryQuery) -> AsyncIt
 
 
 async def oldest_first(supervision: Supervision, session_id: str | None = None) -> AsyncIterator[CallRecord]:
-    """Yield all calls, or those of one session, oldest first. Calls that arrive meanwhile are left out."""
-    # The API pages from the newest call backwards only: the starts of the pages are collected first.
+    """Yield all calls, or those of one session, oldest first. Calls that arrive meanwhile are omitted."""
+    # The API only pages backwards from the newest call, so the starts of the pages are collected first.
     query = HistoryQuery(limit=PAGE, session_id=session_id)
     starts: list[str] = []
     async for page in newest_first(supervision, query):
@@ -47,8 +47,8 @@ async def current_board(supervision: Supervision) -> Board:
 
 
 async def sessions_named(supervision: Supervision, name: str) -> tuple[Session, ...]:
-    """Return the sessions of an id or name, oldest first. Raises `InvalidRequest` if there is none."""
-    # The board forgets old sessions; the history names them by their calls.
+    """Return the sessions with an id or name, oldest first. Raises `InvalidRequest` if there is none."""
+    # The board drops old sessions, so they are found through the calls in the history.
     board = await current_board(supervision)
     found = {session.id: session for session in board.sessions.values() if name in {session.id, session.name}}
     async for page in newest_first(supervision, HistoryQuery(limit=PAGE, session=name)):

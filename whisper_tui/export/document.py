@@ -19,7 +19,7 @@ from whisper_tui.model.state import CallRecord
 
 async def json_line(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
     """Return one call as a line of JSON, without the secrets in its command."""
-    # ASCII only, DEL included in the escapes: `cat` of an export must not act on the terminal (decision 27).
+    # ASCII only, and DEL is escaped too, because `cat` of an export must not affect the terminal (decision 27).
     removed = await output_was_removed(supervision, record)
     row = {**call_details(masked_record(record), session), "output_removed": removed}
     return json.dumps(row, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
@@ -32,7 +32,7 @@ ENDINGS: dict[ExportFormat, str] = {"jsonl": ".jsonl", "asciicast": ".cast", "as
 
 
 class ExportSelection(NamedTuple):
-    """The calls to export: certain calls, else all of certain sessions, else all calls."""
+    """The calls to export: the given calls, else all calls of the given sessions, else all calls."""
 
     calls: tuple[str, ...] = ()
     sessions: tuple[Session, ...] = ()
@@ -43,7 +43,7 @@ async def document(
 ) -> AsyncIterator[str]:
     """Yield the text of an export, piece by piece. `known`: sessions by their id, for their names.
 
-    Raises `InvalidRequest` for what cannot be put into that form, and `UnknownCall`.
+    Raises `InvalidRequest` for calls that do not fit the format, and `UnknownCall`.
     """
     match form:
         case "jsonl":
@@ -91,9 +91,9 @@ async def _reports(
 
 
 async def save(texts: AsyncIterator[str], path: Path) -> int:
-    """Write a document to a file that only its owner can read; an existing file is replaced atomically.
+    """Write a document to a file that only its owner can read. An existing file is replaced atomically.
 
-    A device or a pipe is written to directly. Returns the bytes written. Raises `Refused` if it cannot be written.
+    A device or a pipe is written to directly. Return the number of bytes. Raises `Refused` if that fails.
     """
     if path.exists() and not path.is_file():
         return await _write_into(texts, path)
@@ -115,7 +115,7 @@ async def save(texts: AsyncIterator[str], path: Path) -> int:
 
 async def _write_into(texts: AsyncIterator[str], path: Path) -> int:
     """Write a document to a device or a pipe."""
-    # Replacing it by a file would take /dev/stdout or a FIFO away from all other programs.
+    # Replacing /dev/stdout or a FIFO by a file would break it for all other programs.
     written = 0
     try:
         with path.open("w", encoding="utf-8") as sink:

@@ -23,8 +23,8 @@ _ESCAPES = re.compile(
 
 
 def in_code(text: str) -> str:
-    """Return text as inline code, in which it cannot be a link, a tag, a mention or markup."""
-    # A code span ends at a run of as many backticks as it began with: one more than the text has cannot be in it.
+    """Return text as inline code, so that it cannot become a link, a tag, a mention or markup."""
+    # A code span ends at as many backticks as it began with, so it begins with one more than the text has.
     shown = visible(text) or " "
     mark = "`" * (_longest_run(shown) + 1)
     edge = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
@@ -32,14 +32,14 @@ def in_code(text: str) -> str:
 
 
 def block(text: str, language: str = "text") -> str:
-    """Return text as a fenced code block that it cannot leave."""
+    """Return text as a fenced code block that the text cannot end."""
     shown = visible(text, keep_lines=True)
     fence = "`" * max(3, _longest_run(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}\n"
 
 
 def plain_output(data: bytes) -> str:
-    """Return output without colours; of an overwritten line, such as a progress bar, only the final state."""
+    """Return output without colours, with only the final state of overwritten lines such as progress bars."""
     text = _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
@@ -49,14 +49,14 @@ def _longest_run(text: str) -> int:
 
 
 SHOWN_LINES = 20
-"""Lines of each stream in a report, from its end."""
+"""How many lines at the end of each stream are in a report."""
 SHOWN_BYTES = 4096
 _STREAMS: tuple[tuple[Stream, str], ...] = (("out", "Output"), ("err", "Errors"))
 
 
 async def session_report(supervision: Supervision, session: Session) -> AsyncIterator[str]:
     """Yield the report of a session, piece by piece. Times are in UTC."""
-    # Two passes over the pages: the statistics come first, and a long session is never in memory as a whole.
+    # Two passes over the pages, because the statistics are at the top and a long session does not fit into memory.
     statistics = Statistics()
     async for record in oldest_first(supervision, session.id):
         statistics.add(record)
@@ -68,7 +68,7 @@ async def session_report(supervision: Supervision, session: Session) -> AsyncIte
 
 
 async def call_report(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
-    """Return the report of one call, under its own heading. Secrets in its command are masked, those in output not."""
+    """Return the report of one call, with a heading. Secrets are masked in its command, but not in its output."""
     record = masked_record(record)
     parts = [f"\n### Call {record.id}: {_outcome(record, session)}\n\n"]
     if record.call.description:
@@ -151,7 +151,7 @@ def _facts(record: CallRecord) -> list[str]:
 
 
 async def _printed(supervision: Supervision, record: CallRecord) -> str:
-    """Return the output of a run: the ends of its streams, or the last screen of a program that drew."""
+    """Return the output of a run: the ends of its streams, or the last screen of a full-screen program."""
     if record.spec.tty:
         try:
             screen = await last_screen(supervision, record.id)

@@ -1,4 +1,4 @@
-"""Statistics of a session: how many calls were asked, how they were decided, and how long that took."""
+"""Statistics of a session: the number of calls, their decisions, and the time to decide."""
 
 from statistics import median
 
@@ -10,7 +10,7 @@ AUTOMATIC = frozenset({"rule", "memory", "agent"})
 
 
 class Statistics:
-    """Counts calls, in any order, each of them once."""
+    """Counts calls in any order, each of them once."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""The screen of a terminal, emulated, and the last screen of a recorded run."""
+"""An emulated terminal screen, and the last screen of a recorded run."""
 
 import asyncio
 import codecs
@@ -17,25 +17,25 @@ from whisper_tui.model.run import TerminalSize
 from whisper_tui.model.text import without_hidden
 
 LONGEST_SEQUENCE = 4096
-"""Characters after which an unfinished escape sequence is passed on."""
+"""The longest unfinished escape sequence in characters. A longer one is passed on."""
 
 _UNREAD = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links, clipboard: not part of the screen
     r"|\x1b[PX^_][^\x1b]*\x1b\\"  # device control and other strings
-    r"|\x1b\[[<=>][0-?]*[ -/]*[@-~]"  # private sequences that pyte takes for public ones
-    r"|\x1b\[[0-?]*[ -/]+[@-~]"  # sequences with a second half that pyte would print
+    r"|\x1b\[[<=>][0-?]*[ -/]*[@-~]"  # private sequences that pyte confuses with standard ones
+    r"|\x1b\[[0-?]*[ -/]+[@-~]"  # sequences with intermediate bytes, which pyte would print
     r"|\x1b\[[0-9;]*:[0-9;:]*m"  # colours with colons, which pyte would print
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z")
 _ALTERNATE = frozenset({47, 1047, 1049})
 _C1 = dict.fromkeys(range(0x80, 0xA0))
-"""Control characters that pyte obeys, and that terminals in UTF-8 ignore today."""
+"""Control characters that pyte executes, but that terminals in UTF-8 ignore."""
 WHEEL_IS_ARROWS = 1007 << 5
-"""Private mode, set from the beginning: only a full-screen program notices it."""
+"""A private mode that is set initially. It only affects full-screen programs."""
 
 
 class Screen(pyte.Screen):
-    """A screen with an alternate screen, which pyte lacks: full-screen programs leave the normal one as it was."""
+    """A screen with an alternate screen, which pyte lacks. A full-screen program leaves the normal one unchanged."""
 
     def __init__(self, columns: int, lines: int) -> None:
         self.replies: list[str] = []
@@ -49,7 +49,7 @@ class Screen(pyte.Screen):
         self.mode.add(WHEEL_IS_ARROWS)
 
     def draw(self, data: str) -> None:
-        """Put characters on the screen. Those without width are left out, except for a few accents on a letter."""
+        """Put characters on the screen. Those without width are omitted, except for a few accents on a letter."""
         super().draw(data if data.isascii() else without_hidden(data, printed=True))
 
     def write_process_input(self, data: str) -> None:
@@ -77,13 +77,13 @@ class Screen(pyte.Screen):
         super().reset_mode(*args, **kwargs)
 
     def text(self) -> str:
-        """Return its rows without trailing blanks, and without the empty ones at the bottom."""
+        """Return its rows without trailing spaces, and without empty rows at the bottom."""
         rows = ("".join(self.buffer[row][column].data for column in range(self.columns)) for row in range(self.lines))
         return "\n".join(row.rstrip() for row in rows).rstrip("\n")
 
     def fit(self, lines: int, columns: int) -> None:
         """Change the size."""
-        # pyte's own resize() drops as many rows at the top; a terminal only as many as the cursor needs.
+        # pyte's own resize() drops too many rows at the top. A terminal only drops as many as the cursor needs.
         gone = max(0, self.cursor.y + 1 - lines)
         rows = {row - gone: line for row, line in self.buffer.items() if gone <= row < gone + lines}
         self.buffer.clear()
@@ -97,7 +97,7 @@ class Screen(pyte.Screen):
 
     def select_graphic_rendition(self, *attrs: int, **kwargs: bool) -> None:
         """Set colours."""
-        # pyte takes the private form, which is about keys, for colours.
+        # pyte confuses the private sequence for keys with colours.
         if not kwargs.get("private"):
             super().select_graphic_rendition(*attrs)
 
@@ -106,7 +106,7 @@ class TerminalScreen:
     """Draws the output of a command on a screen."""
 
     def __init__(self, lines: int, columns: int, screen: Screen | None = None) -> None:
-        """`screen`: a screen of that size that its owner examines itself."""
+        """`screen`: a screen of that size to draw on, which the caller examines."""
         self._screen = screen or Screen(columns, lines)
         self._stream = pyte.Stream(self._screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -123,7 +123,7 @@ class TerminalScreen:
             self._screen.fit(lines, columns)
 
     def feed(self, data: bytes) -> None:
-        """Draw output. No output of a command is an error."""
+        """Draw output. Invalid output raises no error."""
         text = self._rest + self._decoder.decode(data)
         unfinished = _UNFINISHED.search(text)
         at = unfinished.start() if unfinished and len(text) - unfinished.start() < LONGEST_SEQUENCE else len(text)
@@ -134,12 +134,12 @@ class TerminalScreen:
         try:
             self._stream.feed(text)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError):
-            # pyte calls its handlers with as many numbers as a sequence has, also where they take fewer.
+            # pyte calls its handlers with all numbers of a sequence, even if they accept fewer.
             self._stream = pyte.Stream(self._screen)
 
 
 def _readable(found: re.Match[str]) -> str:
-    """Return a sequence in a form that pyte reads: colours with semicolons, all others empty."""
+    """Return a sequence in a form that pyte supports: colours with semicolons, and nothing for all others."""
     sequence = found[0]
     if not sequence.endswith("m") or ":" not in sequence or sequence[2:3] in "<=>":
         return ""
@@ -156,26 +156,26 @@ def _readable(found: re.Match[str]) -> str:
 
 
 MOST_REPLAYED = 512 * 1024
-"""Limit of bytes before the end of the output that are replayed: pyte reads less than a megabyte per second."""
+"""How many bytes at the end of the output are replayed, because pyte reads less than a megabyte per second."""
 MOST_SECONDS = 3.0
-"""Limit of seconds for drawing: a program can write sequences that take very long."""
+"""The time limit for drawing in seconds, because some sequences take very long."""
 MOST_CELLS = 1000
-"""Limit of rows and of columns: real terminals have fewer, and each one costs time."""
+"""The most rows and columns. Real terminals have fewer, and each one costs time."""
 _HEAD = 64 * 1024
-"""Bytes at the beginning that are searched for the switch to the alternate screen, if not all is replayed."""
+"""How many bytes at the beginning are searched for the alternate screen, if not everything is replayed."""
 _SLICE = 4096
 """Bytes drawn between two checks of the time, and between two turns of the event loop."""
 
 _SWITCH = re.compile(rb"\x1b\[\?(?:[0-9]+;)*(?:47|1047|1049)(?:;[0-9]+)*([hl])")
 _DRAWS = re.compile(
     _SWITCH.pattern  # the alternate screen
-    + rb"|\x1b\[[0-9;]*[AFHfd]"  # the cursor goes up, or to a place
+    + rb"|\x1b\[[0-9;]*[AFHfd]"  # the cursor moves up, or to a position
     + rb"|\x1b\[[23]J|\x1bM"
 )
 
 
 class LastScreen(NamedTuple):
-    """The contents of a terminal, as text."""
+    """The contents of a terminal as text."""
 
     columns: int
     rows: int
@@ -184,7 +184,7 @@ class LastScreen(NamedTuple):
     program: str | None
     """The last alternate screen, of a full-screen program. None: there was none."""
     replayed: int
-    """Bytes at the end of the output that were replayed."""
+    """How many bytes at the end of the output were replayed."""
 
 
 class TooSlow(Exception):
@@ -200,7 +200,7 @@ class _Recorded(Screen):
         super().__init__(columns, lines)
 
     def erase_in_display(self, how: int = 0, *args: int, **kwargs: bool) -> None:
-        # Many programs clear the alternate screen just before they leave it: the contents until then are kept.
+        # Many programs clear the alternate screen just before they leave it, so the previous contents are kept.
         if self.kept is not None and (how >= 2 or self.cursor.x == self.cursor.y == 0):
             self._wiped = self.text() or self._wiped
         super().erase_in_display(how, *args, **kwargs)
@@ -223,7 +223,7 @@ class _Recorded(Screen):
 
 
 async def last_screen(supervision: Supervision, call_id: str) -> LastScreen | None:
-    """Return the screen at the end of the output of a run with a terminal. None: it only wrote lines.
+    """Return the last screen of a run with a terminal. None: it only wrote lines.
 
     Raises `TooSlow`.
     """
@@ -275,13 +275,13 @@ async def _began_within_program(supervision: Supervision, call_id: str, data: by
 
 
 def _slices(data: bytes, start: int, sizes: Sequence[TerminalSize]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each slice; the terminal has one size within a slice."""
+    """Yield the start and end of each slice. The terminal has one size within a slice."""
     edges = {size.start - start for size in sizes if start < size.start < start + len(data)}
     return pairwise(sorted({*range(0, len(data), _SLICE), *edges, len(data)}))
 
 
 def _size_at(sizes: Sequence[TerminalSize], offset: int) -> int:
-    """Return the index of the terminal's size at a byte."""
+    """Return the index of the terminal's size at a byte offset."""
     return max(0, bisect_right(sizes, offset, key=lambda size: size.start) - 1)
 
 

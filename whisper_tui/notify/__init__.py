@@ -1,1 +1,1 @@
-"""Notifications: when to notify the person, with what text, and by which channel."""
+"""Notifications: when to notify the person, with which text, and over which channel."""

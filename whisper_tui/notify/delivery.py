@@ -22,19 +22,19 @@ from whisper_tui.present.words import session_label
 
 TITLE = "whisper_tui"
 MOST_ROWS = 20
-"""Calls in the JSON for the user's program; `new` counts the rest."""
+"""The most calls in the JSON for the user's program. `new` counts the rest."""
 MOST_NAMES = 2
 
 
 def waiting_title(waiting: int, need_input: int = 0) -> str:
-    """The title of the terminal window."""
-    # Only numbers: window titles are visible to bystanders and in screen sharing.
+    """Return the title of the terminal window."""
+    # Only numbers, because window titles are visible to bystanders and in screen sharing.
     parts = ([str(waiting)] if waiting else []) + ([f"{need_input} input"] if need_input else [])
     return f"({', '.join(parts)}) {TITLE}" if parts else TITLE
 
 
 def stall_text(records: Sequence[CallRecord], board: Board, news: StallNews) -> str:
-    """Return a sentence about runs that get no further, with the names of their sessions."""
+    """Return a sentence about stalled runs, with the names of their sessions."""
     names = dict.fromkeys(
         session_label(board.sessions.get(each.call.session_id), each.call.session_id) for each in records
     )
@@ -45,7 +45,7 @@ def stall_text(records: Sequence[CallRecord], board: Board, news: StallNews) -> 
 
 def waiting_text(records: Sequence[CallRecord], board: Board) -> str:
     """Return a sentence about new calls: which sessions ask, and the gravest risk."""
-    # Commands stay out of it: notifications are shown on locked screens.
+    # Commands are left out, because locked screens show notifications.
     sessions = dict.fromkeys(record.call.session_id for record in records)
     names = [session_label(board.sessions.get(id_), id_) for id_ in sessions]
     others = f" and {count(len(names) - MOST_NAMES, 'other')}" if len(names) > MOST_NAMES else ""
@@ -61,7 +61,7 @@ def notification_json(
 ) -> bytes:
     """Return a JSON object and a line feed: the calls as rows with their risks, and the number of waiting calls.
 
-    Secrets are masked even in calls that await a decision: the program decides nothing, and may send this anywhere.
+    Secrets are masked even in calls that await a decision, because the program may send this anywhere.
     """
     rows = [
         {
@@ -78,7 +78,7 @@ BELL = "\a"
 SAVE_TITLE = "\x1b[22;2t"
 RESTORE_TITLE = "\x1b[23;2t"
 LONGEST = 200
-"""Characters of a notification."""
+"""The longest notification in characters."""
 
 
 def one_safe_line(text: str) -> str:
@@ -111,22 +111,22 @@ _SCRIPT = ("on run argv", "display notification (item 2 of argv) with title (ite
 
 
 def desktop_program(title: str, body: str, find: Callable[[str], str | None] = shutil.which) -> tuple[str, ...] | None:
-    """Return the argv that shows a notification on this desktop; None if it has no program for that."""
+    """Return the argv that shows a notification on this desktop. None: there is no program for that."""
     title, body = visible(title), visible(body)
     if (program := find("notify-send")) is not None:
-        # The notification specification allows markup in the body, so text must be escaped; the title is plain.
+        # The specification allows markup in the body, so that text is escaped. The title is plain.
         return (program, "--app-name=whisper_tui", "--", title, html.escape(body, quote=False))
     if (program := find("osascript")) is not None:
-        # Title and body are arguments of the script: inside its text, quotes in them would be AppleScript code.
+        # Title and body are arguments. Inside the script's text, quotes in them would become AppleScript code.
         lines = [word for line in _SCRIPT for word in ("-e", line)]
         return (program, *lines, "--", title, body)
     return None
 
 
 def desktop_environment(own: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment that leads to the desktop session of this user, also if no desktop has started us."""
+    """Return an environment for the user's desktop session, even if this process was not started from it."""
     environment = dict(own)
-    # An agent over SSH may have started the supervisor; the bus of the session is at a fixed place on Linux.
+    # An agent over SSH may have started the supervisor. On Linux the bus of the session has a fixed path.
     runtime = environment.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     if os.path.exists(bus := f"{runtime}/bus"):  # noqa: PTH110
         environment.setdefault("DBUS_SESSION_BUS_ADDRESS", f"unix:path={bus}")
@@ -136,9 +136,9 @@ def desktop_environment(own: Mapping[str, str]) -> dict[str, str]:
 async def run_program(
     argv: tuple[str, ...], stdin: bytes, timeout_s: float, environment: dict[str, str] | None = None
 ) -> str | None:
-    """Run a program until it ends or times out. Return what went wrong, in words, or None.
+    """Run a program until it ends or times out. Return a description of the problem, or None.
 
-    `environment`: None for that of this process.
+    `environment` None: this process's environment.
     """
     try:
         process = await asyncio.create_subprocess_exec(

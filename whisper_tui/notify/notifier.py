@@ -62,19 +62,19 @@ class PendingNotifications:
         self._notified_at = float("-inf")
 
     def changed(self, call_id: str, record: CallRecord | None) -> None:
-        """Note that a call has changed; None if the board has dropped it."""
+        """Note that a call has changed. `record` None: the board has dropped it."""
         state = record.state if record is not None else None
         if not isinstance(state, Waiting):
             self._pending.pop(call_id, None)
             self._notified.pop(call_id, None)
-        # Calls that were waiting when the cockpit opened are on the screen already. A call that was requeued counts as
+        # Calls that waited when the cockpit opened are already on the screen. A requeued call counts as
         # new.
         elif state.since >= self._started_at and self._notified.get(call_id) != state.since:
             self._pending[call_id] = state.since
 
     @property
     def muted(self) -> str | None:
-        """The reason why notifications are muted, in words; None if they are not."""
+        """Why notifications are muted, as text. None: they are not."""
         if self.do_not_disturb:
             return "do not disturb"
         until = quiet_until(self.settings.quiet, self._clock())
@@ -91,11 +91,11 @@ class PendingNotifications:
         return (when == "always" or (when == "away" and away)) and self.muted is None
 
     def due(self, *, away: bool) -> tuple[str, ...]:
-        """Return the calls to notify about now, oldest first, and count them as notified; `away` as above."""
+        """Return the calls to notify about now, oldest first, and count them as notified. `away`: as above."""
         now = self._clock()
         if not self._pending or not self.may_notify(away=away):
             return ()
-        # Calls that come within the interval stay pending, and one notification covers them all.
+        # Calls that arrive within the interval stay pending, and one notification covers all of them.
         if now - self._notified_at < self.settings.at_most_every_s:
             return ()
         found = tuple(self._pending)
@@ -112,7 +112,7 @@ PRESENCE_EVERY_S = 2.0
 
 
 class Watcher(Protocol):
-    """The screen that shows the calls, as far as a notifier needs it."""
+    """The interface of the screen that a notifier needs."""
 
     clock: Callable[[], float]
     last_input_at: float
@@ -125,7 +125,7 @@ class Watcher(Protocol):
 
     @property
     def supervision(self) -> Supervision:
-        """The API of the supervisor; another object after a reconnection."""
+        """The API of the supervisor. It is another object after a reconnection."""
         ...
 
     @property
@@ -156,7 +156,7 @@ class Watcher(Protocol):
 
 
 class Notifier:
-    """Do-not-disturb, and notifications by a cockpit's terminal. `write` writes to the terminal, past the drawing."""
+    """Do-not-disturb, and notifications by a cockpit's terminal. `write` writes directly to the terminal."""
 
     def __init__(self, screen: "Watcher", settings: NotifySettings, write: Callable[[str], object]) -> None:
         self._screen = screen
@@ -177,7 +177,7 @@ class Notifier:
         """Check every second whether a notification is due."""
         if self._settings.title:
             self._write(SAVE_TITLE)
-        # Quiet hours end, and the person leaves the keyboard, without any change of a call.
+        # Quiet hours end, and the person leaves the keyboard, without a change of any call.
         self._screen.set_interval(1.0, self.look)
         self._screen.set_interval(PRESENCE_EVERY_S, self.report_presence)
         self.report_presence()
@@ -198,7 +198,7 @@ class Notifier:
 
     @property
     def muted_text(self) -> str:
-        """The text of the status line while notifications are muted; empty if they are not."""
+        """Return the text of the status line while notifications are muted. Empty: they are not."""
         muted = self._notifications.muted
         if muted is None:
             return ""
@@ -228,7 +228,7 @@ class Notifier:
             self._notify(waiting_text(records, self._screen.board))
 
     def stalled(self, records: list[CallRecord], news: StallNews) -> None:
-        """Notify about runs that get no further, under the same rules as for waiting calls."""
+        """Notify about stalled runs, under the same rules as for waiting calls."""
         if records and self._notifications.may_notify(away=self._away()):
             self._notify(stall_text(records, self._screen.board, news))
         self.look()
@@ -238,15 +238,15 @@ class Notifier:
         return not self._screen.terminal_has_focus or idle >= self._settings.away_after_s
 
     def _notify(self, words: str) -> None:
-        # The desktop and the user's program are the supervisor's: it notifies through them whether a cockpit is open or
-        # not, and once, however many are.
+        # The supervisor notifies through the desktop and the user's program, whether or not a cockpit is open,
+        # and only once even if several are open.
         if self._settings.bell:
             self._write(BELL)
         if self._settings.notify != "off":
             self._write(notification(self._settings.notify, TITLE, words, tmux="TMUX" in os.environ))
 
     def report_presence(self) -> None:
-        """Tell the supervisor whether somebody is here, unless it is being told."""
+        """Report to the supervisor whether somebody is here, unless a report is in progress."""
         if self._may_report and not self._reporting:
             self._reporting = True
             self._screen.run_worker(self._report(), name="presence")
@@ -257,10 +257,10 @@ class Notifier:
             presence = Presence(cockpit=self._id, present=not self._away(), muted=muted)
             await self._screen.supervision.report_presence(presence)
         except NotAllowed:
-            # A cockpit in the terminal of an agent. Every refusal is recorded, so it does not try again.
+            # A cockpit in the terminal of an agent. It does not retry, because every refusal is recorded.
             self._may_report = False
         except WhisperError:
-            pass  # A lost connection has its own bar.
+            pass  # A lost connection has its own status bar.
         finally:
             self._reporting = False
 
@@ -280,7 +280,7 @@ class People(Protocol):
 
 
 class BackgroundNotifier:
-    """Notifies through the desktop and the user's program, in the supervisor: also while no cockpit is open."""
+    """Notifies through the desktop and the user's program, in the supervisor, so also without an open cockpit."""
 
     def __init__(
         self,
@@ -290,20 +290,20 @@ class BackgroundNotifier:
         report: Callable[[str], object],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`report`: is told what went wrong, in words, or an empty text once notifications work again."""
+        """`report` gets a description of a problem, or an empty text once notifications work again."""
         self._settings = settings
         self._board = board
         self._people = people
         self._report = report
         self._notifications = PendingNotifications(settings, clock)
         self._stalled: dict[str, StallNews] = {}
-        """Runs that get no further since the last look."""
+        """Runs that have stalled since the last check."""
         self._failed: dict[str, str] = {}
         self._deliveries: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begin to look every second whether a notification is due."""
+        """Check every second whether a notification is due."""
         self._task = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
@@ -320,7 +320,7 @@ class BackgroundNotifier:
             self._notifications.changed(call_id, self._board.calls.get(call_id))
 
     def stalled(self, news: Mapping[str, StallNews]) -> None:
-        """Note that runs, by their calls, get no further."""
+        """Note that runs, by their calls, have stalled."""
         self._stalled.update(news)
 
     async def _watch(self) -> None:
@@ -343,7 +343,7 @@ class BackgroundNotifier:
                 self._notify(stall_text(stalled, self._board, news), notification_json(stalled, self._board, news))
 
     def _notify(self, words: str, content: bytes) -> None:
-        # Beside the loop: a program may take its time, and the next notification does not wait for it.
+        # In a separate task, because a program may be slow and must not delay the next notification.
         task = asyncio.create_task(self._deliver(words, content))
         self._deliveries.add(task)
         task.add_done_callback(self._deliveries.discard)
@@ -360,7 +360,7 @@ class BackgroundNotifier:
             self._note(f"The notification program {settings.command[0]} failed", problem)
 
     def _note(self, what: str, problem: str | None) -> None:
-        """Report a failure once, until the channel works again: every notification would repeat it."""
+        """Report a failure only once until the channel works again, because every notification would repeat it."""
         if problem == self._failed.get(what):
             return
         if problem:

@@ -11,14 +11,14 @@ _HOURS = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 
 class NotifySettings(Value):
-    """The `[calling]` table of the configuration file; the table keeps its first name so that old files load."""
+    """The `[calling]` table of the configuration file. The table keeps its old name, so that old files load."""
 
     when: Literal["away", "always", "never"] = "away"
     """`away` notifies only while the terminal is unfocused or idle."""
     away_after_s: float = Field(default=30.0, ge=0)
     """Seconds without a key or mouse movement until the person counts as away."""
     at_most_every_s: float = Field(default=10.0, ge=1)
-    """Rate limit: seconds between two notifications; calls in between share the next one."""
+    """Rate limit: seconds between two notifications. Calls in between share the next one."""
     bell: bool = True
     """Ring the terminal's bell."""
     notify: Literal["osc9", "osc777", "off"] = "osc9"
@@ -29,11 +29,11 @@ class NotifySettings(Value):
     title: bool = True
     """Show the number of waiting calls in the terminal's title."""
     command: tuple[str, ...] = ()
-    """A program and its arguments that gets each notification as JSON on standard input; empty for none."""
+    """A program and its arguments. It gets each notification as JSON on standard input. Empty: none."""
     command_timeout_s: float = Field(default=10.0, gt=0, le=300)
     """Seconds until that program is killed."""
     quiet: str = ""
-    """Quiet hours in local time, like 22:00-07:00; empty for none."""
+    """Quiet hours in local time, like 22:00-07:00. Empty: none."""
 
     @field_validator("quiet")
     @classmethod
@@ -46,9 +46,9 @@ class NotifySettings(Value):
     @classmethod
     def _program(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if value and (not value[0] or any("\0" in word for word in value)):
-            raise ValueError("the first word must be a program, and no word may hold a zero byte")
+            raise ValueError("the first word must be a program, and no word may contain a null byte")
         return value
 
 
 NO_NOTIFICATIONS = NotifySettings(when="never", title=False)
-"""No notifications, and the title of the terminal stays as it is."""
+"""No notifications, and no change of the terminal's title."""

@@ -1,1 +1,1 @@
-"""Text for people: words, spans and paragraphs. It knows neither Textual nor a terminal."""
+"""Text for people: words, spans and paragraphs. It depends on neither Textual nor a terminal."""

@@ -19,18 +19,12 @@ from whisper_tui.present.command_text import (
 )
 from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
-from whisper_tui.present.risk_text import (
-    blocked_paragraphs,
-    not_inspected_sentences,
-    risk_role,
-    risk_sign,
-    sandbox_paragraphs,
-)
-from whisper_tui.present.spans import BLANK, LONGEST_SAID, Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.risk_text import blocked_paragraphs, risk_role, risk_sign, sandbox_paragraphs
+from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text
 
 LONGEST_EARLIER = 60
-"""Characters shown of an earlier command."""
+"""How many characters of an earlier command are shown."""
 
 TRUST: dict[Trust, tuple[str, Role]] = {
     "trusted_operator": ("trusted as an operator", "good"),
@@ -41,7 +35,7 @@ TRUST: dict[Trust, tuple[str, Role]] = {
 
 
 def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
-    """The agent of a session, its workspace, and how far it is trusted."""
+    """Return the agent of a session, its workspace, and its trust."""
     client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
     pid = f" · pid {session.pid}" if session.pid is not None else ""
     closed = f" · closed: {session.closed_because}" if session.closed_at is not None else ""
@@ -54,19 +48,19 @@ def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
 
 
 def recent_paragraphs(recent: tuple[CallRecord, ...], now: float) -> tuple[Paragraph, ...]:
-    """The last other calls of the session with their outcomes, newest first."""
+    """Return the last other calls of the session with their outcomes, newest first."""
     return tuple(
         labelled("Last calls" if number == 0 else "", _recent(record, now)) for number, record in enumerate(recent)
     )
 
 
 def _recent(record: CallRecord, now: float) -> Line:
-    command = _cut(one_line(listed_command(record)))
+    command = _truncated_line(one_line(listed_command(record)))
     since = Span(f"  {age(now - record.call.submitted_at)} ago", "muted")
-    return (*_became(record), Span("  "), *command, since)
+    return (*_outcome_line(record), Span("  "), *command, since)
 
 
-def _cut(line: Line) -> Line:
+def _truncated_line(line: Line) -> Line:
     """Cut a line after LONGEST_EARLIER characters, with an ellipsis."""
     if sum(len(span.text) for span in line) <= LONGEST_EARLIER:
         return line
@@ -80,7 +74,7 @@ def _cut(line: Line) -> Line:
     return (*kept, Span("…", kept[-1].role))
 
 
-def _became(record: CallRecord) -> Line:
+def _outcome_line(record: CallRecord) -> Line:
     match record.state:
         case Ended(ending=ending):
             good = went_well(ending)
@@ -92,9 +86,9 @@ def _became(record: CallRecord) -> Line:
 
 
 ALWAYS_SET = {"ASIMI_CLI": "1"}
-"""Variables that a tool sets for every command; they need not have been on the screen before an approval."""
+"""Variables that a tool sets for every command. They need not have been visible before an approval."""
 ENDED_SHOWN = 3
-"""Ended background processes that are shown, the last ones."""
+"""How many ended background processes are shown, the newest ones."""
 
 
 def describe(
@@ -150,9 +144,9 @@ def card(
     effects: tuple[Paragraph, ...] = (),
     offer: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
-    """Return what a decision needs: the risks, who wants what and where, the command, and its effects.
+    """Return the facts that a decision needs: risks, agent, directory, command and effects.
 
-    Of the rest, only what is unusual has a row. `offer` stands below the command.
+    Other facts have a row only if they are unusual. `offer` is shown below the command.
     """
     usual_directory = _directory_is_usual(record, session)
     return (
@@ -165,24 +159,24 @@ def card(
         BLANK,
         *_commands(record),
         *offer,
-        # Effects come last: the text of a script may be long, and must not push off the screen what decides.
+        # Effects come last, because the text of a script may be long and must not push other facts off the screen.
         *effects,
     )
 
 
 def _outcome_and_risks(record: CallRecord) -> tuple[Paragraph, ...]:
-    stands = _how_it_stands(record)
+    stands = _outcome(record)
     return (*((*stands, BLANK) if stands else ()), *_risks(record))
 
 
 def _commands(record: CallRecord) -> tuple[Paragraph, ...]:
-    """The command, and what it expands to."""
+    """Return the command and its expansion."""
     expanded = meaning_paragraphs(record.spec.command, _resolved(record))
-    return (*_decides(_command(record)), *_decides(expanded))
+    return (*_marked_as_deciding(_command(record)), *_marked_as_deciding(expanded))
 
 
 def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
-    """True if the command runs where it was asked to run, inside the workspace of its session."""
+    """True if the command runs in the requested directory, inside the workspace of its session."""
     if session is None:
         return False
     resolved = _resolved(record)
@@ -191,11 +185,11 @@ def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
 
 
 SYSTEM_PROGRAMS = ("/usr/", "/bin/", "/sbin/")
-"""A program below these is what its name says; any other place is worth a line."""
+"""Programs in these directories need no line with their path; all others get one."""
 
 
 def _unusual(record: CallRecord, session: Session | None) -> Iterator[Paragraph]:
-    """Rows that a decision needs only if they differ from nearly every other call's."""
+    """Yield rows that a decision only needs if they are unusual."""
     resolved = _resolved(record)
     if record.function is None:
         found = resolved.program if resolved is not None else None
@@ -207,11 +201,11 @@ def _unusual(record: CallRecord, session: Session | None) -> Iterator[Paragraph]
         words, role = TRUST[session.trust]
         yield labelled("Trust", (Span(words, role),))
     if record.verdict is not None and not _is_said_by_the_risks(record.verdict):
-        yield from _why(record)
+        yield from _reasons(record)
 
 
 def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bool) -> Iterator[Paragraph]:
-    """The agent and, if it is not in a row of its own, the directory, on one line."""
+    """Yield a line with the agent and, unless it has its own row, the directory."""
     if session is None:
         return
     client = f"{session.client.name} {session.client.version}".strip() if session.client else ""
@@ -220,14 +214,14 @@ def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bo
     yield Paragraph((*agent, *where), margin=(Span(" "),), at_words=False, decides=with_directory)
 
 
-def _decides(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
+def _marked_as_deciding(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
     return tuple(replace(paragraph, decides=True) for paragraph in paragraphs)
 
 
 def heading(record: CallRecord, now: float, *, still: bool | None = None, silent_since: float | None = None) -> Line:
-    """Return a call in one line: its number and its state.
+    """Return a call on one line: its number and its state.
 
-    `still`: True if the run is paused; None takes what the record says. `silent_since`: when it began to need input.
+    `still`: True if the run is paused. None: take it from the record. `silent_since`: when it began to need input.
     """
     more: Line = ()
     if isinstance(record.state, Running) and (record.paused if still is None else still):
@@ -290,22 +284,22 @@ def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
 
 
 def _line_of(risk: Risk, command: Command) -> Line:
-    """The line of a long text at which a risk points; empty if it is no long text."""
+    """Return the line number of a risk in a long text. Empty: the text is not long."""
     if risk.span is None or not isinstance(command, Shell) or "\n" not in command.text:
         return ()
     return (Span(f"  line {command.text.count(chr(10), 0, risk.span[0]) + 1:,}", "muted"),)
 
 
 def _description(record: CallRecord) -> tuple[Paragraph, ...]:
-    """The agent's description, quoted so that it is never mistaken for the cockpit's own words (decision 27)."""
+    """Return the agent's description, quoted so that it cannot be mistaken for the cockpit's text (decision 27)."""
     text = record.call.description
     if not text and not isinstance(record.state, Waiting):
         return ()
     if not text:
         return (Paragraph((Span("The agent gave no description.", "muted"),), margin=(Span(" "),)),)
-    lines = text[:LONGEST_SAID].split("\n")
-    if len(text) > LONGEST_SAID:
-        lines[-1] += f" … {len(text) - LONGEST_SAID:,} more characters"
+    lines = text[:LONGEST_TEXT].split("\n")
+    if len(text) > LONGEST_TEXT:
+        lines[-1] += f" … {len(text) - LONGEST_TEXT:,} more characters"
     first = Paragraph(said(lines[0], "strong"), margin=(Span(" “ ", "muted"),))
     rest = ((Span(" ┊ ", "muted"),),) * 2
     return (first, *(Paragraph(said(line, "strong"), *rest) for line in lines[1:]))
@@ -336,8 +330,8 @@ def _caption(word: str, spec: CommandSpec, role: str = "label") -> Paragraph:
     return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),))
 
 
-def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
-    """The outcome so far. It stands before the command: once a call runs, people look for this first."""
+def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return the outcome so far. It is above the command, because people look for it first once a call runs."""
     found: list[Paragraph] = list(blocked_paragraphs(record.blocked))
     if isinstance(record.state, Waiting) and record.state.returned_because:
         found.append(labelled("Asked again", said(record.state.returned_because, "risk")))
@@ -347,7 +341,7 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
         found.append(labelled("Process", (Span(words),)))
     found += sandbox_paragraphs(record)
     if isinstance(record.state, Ended):
-        found += _how_it_ended(record, record.state)
+        found += _ending(record, record.state)
     found += _left_behind(record)
     if record.signals:
         found.append(labelled("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
@@ -359,7 +353,7 @@ def _how_it_stands(record: CallRecord) -> tuple[Paragraph, ...]:
 
 
 def _left_behind(record: CallRecord) -> Iterator[Paragraph]:
-    """Every living background process, and the last of those that have ended."""
+    """Yield every living background process, and the last ended ones."""
     ended = [process for process in record.background if not process.alive]
     shown = [*(process for process in record.background if process.alive), *reversed(ended[-ENDED_SHOWN:])]
     for number, process in enumerate(shown):
@@ -388,7 +382,7 @@ def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
     return (Span("approved ", "good"), Span(who + at), *edited, *remembered)
 
 
-def _how_it_ended(record: CallRecord, state: Ended) -> list[Paragraph]:
+def _ending(record: CallRecord, state: Ended) -> list[Paragraph]:
     role: Role = "good" if went_well(state.ending) else "bad"
     found = [labelled("Ending", (Span(ending_sentence(state.ending, by_agent=record.ended_by_agent), role),))]
     if state.usage is not None:
@@ -422,8 +416,8 @@ def _input(spec: CommandSpec) -> Iterator[Paragraph]:
 
 
 def _resolved(record: CallRecord) -> Resolved | None:
-    """The resolved command, if it is about what runs."""
-    # An edited command is resolved when it starts; until then only the resolution of the asked one is known.
+    """Return the resolved command, if it belongs to the command that runs."""
+    # An edited command is resolved when it starts. Until then, the resolution is of the original command.
     return record.resolved if not record.edited or record.attempt is not None else None
 
 
@@ -452,7 +446,7 @@ def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Pa
     since = age(now - record.call.submitted_at)
     tool = said(f"via {record.call.tool} at {clock_time(record.call.submitted_at)}, {since} ago")
     found.append(labelled("Requested", tool))
-    return (*found, *_why(record))
+    return (*found, *_reasons(record))
 
 
 def _repeats_a_risk(verdict: Verdict) -> bool:
@@ -460,16 +454,16 @@ def _repeats_a_risk(verdict: Verdict) -> bool:
 
 
 def _is_said_by_the_risks(verdict: Verdict) -> bool:
-    """True if the reason adds nothing to what stands at the top: risks, or none."""
+    """True if the reason repeats the risks, or their absence, at the top."""
     return verdict.kind == "ask" and (verdict.reason == NO_RULE_MATCHES or _repeats_a_risk(verdict))
 
 
-def _why(record: CallRecord) -> Iterator[Paragraph]:
-    """The reason of the verdict, and the rule behind it."""
+def _reasons(record: CallRecord) -> Iterator[Paragraph]:
+    """Yield the reason of the verdict, and the rule behind it."""
     if record.verdict is None:
         return
     rule = f" (rule {record.verdict.rule})" if record.verdict.rule else ""
     word = {"ask": "Why asked", "allow": "Why allowed", "refuse": "Why refused"}[record.verdict.kind]
-    # Repeating the sentence of a risk that stands at the top would only push the command off the screen.
+    # Repeating the sentence of a risk would only push the command off the screen.
     reason = "flagged: see the risk above" if _repeats_a_risk(record.verdict) else record.verdict.reason
     yield labelled(word, said(f"{reason}{rule}"))

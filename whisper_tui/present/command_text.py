@@ -16,7 +16,7 @@ from whisper_tui.present.risk_text import GRAVE
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
 
 MOST_CHARACTERS, MOST_LINES = 40_000, 1_000
-"""Text beyond these is shown as head and tail: laying out megabytes would freeze the cockpit."""
+"""Longer text is shown as head and tail, because laying out megabytes would freeze the cockpit."""
 
 
 class TextPart(NamedTuple):
@@ -32,7 +32,7 @@ def shows_only_ends(text: str) -> bool:
 
 
 def head_and_tail(text: str) -> tuple[TextPart, TextPart]:
-    """Return the shown head and tail of a long text, in whole lines where it has lines."""
+    """Return the visible head and tail of a long text, in whole lines if it has lines."""
     lines = MOST_LINES // 2
     head = "\n".join(text[: MOST_CHARACTERS // 2].split("\n", lines)[:lines])
     tail = text[max(len(head), len(text) - MOST_CHARACTERS // 2) :]
@@ -41,7 +41,7 @@ def head_and_tail(text: str) -> tuple[TextPart, TextPart]:
 
 
 def head_and_tail_line(text: str, role: Role) -> Line:
-    """Return a value that matters for the decision on one line: all of it, or head, gap and tail."""
+    """Return a value that matters for the decision on one line: completely, or head, gap and tail."""
     if not shows_only_ends(text):
         return said(text, role, whole=True)
     head, tail = head_and_tail(text)
@@ -50,19 +50,19 @@ def head_and_tail_line(text: str, role: Role) -> Line:
 
 
 LONGEST_LISTED = 1024
-"""Characters of a command that are masked for its row; a row shows fewer."""
+"""How many characters of a command are masked for its row. A row shows fewer."""
 
 
 def listed_command(record: CallRecord) -> Command:
-    """The command of a call as lists show it: masked, unless it still awaits its decision."""
+    """Return the command of a call for lists: masked, unless it still awaits its decision."""
     command = record.spec.command
-    # A call that awaits its decision is shown whole: nobody may approve what was hidden (decision 4).
+    # A call that awaits its decision is shown unmasked, because nobody may approve hidden text (decision 4).
     return command if isinstance(record.state, Unjudged | Waiting) else _masked(_beginning(command))
 
 
 def _beginning(command: Command) -> Command:
-    """Cut a command to what a row can show."""
-    # Masking runs many patterns over the text; over megabytes it would stall every redraw of the list.
+    """Truncate a command to the length of a row."""
+    # Masking applies many patterns. With megabytes of text it would delay every redraw of the list.
     if isinstance(command, Shell) and len(command.text) > LONGEST_LISTED:
         return command.model_copy(update={"text": command.text[:LONGEST_LISTED]})
     if isinstance(command, Argv) and len(command.args) > LONGEST_LISTED:
@@ -80,11 +80,11 @@ def _masked_once(command: Argv | Shell) -> Command:
 
 
 LONGEST_ROW, MOST_WORDS = 512, 64
-"""Characters and words of a command in a row."""
+"""How many characters and words of a command a row shows."""
 
 
 def command_title(command: Command) -> str:
-    """The kind of a command and its length."""
+    """Return the kind of a command and its length."""
     if isinstance(command, Argv):
         return "no shell"
     if isinstance(command, Function):
@@ -102,7 +102,7 @@ def one_line(command: Command) -> Line:
 
 
 def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Paragraph, ...]:
-    """Return the whole command; a row that continues a line has another margin than one that begins a line."""
+    """Return the whole command. A row that continues a line has another margin than one that begins it."""
     marked = sorted(risk.span for risk in risks if risk.span)
     text = whole_text(command)
     title = (_block(said(command.tool, "strong")),) if isinstance(command, Function) else ()
@@ -116,7 +116,7 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
 
 
 def whole_text(command: Command) -> str:
-    """Return a command as shown: an argv quoted for a shell, the arguments of a tool as JSON, shell text as it is."""
+    """Return a command as shown: an argv quoted for a shell, a tool's arguments as JSON, shell text unchanged."""
     if isinstance(command, Argv):
         return shlex.join(command.words())
     if isinstance(command, Function):
@@ -125,7 +125,7 @@ def whole_text(command: Command) -> str:
 
 
 def _ends(text: str, marked: list[tuple[int, int]]) -> Iterator[Paragraph]:
-    """Head and tail of a very long text, and the size of the gap."""
+    """Yield head and tail of a very long text, and the size of the gap."""
     head, tail = head_and_tail(text)
     number = text.count("\n", 0, tail.start) + 1
     digits = len(str(text.count("\n") + 1))
@@ -136,7 +136,7 @@ def _ends(text: str, marked: list[tuple[int, int]]) -> Iterator[Paragraph]:
 
 
 def _lines(part: TextPart, number: int, digits: int, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:
-    """One paragraph a line, numbered in `digits` columns unless that is 0."""
+    """Return one paragraph per line, numbered in `digits` columns unless that is 0."""
     found, at = [], part.start
     for line in part.text.split("\n"):
         found.append(_block(_marked(line, at, marked, "command"), f" {number:>{digits}} " if digits else " "))
@@ -152,7 +152,7 @@ def _block(spans: Line, label: str = " ") -> Paragraph:
 
 
 def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]:
-    """Words quoted for a shell, each on its own background; a line feed inside a word ends the row."""
+    """Return words quoted for a shell, each on its own background. A line feed inside a word ends the row."""
     rows: list[list[Span]] = [[]]
     at = 0
     for word in command.words():
@@ -169,7 +169,7 @@ def _argv(command: Argv, marked: list[tuple[int, int]]) -> tuple[Paragraph, ...]
 
 
 def _marked(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role) -> Line:
-    """The text with the parts that a risk points at marked; offsets count from `start`."""
+    """Return the text with the parts of risks marked. Offsets count from `start`."""
     spans: list[Span] = []
     at = 0
     for span_start, span_end in marked:
@@ -183,19 +183,19 @@ def _marked(text: str, start: int, marked: Iterable[tuple[int, int]], role: Role
 
 
 def _said(text: str, role: Role) -> Line:
-    """Shell text with tabs as blanks, as a terminal shows them."""
-    # In an argv a tab is part of an argument and must stay visible as such.
+    """Return shell text with tabs as spaces, as a terminal shows them."""
+    # In an argv a tab is part of an argument and must stay visible.
     return said(text if role == "word" else text.replace("\t", "    "), role, whole=True)
 
 
 UNKNOWN_WORD = "runtime value"
 FEW = 5
-"""Up to this many commands keep their order; among more, the risky ones come first."""
+"""Up to so many commands keep their order. Among more, the risky ones come first."""
 OPENS = {"read": "reads", "write": "writes", "net": "connects to"}
 
 
 def meaning_paragraphs(command: Command, resolved: Resolved | None) -> tuple[Paragraph, ...]:
-    """Return the commands that a call expands to; empty where they say no more than the call itself."""
+    """Return the commands that a call expands to. Empty: they add nothing to the call itself."""
     if resolved is None or _is_plain(command, resolved):
         return ()
     found = [BLANK, Paragraph((Span("Expands to", "label"), *_title(resolved)), margin=(Span(" "),))]
@@ -226,19 +226,12 @@ def _is_plain(command: Command, resolved: Resolved) -> bool:
 
 
 def _is_said(command: Command, only: Meaning) -> bool:
-    """True if a shell text is just the words of its one command and its redirections, as they will be."""
-    if not isinstance(command, Shell):
-        return False
-    # The effects name the file of a redirection, so the expansion of a plain one would repeat the command.
-    redirects = tuple(word for each in only.redirects for word in (each.operator, each.target))
-    try:
-        return (*only.words, *redirects) == tuple(shlex.split(command.text))
-    except ValueError:  # An unclosed quote.
-        return False
+    """True if a shell text has only the words of its one command, with nothing for the shell to do."""
+    return isinstance(command, Shell) and only.words == tuple(command.text.split())
 
 
 def _title(resolved: Resolved) -> Line:
-    """The number of commands; a wrapper and the command that it runs count as one."""
+    """Return the number of commands. A wrapper and its command count as one."""
     number = sum(1 for meaning in resolved.commands if _counts(meaning)) + resolved.more
     if not resolved.commands:
         return ()
@@ -252,7 +245,7 @@ def _counts(meaning: Meaning) -> bool:
 
 
 def _ordered(meanings: tuple[Meaning, ...]) -> tuple[Meaning, ...]:
-    """The commands in their order, or, where they are many, the riskiest first."""
+    """Return the commands in their order or, if there are many, the riskiest first."""
     return meanings if len(meanings) <= FEW else tuple(sorted(meanings, key=_rank))
 
 
@@ -309,7 +302,7 @@ def _notes(meaning: Meaning) -> Iterator[Line]:
 
 
 def _opened(redirect: Redirect) -> Line:
-    """A redirection in words: reads, writes or appends to a file."""
+    """Describe a redirection: reads, writes or appends to a file."""
     verb = "appends to" if redirect.operator.endswith(">>") else OPENS[redirect.access]
     target = (Span("a file known only at run time"),) if redirect.target is None else said(redirect.target)
     return (Span(f"{verb} ", "strong" if redirect.access != "read" else "muted"), *target)

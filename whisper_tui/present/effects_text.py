@@ -1,6 +1,6 @@
 """The effects of a command in words, one short line each.
 
-The effects are taken as JSON has them, so that subcommands which load no models can print them.
+The effects are plain JSON, so that subcommands can print them without loading the models.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ from whisper_tui.present.quantities import count, size
 EffectKind = Literal["file", "removal", "git", "host", "code", "secret", "unknown"]
 
 FEW = 5
-"""Names that a line lists before it counts the others."""
+"""How many names a line lists before it counts the others."""
 
 
 MOVED = "all that is moved"
-"""The detail of a directory that gets another name."""
+"""The detail of a renamed directory."""
 
 
 class EffectLine(NamedTuple):
@@ -24,14 +24,14 @@ class EffectLine(NamedTuple):
     text: str
     kind: EffectKind
     grave: bool = False
-    """True if it cannot be taken back, or reaches beyond the workspace."""
+    """True if it cannot be undone, or reaches beyond the workspace."""
 
 
 Facts = Mapping[str, Any]
 
 
 def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
-    """Return everything that the effects state, what is lost first and what is not known last."""
+    """Return lines for all effects, beginning with losses and ending with unknown effects."""
     directory = effects["directory"]
     return (
         *(_by_whom(each, _removal(each, directory)) for each in effects["removals"]),
@@ -45,7 +45,7 @@ def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
 
 
 def no_effects_text(effects: Facts) -> str:
-    """Return the one sentence for a command without any effect that could be stated; empty if there is one."""
+    """Return the sentence for a command without known effects. Empty: it has effects."""
     return "" if effect_lines(effects) else "changes nothing that is known"
 
 
@@ -56,7 +56,7 @@ def _by_whom(each: Facts, line: EffectLine) -> EffectLine:
 
 
 def _name(path: str, directory: str) -> str:
-    """A path as short as it is clear from the working directory."""
+    """Return a path relative to the working directory if that is shorter."""
     base = directory.rstrip("/") + "/"
     return path[len(base) :] if path.startswith(base) and len(path) > len(base) else path
 
@@ -163,7 +163,7 @@ def _git(each: Facts, *, with_state: bool) -> EffectLine:
 
 
 def _state(each: Facts) -> str:
-    """The branch and what is not committed, said once for a repository."""
+    """Return the branch and the uncommitted changes of a repository."""
     branch = f"on {each['branch']}" if each["branch"] else ""
     changed = f"{count(each['changed'], 'uncommitted change')}" if each["changed"] else ""
     facts = ", ".join(filter(None, (branch, changed)))

@@ -1,4 +1,4 @@
-"""The ending of a call in words: for a column, in full, and for its agent."""
+"""The ending of a call as text: for a column, in full, and for its agent."""
 
 import shlex
 
@@ -17,7 +17,7 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import one_line_beginning
 from whisper_tui.present.quantities import limit
-from whisper_tui.present.spans import LONGEST_SAID
+from whisper_tui.present.spans import LONGEST_TEXT
 from whisper_tui.present.words import decided_by_text
 
 LIMITS = {"cpu": "processor time", "memory": "memory", "processes": "processes"}
@@ -63,37 +63,37 @@ def ending_sentence(ending: Ending, *, by_agent: bool = False) -> str:
         case TimedOut(after_s=after_s):
             return f"Timed out after {limit(after_s)} and was ended"
         case FailedToStart(message=message):
-            return f"Never started: {one_line_beginning(message, LONGEST_SAID)}"
+            return f"Never started: {one_line_beginning(message, LONGEST_TEXT)}"
         case Denied(by=by, reason=reason, for_session=words):
             who = "" if words and by.surface == "memory" else f" {decided_by_text(by)}"
             every = f", like every call of its session that begins with {_quoted(words)}" if words else ""
             return f"Denied{who}{every}" + (
-                f": {one_line_beginning(reason, LONGEST_SAID)}" if reason else ", without a reason"
+                f": {one_line_beginning(reason, LONGEST_TEXT)}" if reason else ", without a reason"
             )
         case Withdrawn(why=why):
-            return f"Withdrawn: {one_line_beginning(why, LONGEST_SAID)}"
+            return f"Withdrawn: {one_line_beginning(why, LONGEST_TEXT)}"
         case HandedOver():
             return "Approved, and run by the agent itself; its outcome is not known here"
         case Lost(why=why):
-            return f"Lost: {one_line_beginning(why, LONGEST_SAID)}"
+            return f"Lost: {one_line_beginning(why, LONGEST_TEXT)}"
 
 
 def went_well(ending: Ending) -> bool:
-    """True unless the ending needs attention: exit code 0, or an outcome that is not known here."""
+    """True if the ending needs no attention: exit code 0, or an outcome that is unknown here."""
     return isinstance(ending, HandedOver) or (isinstance(ending, Exited) and ending.code == 0)
 
 
 def denied_for_session(ending: Denied) -> str:
-    """Return for an agent that a human has denied more than this call, without a full stop."""
+    """Tell an agent that a human has denied more than this call, without a full stop."""
     return f"Denied by the human for this whole session, like every call that begins with {_quoted(ending.for_session)}"
 
 
 def _quoted(words: tuple[str, ...]) -> str:
-    return repr(one_line_beginning(shlex.join(masked_words(words)), LONGEST_SAID))
+    return repr(one_line_beginning(shlex.join(masked_words(words)), LONGEST_TEXT))
 
 
 def ending_for_agent(ending: Ending) -> str:
-    """Return an ending as an agent is told it: with signal numbers and seconds, which models read best."""
+    """Return an ending for an agent: with signal numbers and seconds, which models understand best."""
     match ending:
         case Exited(code=code):
             return f"command exited with status {code}"

@@ -1,4 +1,4 @@
-"""Times, sizes, counts and signals as people read them. Standard library alone: the light subcommands import it."""
+"""Times, sizes, counts and signals as text. Standard library only, because light subcommands import it."""
 
 import time
 
@@ -24,7 +24,7 @@ def duration(seconds: float) -> str:
 
 
 def limit(seconds: float) -> str:
-    """Return a configured time without digits that nobody set: 30 s, 2 min, 1 h 30 min."""
+    """Return a configured time without insignificant digits: 30 s, 2 min, 1 h 30 min."""
     if seconds < 60 or seconds % 60:
         return f"{seconds:g} s"
     hours, minutes = divmod(int(seconds) // 60, 60)
@@ -68,9 +68,9 @@ DAY_S = 86_400
 
 
 def history_column(at: float, now: float) -> str:
-    """Return the time of day for today, else the day, else the year; always six columns."""
+    """Return the time of day, the day or the year, depending on the age. It always has six columns."""
     then, today = time.localtime(at), time.localtime(now)
     if then[:3] == today[:3]:
         return time.strftime(" %H:%M", then)
-    # A day without its year is ambiguous once it may be the same day of last year.
+    # A day without its year is ambiguous if it may be in last year.
     return time.strftime("%d %b" if now - at < 300 * DAY_S else "%Y", then)[:6].rjust(6)

@@ -19,19 +19,17 @@ MOST_NAMED = 4
 
 
 def risk_role(risk: Risk) -> Role:
-    """The role in which a risk is drawn."""
+    """Return the role of a risk."""
     return "bad" if is_grave(risk) else "risk"
 
 
 def risk_sign(risk: Risk) -> str:
-    """Two triangles for a grave risk, one for any other: the difference must survive terminals without colour."""
+    """Return two triangles for a grave risk and one for any other, so that it is visible without colours."""
     return "▲▲" if is_grave(risk) else "▲"
 
 
-def risk_line(record: CallRecord) -> Line:
-    """The gravest risk in a few words, the number of others, and whether the call runs code that nobody has read."""
-    risks = record.verdict.risks if record.verdict else ()
-    unread = bool(record.resolved and record.resolved.not_inspected)
+def risk_line(risks: tuple[Risk, ...]) -> Line:
+    """Return the gravest risk in a few words, and the number of others."""
     if not risks:
         return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)
     first = next((risk for risk in risks if is_grave(risk)), risks[0])
@@ -48,19 +46,19 @@ def not_inspected_sentences(record: CallRecord) -> tuple[str, ...]:
 
 
 def sandbox_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
-    """The sandbox of a call; empty for a call without one, which is the default of an approval."""
+    """Return the sandbox of a call. Empty: it has none, which is the default of an approval."""
     sandbox = record.sandbox
     return (labelled("Sandbox", sandbox_line(sandbox)),) if sandbox is not None else ()
 
 
 def sandbox_line(sandbox: Sandbox) -> Line:
-    """A sandbox, with the directories beside the system's whose programs may run in it."""
+    """Return a sandbox, with the directories besides the system's whose programs may run in it."""
     also = (Span("; may also run programs in "), *said(", ".join(sandbox.execute))) if sandbox.execute else ()
     return (Span(sandbox.words()), *also)
 
 
 def blocked_paragraphs(blocked: Blocked | None) -> tuple[Paragraph, ...]:
-    """The attempts that a sandbox blocked, one a line because paths may be long."""
+    """Return the attempts that a sandbox blocked, one per line because paths may be long."""
     if blocked is None:
         return ()
     lines = [said(attempt.words(), "risk") for attempt in blocked.attempts]
@@ -71,7 +69,7 @@ def blocked_paragraphs(blocked: Blocked | None) -> tuple[Paragraph, ...]:
 
 
 async def why_not_confined(supervision: Supervision, record: CallRecord) -> str:
-    """Return why a call cannot be approved into a sandbox, in sentences; empty if it can."""
+    """Return why a call cannot be approved with a sandbox. Empty: it can."""
     if record.function is not None:
         return "The agent runs this tool itself, so no sandbox can confine it."
     try:
@@ -82,6 +80,6 @@ async def why_not_confined(supervision: Supervision, record: CallRecord) -> str:
 
 
 def blocked_sentence(record: CallRecord) -> str:
-    """Return what the sandbox blocked, for a toast; empty if nothing was blocked."""
+    """Return the blocked attempts as a toast. Empty: nothing was blocked."""
     blocked = mask_unless_undecided(record).blocked
     return f"The sandbox blocked call {record.id}: it {blocked.words()}." if blocked is not None else ""

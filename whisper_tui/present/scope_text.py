@@ -7,17 +7,17 @@ from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.quantities import count, limit
-from whisper_tui.present.spans import LONGEST_SAID
+from whisper_tui.present.spans import LONGEST_TEXT
 
 
 def approved_scope(scope: Scope) -> str:
-    """Return what a standing approval allows from now on, to follow a semicolon."""
+    """Return what a standing approval allows, as a clause after a semicolon."""
     match scope:
         case ExactScope(uses=uses, minutes=minutes):
-            return f"the same command runs without approval {_how_long(uses, minutes)}"
+            return f"the same command runs unasked {_duration(uses, minutes)}"
         case PrefixScope(words=words, directory=directory, uses=uses, minutes=minutes):
             where = f" in {visible(directory)}" if directory is not None else ""
-            return f"commands starting with {_said(words)} run without approval{where} {_how_long(uses, minutes)}"
+            return f"commands starting with {_said(words)} run unasked{where} {_duration(uses, minutes)}"
         case RuleScope(words=words, where=where, minutes=minutes):
             place = "in this workspace" if where == "project" else "everywhere"
             until = f", for {limit(minutes * 60)}" if minutes is not None else ""
@@ -26,7 +26,7 @@ def approved_scope(scope: Scope) -> str:
             return "the same command runs without approval for the rest of the session"
 
 
-def _how_long(uses: int | None, minutes: float | None) -> str:
+def _duration(uses: int | None, minutes: float | None) -> str:
     parts = [count(uses, "more time")] if uses is not None else []
     parts += [f"for {limit(minutes * 60)}"] if minutes is not None else []
     return ", ".join(parts) if parts else "for the rest of the session"
@@ -41,7 +41,7 @@ def scope_reach(scope: Scope) -> str:
     """Return the scope of a standing approval."""
     match scope:
         case PrefixScope(directory=directory):
-            where = f", in {one_line_beginning(directory, LONGEST_SAID)} and below" if directory is not None else ""
+            where = f", in {one_line_beginning(directory, LONGEST_TEXT)} and below" if directory is not None else ""
             return f"every command of the session that starts with these words{where}"
         case RuleScope():
             return "a rule in the rules file"
@@ -50,13 +50,13 @@ def scope_reach(scope: Scope) -> str:
 
 
 def of_uses(scope: Scope) -> str:
-    """The limit of uses, to follow the number of uses so far; empty if there is no limit."""
+    """Return the limit of uses, to append to the number of uses. Empty: there is no limit."""
     most = scope.uses if isinstance(scope, ExactScope | PrefixScope) else None
     return f" of {most:,}" if most is not None else ""
 
 
 def until_text(until: float | None, now: float, without: str) -> str:
-    """The remaining time of an approval or rule; `without` stands for one without an end."""
+    """Return the remaining time of an approval or rule. `without`: the text for one without an end."""
     if until is None:
         return without
     return f"for {limit(max(0, round(until - now)))} more, until {time.strftime('%H:%M', time.localtime(until))}"

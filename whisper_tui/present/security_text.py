@@ -26,7 +26,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "effects": "read files through the effects of call {}",
         "signal": "send a signal to call {}",
         "pause": "pause everything",
-        "resume": "let everything go on",
+        "resume": "resume everything",
         "write_stdin": "type into call {}",
         "resize": "change the terminal of call {}",
         "revoke": "revoke approval {}",
@@ -43,13 +43,13 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "shutdown": "stop the supervisor",
     }
 )
-"""The operations of the API as verbs, for sentences about a peer that was not allowed to use them."""
+"""The operations of the API as verbs, for sentences about refused peers."""
 
-_PAST_THE_SUPERVISOR = "give an order to the keeper of call {} through its FIFO"
+_DIRECT_ORDER = "give an order to the keeper of call {} through its FIFO"
 
 
 def rules_sentence(changed: RulesChanged) -> str | None:
-    """Return what changed in a rules file and what of it is not trusted yet; None if nobody has to know."""
+    """Return the changes in a rules file and the entries that are not trusted yet. None: nobody needs to know."""
     waits = len(untrusted_entries(changed))
     added = [mark for mark in changed.added if mark != READ_ONLY_ENTRY]
     removed = [mark for mark in changed.removed if mark != READ_ONLY_ENTRY]
@@ -76,10 +76,10 @@ def _entries(marks: Sequence[str]) -> str:
 
 
 def refused_sentence(attempt: AttemptRefused) -> str:
-    """Return who tried what, and why it was refused."""
+    """Describe a refused attempt: the process, the operation, and the reason."""
     program = f" ({visible(attempt.program)})" if attempt.program else ""
     inside = f" inside call {attempt.from_call}" if attempt.from_call else ""
-    words = _PAST_THE_SUPERVISOR if attempt.operation == ORDER else TRIED.get(attempt.operation, attempt.operation)
+    words = _DIRECT_ORDER if attempt.operation == ORDER else TRIED.get(attempt.operation, attempt.operation)
     tried = words.format(visible(attempt.about or "?"))
     who = f"pid {attempt.pid}{program}{inside}" if attempt.pid else "an unknown process"
     others = f" {count(attempt.left_out, 'other')} before it went unrecorded." if attempt.left_out else ""

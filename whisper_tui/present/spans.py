@@ -1,4 +1,4 @@
-"""Text with roles instead of colours; themes decide how a role looks."""
+"""Text with roles instead of colours. Themes define how a role looks."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
@@ -9,7 +9,7 @@ Role = Literal[
     "text", "strong", "muted", "label", "frame",
     "command", "word", "hidden", "marked", "risk", "waiting", "running", "behind", "good", "bad", "edited",
 ]  # fmt: skip
-"""The purpose of a piece of text; the widgets that draw spans have a component class `role--<name>` for each."""
+"""The purpose of a piece of text. Widgets that draw spans have a component class `role--<name>` for each."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -25,43 +25,43 @@ Line = tuple[Span, ...]
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A text that is broken into rows, each after a margin."""
+    """A text that is wrapped into rows, each with a margin."""
 
     spans: Line
     margin: Line = ()
-    """Before the first row."""
+    """The margin of the first row."""
     hanging: Line | None = None
-    """Before the rows that follow. None: blanks as wide as the margin."""
+    """The margin of further rows. None: spaces as wide as the first margin."""
     card: bool = False
     """True for a block with a background of its own."""
     at_words: bool = True
-    """True if rows break between words. False for commands: there a row end must not be taken for a blank."""
+    """True if rows break between words. False for commands, where the end of a row must not look like a space."""
     decides: bool = False
-    """True if an approval needs this to have been on the screen (decision 29)."""
+    """True if this must have been on the screen before an approval (decision 29)."""
 
 
 BLANK = Paragraph(())
 
-LONGEST_SAID = 4000
-"""Characters of a text that are shown; the command line prints all of it."""
+LONGEST_TEXT = 4000
+"""How many characters of a text are shown. The command line prints all of it."""
 
 
 def said(text: str, role: Role = "text", *, whole: bool = False) -> Line:
-    """Return text of an agent as spans, with hidden characters made visible in a role of their own.
+    """Return an agent's text as spans, with hidden characters made visible in their own role.
 
-    A very long text is cut, and the rest counted; `whole` keeps it, for text that a decision depends on.
+    A very long text is truncated, and the rest counted. `whole`: keep all of it, because a decision depends on it.
     """
-    if len(text) > LONGEST_SAID and not whole:
-        more = f" … {len(text) - LONGEST_SAID:,} more characters"
-        return (*said(text[:LONGEST_SAID], role), Span(more, "risk"))
-    # Most text is plain ASCII, and looking for hidden characters one by one is slow.
+    if len(text) > LONGEST_TEXT and not whole:
+        more = f" … {len(text) - LONGEST_TEXT:,} more characters"
+        return (*said(text[:LONGEST_TEXT], role), Span(more, "risk"))
+    # Most text is plain ASCII, and checking each character is slow.
     if text.isascii() and text.isprintable():
         return (Span(text, role),) if text else ()
     return tuple(Span(piece.text, "hidden" if piece.hidden else role) for piece in pieces(text))
 
 
 LABEL = 13
-"""Columns of a label."""
+"""The width of a label in columns."""
 
 
 def labelled(label: str, value: Line, *, at_words: bool = True, decides: bool = False) -> Paragraph:

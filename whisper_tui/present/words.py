@@ -1,4 +1,4 @@
-"""Errors, sessions and deciders in the words that a person reads."""
+"""Errors, sessions and deciders as text for people."""
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
@@ -9,14 +9,14 @@ from whisper_tui.model.text import one_line_beginning
 from whisper_tui.model.verdict import whose_rule
 
 LONGEST_NAME = 100
-"""Characters of a name within a line."""
+"""The longest name within a line in characters."""
 LONGEST_TOAST = 1000
-"""Characters of a toast."""
+"""The longest toast in characters."""
 REMOVED = "Some or all of this output was removed from the disk; everything else about the call is kept."
 
 
 def toast_text(text: str) -> str:
-    """Return a text cut to a toast and safe to show (decision 27)."""
+    """Return a text that is short and safe enough for a toast (decision 27)."""
     return one_line_beginning(text, LONGEST_TOAST)
 
 
@@ -32,7 +32,7 @@ def session_label(session: Session | None, session_id: str) -> str:
 
 
 def session_label_of(record: CallRecord, board: Board) -> str:
-    """Return the name of the session that a call belongs to, fit for a line."""
+    """Return the name of a call's session, safe to show within a line."""
     return session_label(board.sessions.get(record.call.session_id), record.call.session_id)
 
 

@@ -1,1 +1,1 @@
-"""Facts of the machine that several layers need: processes, their marks, and the directories of an instance."""
+"""System functions that several layers need: processes, their marks, and the directories of an instance."""

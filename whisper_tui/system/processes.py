@@ -1,4 +1,4 @@
-"""Processes: find them, tell them from others that take their pids, signal just those. Standard library only."""
+"""Processes: find, identify and signal them, safely even if pids are reused. Standard library only."""
 
 import os
 import signal
@@ -19,22 +19,22 @@ class ProcessEntry(NamedTuple):
     ppid: int
     pgid: int
     start: int
-    """Clock ticks after boot; where only `ps` tells, seconds since the epoch."""
+    """Clock ticks after boot. With `ps`: seconds since the epoch."""
 
 
 def boot_id() -> str:
-    """Id of this boot of the machine. Empty if the system has none."""
+    """Return the id of this boot of the machine. Empty: the system has none."""
     if LINUX:
         return kernel_file("/proc/sys/kernel/random/boot_id").decode().strip()
     return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
 
 
 def find_process(pid: int, *, dead_too: bool = False) -> ProcessEntry | None:
-    """A process as it is now. None: there is none, or only its remains, and those were not asked for."""
+    """Return a process. None: it does not exist, or it is a zombie and `dead_too` is false."""
     if not LINUX:
         return next((seen for seen in _from_ps(dead_too=dead_too) if seen.pid == pid), None)
     text = kernel_file(f"/proc/{pid}/stat")
-    # The name of a process may contain blanks and parentheses, so fields are counted from the last `)`.
+    # The name of a process may contain spaces and parentheses, so fields are counted from the last `)`.
     after_name = text[text.rfind(b")") + 2 :].split()
     if len(after_name) < 20 or (after_name[0].decode() in _ZOMBIE_STATES and not dead_too):
         return None
@@ -50,21 +50,21 @@ def is_stopped(pid: int) -> bool:
 
 
 def command_of(pid: int) -> str:
-    """Its command line as the system shows it, words joined by spaces."""
+    """Return the command line of a process, with spaces between its words."""
     if not LINUX:
         return _output("ps", "-p", str(pid), "-o", "command=").strip()
     words = kernel_file(f"/proc/{pid}/cmdline")
     if words:
         return words.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
-    # Kernel threads, and processes that overwrote their arguments, have an empty command line.
+    # Kernel threads, and processes that have overwritten their arguments, have an empty command line.
     return f"[{kernel_file(f'/proc/{pid}/comm').decode('utf-8', 'replace').strip()}]"
 
 
 def children_of(pid: int) -> list[int]:
-    """Pids of the direct children of a process, the dead and unburied included."""
+    """Return the pids of the children of a process, including zombies."""
     found: list[int] = []
     try:
-        # The kernel lists children by the thread that forked them.
+        # The kernel lists children per thread.
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return found
@@ -74,26 +74,26 @@ def children_of(pid: int) -> list[int]:
 
 
 class Descendants:
-    """Everything that goes back to one process. Remembers what it saw where the system forgets who came from whom."""
+    """The descendants of one process. Known ones are remembered on systems that lose track of parents."""
 
     def __init__(self, root: int, *, adopts: bool) -> None:
         """`adopts`: orphans of this process's tree become its own children."""
         self._root = root
         self.can_hide = not adopts
-        """True if a descendant can live on that is no child of the root, nor of its children."""
+        """True if a descendant may survive its parents and leave the tree of the root."""
         self._groups: set[int] = set()
         self._known: set[tuple[int, int]] = set()
         self._by_children: bool | None = None if adopts and LINUX else False
 
     def expect_group(self, pgid: int) -> None:
-        """Whoever is in this process group counts, should its parent be gone."""
+        """Count members of this process group as descendants, even if their parents are gone."""
         if self.can_hide:
             self._groups.add(pgid)
 
     def now(self, *, without: int | None = None) -> list[ProcessEntry]:
-        """The living descendants at this moment; `without` leaves one child out, and all that goes back to it."""
+        """Return the living descendants. `without`: leave out one child and its descendants."""
         if self._by_children is None:
-            # The file exists only in kernels with CONFIG_PROC_CHILDREN.
+            # The file only exists in kernels with CONFIG_PROC_CHILDREN.
             self._by_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         if self._by_children:
             return self._walk(without)
@@ -114,10 +114,10 @@ class Descendants:
         return found
 
     def _select(self, everything: list[ProcessEntry], without: int | None) -> list[ProcessEntry]:
-        """By parent; and where orphans leave the family, by group and by having been seen in it before."""
+        """Select descendants by parent and, if orphans are not adopted, by group and by earlier results."""
         chosen = _close_over({self._root}, everything, self._belongs)
         if self.can_hide:
-            # Our own group would make every process of the supervisor a descendant.
+            # With our own group, every process of the supervisor would be a descendant.
             self._groups |= {seen.pgid for seen in chosen.values()} - {os.getpgid(0)}
             self._known = {(seen.pid, seen.start) for seen in chosen.values()}
         if without is not None:
@@ -137,7 +137,7 @@ def _is_child(seen: ProcessEntry, family: set[int]) -> bool:
 def _close_over(
     roots: set[int], everything: list[ProcessEntry], belongs: Callable[[ProcessEntry, set[int]], bool]
 ) -> dict[int, ProcessEntry]:
-    """All that belongs to the roots, to what belongs to them, and so on; by pid."""
+    """Return the transitive closure of the roots under `belongs`, by pid."""
     family = set(roots)
     chosen: dict[int, ProcessEntry] = {}
     grown = True
@@ -173,15 +173,15 @@ def _from_ps(*, dead_too: bool = False) -> list[ProcessEntry]:
 
 
 def _is_own_ps(words: list[str]) -> bool:
-    """The `ps` that asks is a child of ours, too, but in our own group, where no command ever is."""
+    """True for our own `ps`, which is our child too, but in our own group, unlike commands."""
     return int(words[1]) == os.getpid() and int(words[2]) == os.getpgid(0)
 
 
 def _output(*argv: str) -> str:
-    """Output of a small program; empty if it is not installed."""
-    import subprocess  # not needed, and not small, where there is /proc
+    """Return the output of a small program. Empty: it is not installed."""
+    import subprocess  # large, and not needed with /proc
 
-    # `lstart` is printed in the locale's language, and is parsed below.
+    # The format of `lstart` depends on the locale, and it is parsed below.
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -191,7 +191,7 @@ def _output(*argv: str) -> str:
 
 
 def kernel_file(path: str) -> bytes:
-    """Content of a small kernel file; empty if its process is gone."""
+    """Return the content of a small kernel file. Empty: its process is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -208,11 +208,11 @@ def kernel_file(path: str) -> bytes:
 
 
 BURST_S = 0.05
-"""Seconds that one burst of killing may keep the keeper from its other work."""
+"""The longest burst of SIGKILLs in seconds, because the keeper has other work too."""
 
 
 def send_to(seen: ProcessEntry, number: int) -> bool:
-    """Signal one process, if it is still the one that was seen. Returns whether it was."""
+    """Signal one process if its pid was not reused. Return whether the signal was sent."""
     if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
         return _send_by_pidfd(seen, number)
     now = find_process(seen.pid)
@@ -220,32 +220,32 @@ def send_to(seen: ProcessEntry, number: int) -> bool:
 
 
 def send_to_group(pgid: int, number: int) -> bool:
-    """Signal a process group of which a member was just seen. Returns whether there was one."""
-    # kill(0) and kill(-1) reach our own group and every process of the user.
+    """Signal a process group of which a member was just found. Return whether it exists."""
+    # kill(0) and kill(-1) would reach our own group and every process of the user.
     if pgid <= 1 or pgid == os.getpgid(0):
         return False
     return _quietly(os.killpg, pgid, number)
 
 
 def send_to_all(family: list[ProcessEntry], *numbers: int) -> None:
-    """Signal every process of a family, each number in turn."""
+    """Send each signal to every process of a list."""
     for number in numbers:
         for seen in family:
             send_to(seen, number)
 
 
 def kill_burst(descendants: Descendants, nothing_left: Callable[[], bool]) -> bool:
-    """Kill, look again, kill, until nothing is left or the burst is over. Returns whether nothing is left.
+    """Kill all descendants again and again, until none is left or the burst is over. Return whether none is left.
 
-    One look is never enough: what forks between the look and the signal would get away. A whole group is killed in one
-    step, which forks inside it cannot outrun; a loop outruns those that change their group.
+    One pass is not enough, because a process may fork between the check and the signal. A whole group is killed in one
+    step, so forks inside cannot escape. The loop catches processes that change their group.
     """
     deadline = time.monotonic() + BURST_S
     while not nothing_left():
         if time.monotonic() >= deadline:
             return False
         family = descendants.now()
-        # The kernel signals a group atomically: a fork in it cannot escape.
+        # The kernel signals a group atomically, so a fork in it cannot escape.
         for pgid in {seen.pgid for seen in family}:
             send_to_group(pgid, signal.SIGKILL)
         send_to_all(family, signal.SIGKILL)
@@ -261,7 +261,7 @@ def _send_by_pidfd(seen: ProcessEntry, number: int) -> bool:
         return _quietly(os.kill, seen.pid, number)
     try:
         now = find_process(seen.pid)
-        # The descriptor pins whoever has the pid now; only the start time says that it is the one that was seen.
+        # The descriptor pins the current owner of the pid. Only the start time shows whether that is the right process.
         if now is None or now.start != seen.start:
             return False
         signal.pidfd_send_signal(fd, number)
@@ -273,7 +273,7 @@ def _send_by_pidfd(seen: ProcessEntry, number: int) -> bool:
 
 
 def _quietly(send: Callable[[int, int], None], pid: int, number: int) -> bool:
-    """True if the signal was sent; False if the process is gone or belongs to another user now."""
+    """Return True if the signal was sent, False if the process is gone or belongs to another user now."""
     try:
         send(pid, number)
     except (ProcessLookupError, PermissionError):

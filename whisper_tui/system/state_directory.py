@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Directories(NamedTuple):
     """The directories of one instance: one supervisor, one journal, one socket.
 
-    A plain tuple, because the lightest commands need it and must not wait for the model to be imported.
+    A plain tuple, because light commands need it and must not wait for the import of the model.
     """
 
     config: "PurePath"
@@ -34,11 +34,11 @@ def prepare(home: Directories) -> None:
 
 
 def make_private(directory: "PurePath") -> None:
-    """Create one directory, or check the one that is there. Raises `BadStateDirectory`."""
+    """Create a directory, or check an existing one. Raises `BadStateDirectory`."""
     path = os.fspath(directory)
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        # makedirs leaves the mode of a directory that exists, so it is checked.
+        # makedirs does not change the mode of an existing directory, so it is checked.
         about = os.stat(path)
     except FileExistsError as error:
         raise BadStateDirectory(f"{path} is not a directory", hint="Move it away, or choose another --home") from error
@@ -59,24 +59,24 @@ def _problem(about: os.stat_result) -> tuple[str, str] | None:
     if about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return (
             f"is open to other users (mode {stat.S_IMODE(about.st_mode):04o})",
-            "Look whether its content is what you expect, then run: chmod 700 {path}",
+            "Check its content, then run: chmod 700 {path}",
         )
     return None
 
 
 def is_occupied(state: "PurePath") -> bool:
-    """True if a supervisor holds a state directory now."""
+    """True if a supervisor uses a state directory now."""
     return is_locked(state / LOCK)
 
 
 def is_locked(path: "PurePath") -> bool:
-    """True if some process holds the lock of a file now. A file that cannot be opened is locked by nobody."""
+    """True if a process holds the lock of a file now. A file that cannot be opened is not locked."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        # A shared lock: two programs that ask at the same time must not see each other as the supervisor.
+        # A shared lock, so that two programs that check at the same time do not take each other for the supervisor.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
@@ -86,13 +86,13 @@ def is_locked(path: "PurePath") -> bool:
 
 
 class StateDirectoryLock:
-    """The hold of one supervisor on a state directory. It survives nothing but its process."""
+    """The lock of one supervisor on a state directory. It ends with its process."""
 
     def __init__(self, state: "PurePath") -> None:
-        """Take it. Raises `AlreadyRunning`, naming who has it, or `BadStateDirectory`."""
+        """Take the lock. Raises `AlreadyRunning`, which names the owner, or `BadStateDirectory`."""
         path = self._path = os.fspath(state / LOCK)
         try:
-            # Without O_CLOEXEC the commands would inherit the lock and keep it after the supervisor.
+            # Without O_CLOEXEC the commands would inherit the lock and keep it after the supervisor's end.
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise BadStateDirectory(f"{path} cannot be opened: {error.strerror}") from error
@@ -103,7 +103,7 @@ class StateDirectoryLock:
         except OSError as error:
             holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip()
             os.close(self._fd)
-            # flock emulated over NFS reports EACCES.
+            # The emulation of flock over NFS reports EACCES.
             if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
                 who = f" (pid {holder})" if holder else ""
                 raise AlreadyRunning(
@@ -114,7 +114,7 @@ class StateDirectoryLock:
 
     @property
     def holds(self) -> bool:
-        """True if the directory is still the one that was taken, and was not removed or replaced since."""
+        """True if the directory is still the locked one, and has not been removed or replaced."""
         try:
             # A lock on a removed file excludes nobody.
             return os.path.samestat(os.lstat(self._path), os.fstat(self._fd))
@@ -122,7 +122,7 @@ class StateDirectoryLock:
             return False
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,4 +1,4 @@
-"""The notes for an agent beside a result: why there is none, and what a human or the sandbox changed."""
+"""Notes for an agent beside a result: why there is no result, and what a human or the sandbox changed."""
 
 import shlex
 from typing import Literal
@@ -15,7 +15,7 @@ Cause = Literal["denied", "refused", "withdrawn", "lost"]
 
 
 class ToolFailure(WhisperError):
-    """The call fails; the message is for the model and carries a human's reason word for word."""
+    """The call fails. The message is for the model, and quotes a human's reason verbatim."""
 
     kind = "tool_failure"
 
@@ -25,19 +25,19 @@ class ToolFailure(WhisperError):
 
 
 class UnknownTool(Refused):
-    """No tool of that name."""
+    """There is no tool with that name."""
 
     kind = "unknown_tool"
 
 
 class DuplicateTool(Refused):
-    """A tool of that name is registered already."""
+    """A tool with that name is already registered."""
 
     kind = "duplicate_tool"
 
 
 def failure_of(ending: Denied | Withdrawn | HandedOver | Lost) -> ToolFailure:
-    """The failure that tells a model about an ending without a result."""
+    """Return the failure that reports an ending without a result to the model."""
     match ending:
         case Denied():
             return _denied(ending)
@@ -45,7 +45,7 @@ def failure_of(ending: Denied | Withdrawn | HandedOver | Lost) -> ToolFailure:
             return ToolFailure(f"The call was withdrawn before it ran. Nothing ran. {why}".rstrip(), cause="withdrawn")
         case HandedOver():
             # The agent's own shell runs it, so this program sees neither its output nor its exit code.
-            return ToolFailure("The command was left to the agent itself; nothing of it is known here.", cause="lost")
+            return ToolFailure("The agent ran the command itself, so its result is not known here.", cause="lost")
         case Lost(why=why):
             message = (
                 f"The command may have run, and how it ended cannot be known: {why}. "
@@ -67,7 +67,7 @@ def _denied(ending: Denied) -> ToolFailure:
 
 
 def agent_note(record: CallRecord) -> str | None:
-    """The sentences for the agent. None: what it asked for ran, and a human was asked."""
+    """Return the note for the agent. None: its command ran unchanged after a human's approval."""
     parts = (_edit(record), limit_note(record), _memory(record), sandbox_note(record))
     return " ".join(part for part in parts if part is not None) or None
 
@@ -90,12 +90,12 @@ def _edit(record: CallRecord) -> str | None:
 
 def limit_note(record: CallRecord) -> str | None:
     """Return the note about a limit that the agent did not set. None: no such limit ended the command."""
-    # No field of the tools' results says whose limit it was, so the agent would retry with the same one.
+    # The tools' results do not show whose limit it was, so the agent would retry with the same one.
     unasked = record.decided_by is not None and record.decided_by.surface == "rule"
     match record.state:
         case Ended(ending=TimedOut(after_s=after_s)) if unasked and record.spec.timeout_s != after_s:
             return (
-                f"It was ended after {after_s:g} seconds: that is the limit for read-only commands that run without "
+                f"It was ended after {after_s:g} seconds, the limit for read-only commands that run without "
                 "a human's approval."
             )
         case Ended(ending=TimedOut(after_s=after_s)) if record.spec.timeout_s != record.call.spec.timeout_s:
@@ -112,7 +112,7 @@ def _memory(record: CallRecord) -> str | None:
 
 
 def sandbox_note(record: CallRecord) -> str | None:
-    """Return what the sandbox blocked for a failed command, and what the agent can do about that."""
+    """Return what the sandbox blocked for a failed command, and what the agent can do about it."""
     sandbox, blocked = record.sandbox, record.blocked
     if sandbox is None or blocked is None or not record.failed_in_sandbox:
         return None
@@ -126,5 +126,5 @@ def sandbox_note(record: CallRecord) -> str | None:
 
 
 def command_line(spec: CommandSpec) -> str:
-    """Return the command as one would type it: the shell's text, or the argv quoted."""
+    """Return the command as a user would type it: the shell's text, or the quoted argv."""
     return spec.command.text

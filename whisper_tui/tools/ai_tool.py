@@ -34,10 +34,10 @@ class AITool(ABC):
 
     @abstractmethod
     async def execute(self, **kwargs: Any) -> Any:
-        """Run the tool and return a value that can be written as JSON. A synchronous `execute` is run in a thread."""
+        """Run the tool and return a value that JSON can represent. A synchronous `execute` runs in a thread."""
 
     def text(self, result: Any) -> str:
-        """A result for a model that reads text: a string as it is, anything else as JSON."""
+        """Return a result as text for a model: a string unchanged, anything else as JSON."""
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
     def is_error(self, result: Any) -> bool:
@@ -45,11 +45,11 @@ class AITool(ABC):
         return False
 
     def error_result(self, error: WhisperError) -> Any | None:
-        """A failure as a result in the tool's own shape. None: the tool has none, and the error is raised."""
+        """Return a failure in the tool's own result format. None: it has no such format, and the error is raised."""
         return None
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """True if a call with these checked arguments goes through the approval queue, where there is one."""
+        """True if a call with these checked arguments goes through the approval queue, if there is one."""
         return True
 
     def approval_description(self, arguments: dict[str, Any]) -> str:
@@ -68,11 +68,11 @@ class AITool(ABC):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return []
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
-        """The tool as chat completion APIs want it declared."""
+        """The tool's declaration for chat completion APIs."""
         return {
             "type": "function",
             "function": {
@@ -84,7 +84,7 @@ class AITool(ABC):
 
 
 def prompt_block(tool: AITool, *, purpose: str, expected_output: str, examples: Iterable[tuple[str, str]]) -> str:
-    """The prompt text of a tool; each example is a pair of a need and the arguments that serve it."""
+    """Return the prompt text of a tool. Each example is a pair of a need and the arguments for it."""
     schema = tool.parameters_schema
     required = frozenset(schema.get("required", ()))
     lines = [
@@ -117,9 +117,9 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 async def run_tool(tool: AITool, arguments: dict[str, Any]) -> Any:
-    """Execute a tool with checked arguments; a synchronous `execute` runs in a thread of its own."""
+    """Execute a tool with checked arguments. A synchronous `execute` runs in its own thread."""
     if inspect.iscoroutinefunction(tool.execute):
         return await tool.execute(**arguments)
-    # One event loop serves all calls of a session; a tool that blocks must not hold up the others.
+    # One event loop serves all calls of a session. A blocking tool must not delay the others.
     result = await asyncio.to_thread(tool.execute, **arguments)
     return await result if inspect.isawaitable(result) else result

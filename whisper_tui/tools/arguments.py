@@ -13,11 +13,11 @@ from whisper_tui.model.text import is_sendable
 from whisper_tui.tools.agent_notes import ToolFailure
 
 SHOWN = 60
-"""Characters of a wrong value that an error repeats."""
+"""How many characters of a wrong value an error quotes."""
 
 
 class ArgumentError(ToolFailure, InvalidRequest):
-    """An argument is missing, unknown or not what the schema says; the message names it for the model."""
+    """An argument is missing, unknown or does not match the schema. The message names it for the model."""
 
     kind = "invalid_arguments"
 
@@ -28,7 +28,7 @@ def _is_integer(_checker: object, value: object) -> bool:
 
 _Validator = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    # JSON Schema counts 1.0 as an integer; a program that is given one does not.
+    # For JSON Schema 1.0 is an integer, but not for a program that receives it.
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
 
@@ -44,7 +44,7 @@ _TYPE_WORDS = {
 
 
 def check_arguments(tool: str, schema: Mapping[str, Any], arguments: object) -> dict[str, Any]:
-    """The arguments, if they match the schema. Raises `ArgumentError` about the first that does not."""
+    """Return the arguments if they match the schema. Raises `ArgumentError` for the first one that does not."""
     if not isinstance(arguments, Mapping):
         raise ArgumentError(f"The arguments of {tool} must be an object; {_given(arguments)} was given")
     known = schema.get("properties", {})
@@ -54,7 +54,7 @@ def check_arguments(tool: str, schema: Mapping[str, Any], arguments: object) -> 
     for name in schema.get("required", ()):
         if name not in arguments:
             raise ArgumentError(f"The argument {name!r} is missing; it must be {_expected(known.get(name, {}))}")
-    # The validator's order is not defined; the same mistake must get the same message each time.
+    # The validator's order is undefined, but the same mistake must always get the same message.
     errors = sorted(
         _Validator(schema).iter_errors(dict(arguments)), key=lambda error: [str(part) for part in error.path]
     )
@@ -125,14 +125,14 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_text(where: str, value: object) -> None:
-    """Raise `ArgumentError` for a text that no program and no file can take."""
+    """Raise `ArgumentError` for a text that cannot be passed to programs or files."""
     if isinstance(value, str):
-        # execve takes strings that end with NUL.
+        # Strings for execve end with NUL.
         if "\0" in value:
-            raise ArgumentError(f"The argument {where!r} holds a NUL character, which no program can be given")
-        # JSON can carry half a surrogate pair; UTF-8, and with it the journal, cannot.
+            raise ArgumentError(f"The argument {where!r} contains a NUL character, which no program accepts")
+        # JSON can contain half a surrogate pair, but UTF-8 and the journal cannot.
         if not is_sendable(value):
-            raise ArgumentError(f"The argument {where!r} is not valid Unicode: it holds a lone surrogate")
+            raise ArgumentError(f"The argument {where!r} is not valid Unicode: it contains a lone surrogate")
     elif isinstance(value, Mapping):
         for name, part in value.items():
             _check_text(f"{where}.{name}", part)

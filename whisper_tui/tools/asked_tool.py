@@ -42,7 +42,7 @@ class AskedTool(SupervisedTool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return self._tool.tags
 
     def get_ai_prompt_instructions(self) -> str:
@@ -50,11 +50,11 @@ class AskedTool(SupervisedTool):
         return self._tool.get_ai_prompt_instructions()
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
-        """The tool as chat completion APIs want it declared."""
+        """The tool's declaration for chat completion APIs."""
         return self._tool.get_openrouter_tool_definition()
 
     def text(self, result: Any) -> str:
-        """A result for a model that reads text."""
+        """Return a result as text for a model."""
         return self._tool.text(result)
 
     def is_error(self, result: Any) -> bool:
@@ -62,7 +62,7 @@ class AskedTool(SupervisedTool):
         return self._tool.is_error(result)
 
     def error_result(self, error: WhisperError) -> Any | None:
-        """A failure as a result in the tool's own shape."""
+        """Return a failure in the tool's own result format."""
         return self._tool.error_result(error)
 
     @property
@@ -75,7 +75,7 @@ class AskedTool(SupervisedTool):
         return await self._tool.needs_approval(check_arguments(self.name, self.parameters_schema, arguments))
 
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
-        """Check the arguments and make a request that shows them as they are."""
+        """Check the arguments and return a request that shows them unchanged."""
         checked = check_arguments(self.name, self.parameters_schema, arguments)
         return CallRequest(
             session_id=self._context.session.id,
@@ -83,7 +83,7 @@ class AskedTool(SupervisedTool):
             arguments=checked,
             spec=CommandSpec(command=Function(tool=self.name, arguments=checked), cwd=self._context.session.root),
             description=self._tool.approval_description(checked),
-            # With a key, submitting again after a lost connection is the same call.
+            # With a key, a repeated submission after a lost connection is the same call.
             key=key or uuid.uuid4().hex,
         )
 
@@ -93,10 +93,10 @@ class AskedTool(SupervisedTool):
         if isinstance(record.state, Ended):
             raise _failure(record, record.state)
         function = record.function
-        # Stands for every exception that is not an error of ours, a cancellation included.
+        # This covers every exception that is not one of our errors, including a cancellation.
         problem: str | None = "it did not return"
         try:
-            # The human may have edited the arguments, so the schema is checked once more.
+            # The human may have edited the arguments, so they are checked again.
             asked = function.arguments if function is not None else request.arguments
             result = await run_tool(self._tool, check_arguments(self.name, self.parameters_schema, asked))
             problem = None
@@ -108,7 +108,7 @@ class AskedTool(SupervisedTool):
         return Answer(result, self.text(result), agent_note(record), failed=self.is_error(result))
 
     async def execute(self, **kwargs: Any) -> Any:
-        """Ask for approval where the tool needs it, and return the wrapped tool's result."""
+        """Ask for approval if the tool needs it, and return the wrapped tool's result."""
         try:
             if not await self.is_asked(kwargs):
                 return await run_tool(self._tool, kwargs)
@@ -123,5 +123,5 @@ class AskedTool(SupervisedTool):
 def _failure(record: CallRecord, state: Ended) -> WhisperError:
     if isinstance(state.ending, Denied | Withdrawn | HandedOver | Lost):
         return failure_of(state.ending)
-    # The journal keeps that a function ran, not what it returned.
+    # The journal records that a function ran, but not its result.
     return ToolFailure(f"Call {record.id} ran before, and its result was not kept.", cause="lost")

@@ -1,4 +1,4 @@
-"""`execute_command`: a program with its arguments; in its older form, a command line for a shell."""
+"""`execute_command`: a program with its arguments, or in an older form a command line for a shell."""
 
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -42,7 +42,7 @@ class ExecuteCommandTool(CommandTool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["command", "shell", "execute", "process", "system"]
 
     @property
@@ -104,16 +104,16 @@ class ExecuteCommandTool(CommandTool):
         )
 
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
-        """The program with its arguments, in the workspace or in `cwd`."""
+        """Return the program with its arguments, in the workspace or in `cwd`."""
         return CommandSpec(
             command=Argv(program=arguments["command"], args=tuple(arguments.get("args", ()))),
-            # An absolute `cwd` replaces the root; the human sees the directory and decides.
+            # An absolute `cwd` replaces the root. The human sees the directory and decides.
             cwd=str(PurePath(self._context.session.root) / arguments.get("cwd", "")),
             timeout_s=arguments.get("timeout", self._default_timeout_s),
         )
 
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
-        """Exactly `stdout`, `stderr`, `return_code` and `timed_out`."""
+        """Return exactly `stdout`, `stderr`, `return_code` and `timed_out`."""
         return_code: int | None = None
         match ending:
             case Exited(code=code):
@@ -146,7 +146,7 @@ def _why_not_started(record: CallRecord, ending: FailedToStart) -> str:
 
 
 def _hint(spec: CommandSpec) -> str:
-    # Models often put the whole line into `command`.
+    # Models often put the whole command line into `command`.
     if not isinstance(spec.command, Argv) or " " not in spec.command.program.strip():
         return ""
     program, *rest = spec.command.program.split()
@@ -160,7 +160,7 @@ OTHER = 1
 
 
 class ExecuteCommandLineTool(CommandTool):
-    """Runs a command line with `sh`; as `execute_command` it replaces the tool that takes an argv."""
+    """Runs a command line with `sh`. With the name `execute_command` it replaces the tool with an argv."""
 
     def __init__(self, context: ToolContext, *, name: str = "execute_command_line") -> None:
         super().__init__(context)
@@ -186,7 +186,7 @@ class ExecuteCommandLineTool(CommandTool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["cli", "command", "shell", "execute", "system"]
 
     @property
@@ -227,14 +227,14 @@ class ExecuteCommandLineTool(CommandTool):
         )
 
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
-        """The command line for `sh`, in the workspace or in `cwd`."""
+        """Return the command line for `sh`, in the workspace or in `cwd`."""
         return CommandSpec(
-            command=Shell(text=arguments["command"], shell="sh"),  # noqa: S604  a value: nothing is called
+            command=Shell(text=arguments["command"], shell="sh"),  # noqa: S604  only a value, nothing is started
             cwd=str(PurePath(self._context.session.root) / arguments.get("cwd", ".")),
         )
 
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
-        """Exactly `stdout`, `stderr` and `returncode`."""
+        """Return exactly `stdout`, `stderr` and `returncode`."""
         match ending:
             case Exited(code=code):
                 returncode: int | None = code

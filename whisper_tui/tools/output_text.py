@@ -1,4 +1,4 @@
-"""A run's output as text, cut to the amount that a client shows its model."""
+"""A run's output as text, shortened to the amount that a client shows its model."""
 
 import asyncio
 import codecs
@@ -12,24 +12,24 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 
 TRIES = 8
-"""Attempts to fit a result with less and less output."""
+"""How often a result is created again with less output until it fits."""
 
-# Escapes and markers make a text longer by a factor that is known only once the text is made.
+# Escapes and markers lengthen a text by a factor that is only known afterwards.
 MARGIN = 0.95
 
 
 @dataclass(frozen=True)
 class OutputBudget:
-    """The amount of text that a client shows its model whole."""
+    """How much text a client shows its model without truncation."""
 
     size: int
     """Characters, or bytes where the client counts those."""
     in_bytes: bool = False
     lines: int | None = None
-    """None: lines are not counted."""
+    """None: lines do not count."""
 
     def less(self, text: str | None) -> "OutputBudget":
-        """Return the budget that is left beside a text; never less than half."""
+        """Return the remaining budget beside a text, but at least half of it."""
         return (
             self
             if text is None
@@ -37,7 +37,7 @@ class OutputBudget:
         )
 
     def filled(self, *texts: str) -> float:
-        """The part of the budget that the longest text takes. A text that takes more than 1 does not fit."""
+        """Return the fraction of the budget that the longest text uses. A text with more than 1 does not fit."""
         return max(self._part(text) for text in texts)
 
     def _part(self, text: str) -> float:
@@ -46,21 +46,21 @@ class OutputBudget:
 
 
 Make = Callable[[int | None], Awaitable[Any]]
-"""Makes a result with at most that much output, in bytes or characters. None: with all output."""
+"""Creates a result with at most that much output, in bytes or characters. None: with all output."""
 
 
-async def fitted(room: OutputBudget | None, make: Make, text_of: Callable[[Any], str]) -> Any:
+async def fitted(budget: OutputBudget | None, make: Make, text_of: Callable[[Any], str]) -> Any:
     """Return the result with as much output as fits the budget, both as data and as text."""
     # Some clients show the structured content and some the text, so both must fit (decision 23).
-    if room is None:
+    if budget is None:
         return await make(None)
-    limit = room.size
+    limit = budget.size
     for _ in range(TRIES):
         result = await make(limit)
-        filled = room.filled(as_json(result), text_of(result))
+        filled = budget.filled(as_json(result), text_of(result))
         if filled <= 1.0:
             return result
-        # At least one less, so that the loop ends even where rounding would keep the limit.
+        # At least one less, so that the loop ends even if rounding would keep the limit.
         limit = min(int(limit / filled * MARGIN), limit - 1)
         if limit <= 0:
             break
@@ -68,14 +68,14 @@ async def fitted(room: OutputBudget | None, make: Make, text_of: Callable[[Any],
 
 
 def as_json(result: Any) -> str:
-    """A result as clients show structured content."""
+    """Return a result in the format in which clients show structured content."""
     return json.dumps(result, ensure_ascii=False, default=str)
 
 
-def shortened(text: str, room: OutputBudget, where: str) -> str:
-    """Return a text without its middle, so that it fits. `where`: a sentence about how to get the rest."""
+def shortened(text: str, budget: OutputBudget, where: str) -> str:
+    """Return a text without its middle, so that it fits. `where`: a hint about how to get the rest."""
     kept = len(text)
-    while (filled := room.filled(short := _without_middle(text, kept, where))) > 1.0 and kept:
+    while (filled := budget.filled(short := _without_middle(text, kept, where))) > 1.0 and kept:
         kept = max(0, min(int(kept / filled * MARGIN), kept - 1))
     return short
 
@@ -88,12 +88,12 @@ def _without_middle(text: str, kept: int, where: str) -> str:
     return f"{text[:first]}\n[whisper_tui: {left_out}]\n{text[len(text) - last :]}"
 
 
-def _size(room: OutputBudget, text: str) -> int:
-    return len(text.encode("utf-8", "replace")) if room.in_bytes else len(text)
+def _size(budget: OutputBudget, text: str) -> int:
+    return len(text.encode("utf-8", "replace")) if budget.in_bytes else len(text)
 
 
 PIECE = 1024 * 1024
-"""Bytes asked for at once."""
+"""How many bytes are requested at once."""
 
 _LEADING = 0xC0
 _CONTINUATION = 0x80
@@ -102,8 +102,8 @@ _CONTINUATION = 0x80
 async def captured_texts(supervision: Supervision, record: CallRecord, limit: int | None) -> tuple[str, str]:
     """Return both streams as they were when the leader ended, cut to `limit` bytes. None: no limit.
 
-    Each stream may take half of the limit, and the part of the other half that is not needed there. A cut stream
-    keeps its head and its tail; a marker stands in place of bytes that are left out or were dropped by the capture.
+    Each stream may use half of the limit, and what the other stream does not need. A shortened stream
+    keeps its head and its tail. A marker replaces bytes that are omitted here or were dropped by the capture.
     """
     if not isinstance(record.state, Ended) or record.state.attempt is None:
         return "", ""
@@ -128,7 +128,9 @@ async def _captured(supervision: Supervision, call_id: str, stream: Stream, size
 
 async def _where(supervision: Supervision, call_id: str, stream: Stream) -> str:
     path = await supervision.output_file(call_id, stream)
-    return f"all of it is in {path}" if path else f"`whisper-tui logs {call_id} --stream {stream}` prints what was kept"
+    return (
+        f"all of it is in {path}" if path else f"`whisper-tui logs {call_id} --stream {stream}` prints the kept output"
+    )
 
 
 def _marker(text: str) -> str:
@@ -144,14 +146,14 @@ class StreamText:
         self._stream: Stream = stream
 
     async def text(self, start: int, end: int, *, starts_midway: bool = False, ends_midway: bool = False) -> str:
-        """Return the bytes from `start` up to `end` as text, without characters that a cut divides."""
+        """Return the bytes from `start` to `end` as text, without incomplete characters at a cut."""
         parts: list[str] = []
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         offset, after_cut = start, starts_midway
         while offset < end:
             chunk = await self._supervision.read_output(self._call_id, self._stream, offset, min(PIECE, end - offset))
             data = chunk.data[: max(end - chunk.start, 0)]
-            # Dropped bytes leave a gap in the offsets: the answer begins where the next captured byte is.
+            # Dropped bytes leave a gap in the offsets. The answer begins at the next captured byte.
             if chunk.start > offset or not data:
                 reached = min(chunk.start, end) if chunk.start > offset else end
                 parts.append(_marker(f"{reached - offset:,} bytes were dropped here when the output was captured"))
@@ -166,9 +168,9 @@ class StreamText:
 
 
 def whole_start(data: bytes) -> bytes:
-    """Return the data without a divided character at its start."""
+    """Return the data without an incomplete character at its start."""
     skipped = 0
-    # A character of UTF-8 has at most three continuation bytes; more of them are no text and are shown as such.
+    # A UTF-8 character has at most three continuation bytes. More of them are not text and are kept.
     while skipped < min(3, len(data)) and data[skipped] & _LEADING == _CONTINUATION:
         skipped += 1
     return data[skipped:]

@@ -1,4 +1,4 @@
-"""`read_file`: the text of a file; a file outside the workspace needs a human's approval."""
+"""`read_file`: the text of a file. A file outside the workspace needs a human's approval."""
 
 import asyncio
 import os
@@ -10,11 +10,11 @@ from whisper_tui.tools.ai_tool import AITool, prompt_block
 from whisper_tui.tools.supervised_tool import ToolContext
 
 LARGEST = 8 * 1024 * 1024
-"""Bytes of the largest file that is read."""
+"""The largest file that is read in bytes."""
 
 
 class ReadFileTool(AITool):
-    """Reads one text file as it is."""
+    """Reads one text file."""
 
     def __init__(self, context: ToolContext, *, largest: int = LARGEST) -> None:
         self._root = os.path.realpath(context.session.root)
@@ -37,7 +37,7 @@ class ReadFileTool(AITool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["file", "read", "text"]
 
     @property
@@ -82,19 +82,19 @@ class ReadFileTool(AITool):
         return path != self._root and not path.startswith(self._root.rstrip("/") + "/")
 
     def approval_description(self, arguments: dict[str, Any]) -> str:
-        """The path of the file with links resolved."""
+        """Return the resolved path of the file."""
         return f"Reads {self._resolved(arguments['path'])}, which is outside the workspace."
 
     async def execute(self, **kwargs: Any) -> str | dict[str, str]:
-        """The content, or an object with an `error`."""
+        """Return the content, or an object with an `error`."""
         return await asyncio.to_thread(self._read, kwargs["path"], kwargs.get("encoding", "utf-8"))
 
     def is_error(self, result: Any) -> bool:
-        """True if there is an `error` instead of a content."""
+        """True if there is an `error` instead of content."""
         return isinstance(result, dict)
 
     def text(self, result: Any) -> str:
-        """The content as it is, or the error."""
+        """Return the content or the error."""
         return f"Error: {result['error']}" if isinstance(result, dict) else str(result)
 
     def _resolved(self, path: str) -> str:
@@ -102,7 +102,7 @@ class ReadFileTool(AITool):
 
     def _read(self, path: str, encoding: str) -> str | dict[str, str]:
         try:
-            # A path that was resolved has no links left, and a link that appears later is not followed. O_NONBLOCK,
+            # The resolved path has no links, and a link that appears later is not followed. O_NONBLOCK,
             # because opening a FIFO waits for its writer.
             fd = os.open(self._resolved(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class ReadFileTool(AITool):
         if not stat.S_ISREG(about.st_mode):
             return {"error": f"Not a regular file: {path}"}
         with os.fdopen(fd, "rb", closefd=False) as file:
-            # Not by st_size: it is 0 under /proc, and a file may grow while it is read.
+            # Not st_size, because that is 0 in /proc, and a file may grow while it is read.
             data = file.read(self._largest + 1)
         if len(data) > self._largest:
             size = f"{max(about.st_size, len(data)):,} bytes, and at most {self._largest:,} are read"

@@ -1,4 +1,4 @@
-"""The registry of the tools of a session, built-in and of installed packages, by name and in named sets."""
+"""The registry of a session's tools, built in or from installed packages, by name and in named sets."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ from whisper_tui.tools.supervised_tool import Answer, SupervisedTool, ToolContex
 from whisper_tui.tools.wait import WaitTool
 
 GROUP = "whisper_tui.tools"
-"""The entry points of packages that offer tools."""
+"""The entry point group of packages that provide tools."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,23 +40,23 @@ class ToolSet:
     tools: tuple[str, ...] = ()
     """Names of tools."""
     tags: tuple[str, ...] = ()
-    """Every tool with one of these tags belongs to the set."""
+    """Every tool with one of these tags is in the set."""
     inherits: tuple[str, ...] = ()
-    """Names of sets that are defined already."""
+    """Names of sets that are already defined."""
     without: tuple[str, ...] = ()
-    """Names of tools that are left out, even if inherited or tagged."""
+    """Names of tools that are excluded, even if they are inherited or tagged."""
 
 
 class ToolSets:
-    """Sets by name. A set can inherit only sets that are defined already, so none can inherit itself."""
+    """Sets by name. A set can only inherit sets that are already defined, so it cannot inherit itself."""
 
     def __init__(self) -> None:
         self._sets: dict[str, ToolSet] = {}
 
     def define(self, tool_set: ToolSet) -> None:
-        """Add a set. Raises `InvalidRequest` for a name that is taken, or a parent that is not defined."""
+        """Add a set. Raises `InvalidRequest` if the name is taken or a parent is undefined."""
         if tool_set.name in self._sets:
-            raise InvalidRequest(f"a tool set named {tool_set.name!r} is defined already", hint="Choose another name")
+            raise InvalidRequest(f"a tool set named {tool_set.name!r} is already defined", hint="Choose another name")
         for parent in tool_set.inherits:
             self._set(parent)
         self._sets[tool_set.name] = tool_set
@@ -66,7 +66,7 @@ class ToolSets:
         return tuple(self._sets)
 
     def select(self, name: str, tools: Mapping[str, AITool]) -> list[AITool]:
-        """The tools of a set, in the order of `tools`. Raises `InvalidRequest` or `UnknownTool`."""
+        """Return the tools of a set, in the order of `tools`. Raises `InvalidRequest` or `UnknownTool`."""
         chosen = self._chosen(self._set(name), tools)
         return [tool for tool_name, tool in tools.items() if tool_name in chosen]
 
@@ -82,17 +82,17 @@ class ToolSets:
             chosen |= self._chosen(self._sets[parent], tools)
         for name in tool_set.tools:
             if name not in tools:
-                raise UnknownTool(f"the tool set {tool_set.name!r} names {name!r}, and there is no such tool")
+                raise UnknownTool(f"the tool set {tool_set.name!r} names {name!r}, but there is no such tool")
         chosen.update(tool_set.tools)
         chosen.update(name for name, tool in tools.items() if set(tool_set.tags).intersection(tool.tags))
         return chosen.difference(tool_set.without)
 
 
 class ToolRegistry:
-    """Tools in the order of their registration; a name belongs to one tool."""
+    """Tools in the order of their registration. Each has a unique name."""
 
     def __init__(self, tools: Iterable[AITool] = (), *, context: ToolContext | None = None) -> None:
-        """`context`: the session whose approval queue every tool goes through."""
+        """`context`: the session whose approval queue all tools use."""
         self._context = context
         self._tools: dict[str, AITool] = {}
         self._sets = ToolSets()
@@ -103,9 +103,9 @@ class ToolRegistry:
         """Add a tool. Raises `DuplicateTool` if its name is taken."""
         if tool.name in self._tools:
             raise DuplicateTool(
-                f"a tool named {tool.name!r} is registered already", hint="Unregister it first, or choose another name"
+                f"a tool named {tool.name!r} is already registered", hint="Unregister it first, or choose another name"
             )
-        # Tools of installed packages know nothing of the queue, and none may run past it.
+        # Tools of installed packages do not know the queue, but none may bypass it.
         if self._context is not None and not isinstance(tool, SupervisedTool):
             tool = AskedTool(self._context, tool)
         self._tools[tool.name] = tool
@@ -115,7 +115,7 @@ class ToolRegistry:
         del self._tools[self.get_tool_by_name(name).name]
 
     def get_tool_by_name(self, name: str) -> AITool:
-        """The tool of that name. Raises `UnknownTool`."""
+        """Return the tool with that name. Raises `UnknownTool`."""
         try:
             return self._tools[name]
         except KeyError:
@@ -124,15 +124,15 @@ class ToolRegistry:
             ) from None
 
     def get_all_tools(self) -> list[AITool]:
-        """All tools, in the order of their registration."""
+        """Return all tools in the order of their registration."""
         return list(self._tools.values())
 
     def get_all_tool_definitions(self) -> list[dict[str, Any]]:
-        """All tools as chat completion APIs want them declared."""
+        """Return the declarations of all tools for chat completion APIs."""
         return [tool.get_openrouter_tool_definition() for tool in self._tools.values()]
 
     def get_all_ai_prompt_instructions(self) -> str:
-        """The prompt texts of all tools, with a blank line between them."""
+        """Return the prompt texts of all tools, separated by blank lines."""
         return "\n\n".join(tool.get_ai_prompt_instructions() for tool in self._tools.values())
 
     def get_filtered_tools(
@@ -143,7 +143,7 @@ class ToolRegistry:
         category: str | None = None,
         name_pattern: str | None = None,
     ) -> list[AITool]:
-        """The tools that have all (or any) of the tags, the category, and a name that the regular expression finds."""
+        """Return the tools with all (or any) of the tags, the category, and a name that matches the expression."""
         wanted = frozenset(tags)
         if match not in {"all", "any"}:
             raise InvalidRequest(f"tools match all or any of the tags, not {match!r}")
@@ -164,17 +164,17 @@ class ToolRegistry:
         self._sets.define(tool_set)
 
     def get_tool_set(self, name: str) -> list[AITool]:
-        """The tools of a named selection. Raises `InvalidRequest` or `UnknownTool`."""
+        """Return the tools of a named selection. Raises `InvalidRequest` or `UnknownTool`."""
         return self._sets.select(name, self._tools)
 
     def get_tool_set_names(self) -> list[str]:
-        """The names of all selections."""
+        """Return the names of all selections."""
         return list(self._sets.names())
 
     async def call(self, name: str, arguments: object) -> Any:
-        """Run a tool. Raises `UnknownTool`, `ArgumentError` before anything is started, and what the tool raises.
+        """Run a tool. Raises `UnknownTool`, `ArgumentError` before anything is started, and the tool's errors.
 
-        A tool with a shape of its own for failures returns wrong arguments in that shape.
+        A tool with its own error format returns errors in the arguments in that format.
         """
         tool = self.get_tool_by_name(name)
         try:
@@ -189,7 +189,7 @@ class ToolRegistry:
     async def answer(self, name: str, arguments: object) -> Answer:
         """Run a tool and return its result, the result as text, and the note for the model.
 
-        Raises what `call` raises, except where the tool has a shape of its own for failures: then that is the result.
+        Raises the errors of `call`, unless the tool has its own error format: then the error is the result.
         """
         tool = self.get_tool_by_name(name)
         try:
@@ -213,19 +213,19 @@ def _has_tags(tool: AITool, wanted: frozenset[str], match: Literal["all", "any"]
 
 @dataclass(frozen=True)
 class Discovered:
-    """The tools of installed packages, and the problems of those that could not be loaded."""
+    """The tools of installed packages, and the problems with those that could not be loaded."""
 
-    # Not an exception: one broken package must not cost the session the tools of the others.
+    # Not an exception, because one broken package must not deprive the session of other tools.
 
     tools: tuple[AITool, ...]
     problems: tuple[str, ...]
-    """One sentence for each entry point that offers no tool."""
+    """One sentence for each entry point without a tool."""
 
 
 def discover_tools(context: ToolContext, offered: Iterable[EntryPoint] | None = None) -> Discovered:
     """Load the tools of the given entry points. None: those of all installed packages.
 
-    An entry point names a tool, a class of tools, or a function that makes a tool of a `ToolContext`.
+    An entry point names a tool, a tool class, or a function that creates a tool from a `ToolContext`.
     """
     tools: list[AITool] = []
     problems: list[str] = []
@@ -244,7 +244,7 @@ def _load(entry: EntryPoint, context: ToolContext) -> AITool | str:
     except Exception as error:  # noqa: BLE001  the code of another package may raise anything
         return f"the tool {entry.name!r} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}"
     if not isinstance(made, AITool):
-        return f"the entry point {entry.name!r} ({entry.value}) offers no tool but a {type(made).__name__}"
+        return f"the entry point {entry.name!r} ({entry.value}) is not a tool but a {type(made).__name__}"
     return made
 
 
@@ -272,7 +272,7 @@ SETS = (
 def standard_registry(
     context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S, whole_line: bool = False
 ) -> ToolRegistry:
-    """The tools of one session: those of whisper_tui, and those of installed packages.
+    """Return the registry of one session: the tools of whisper_tui and of installed packages.
 
     `whole_line`: True if the name `execute_command` belongs to the older tool that takes a command line.
     """
@@ -292,7 +292,7 @@ def standard_registry(
         ),
         context=context,
     )
-    # Looks tools up when it is called, because a package's tool may be registered later.
+    # Tools are looked up on each call, because a package's tool may be registered later.
     registry.register_tool(WaitTool(context, registry.get_tool_by_name))
     for tool_set in SETS:
         if not (whole_line and tool_set.name == "line"):
@@ -309,4 +309,4 @@ def _add_discovered(registry: ToolRegistry, context: ToolContext) -> None:
         try:
             registry.register_tool(tool)
         except DuplicateTool as error:
-            _log.warning("a tool of an installed package is left out: %s", error.message)
+            _log.warning("a tool of an installed package was not loaded: %s", error.message)

@@ -14,11 +14,11 @@ from whisper_tui.tools.arguments import ArgumentError
 from whisper_tui.tools.supervised_tool import CommandTool, Ran, ToolContext
 
 MARK = {"ASIMI_CLI": "1"}
-"""Added to the environment of every command, so that scripts can tell that an agent runs them."""
+"""Added to the environment of every command, so that scripts can detect that an agent runs them."""
 
 
 class RunShellCommandTool(CommandTool):
-    """Runs a command line with bash inside the project; the result names the processes left in the background."""
+    """Runs a command line with bash inside the project. The result lists background processes."""
 
     def __init__(self, context: ToolContext, *, platform: str = sys.platform) -> None:
         super().__init__(context)
@@ -42,7 +42,7 @@ class RunShellCommandTool(CommandTool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["command", "shell", "bash", "execute", "background", "system"]
 
     @property
@@ -94,7 +94,7 @@ class RunShellCommandTool(CommandTool):
         )
 
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
-        """The command line for bash, in the project's root or a directory below it."""
+        """Return the command line for bash, in the project's root or a directory below it."""
         return CommandSpec(
             command=Shell(text=arguments["command"], shell="cmd.exe" if self._on_windows else "bash"),
             cwd=self._directory(arguments.get("directory", "")),
@@ -109,10 +109,10 @@ class RunShellCommandTool(CommandTool):
                 hint=f"The project's root is {root}",
             )
         path = Path(root) / directory
-        # `Path.is_dir` raises for a name that is longer than the system takes; this one answers no.
+        # `Path.is_dir` raises an error for a name that is too long. This returns False.
         if not os.path.isdir(path):  # noqa: PTH112
             raise ArgumentError(f"The argument 'directory' must be a directory that exists; {directory!r} does not")
-        # A link inside the project may lead out of it.
+        # A link inside the project may lead outside.
         real_root, real = os.path.realpath(root), os.path.realpath(path)
         if real != real_root and not real.startswith(real_root.rstrip("/") + "/"):
             raise ArgumentError(
@@ -122,7 +122,7 @@ class RunShellCommandTool(CommandTool):
         return str(path)
 
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
-        """Exactly `stdout`, `stderr`, `exitCode`, `signal`, `error`, `pid` and `backgroundPids`."""
+        """Return exactly `stdout`, `stderr`, `exitCode`, `signal`, `error`, `pid` and `backgroundPids`."""
         return {
             "stdout": stdout,
             "stderr": stderr,
@@ -136,7 +136,7 @@ class RunShellCommandTool(CommandTool):
         }
 
     def text(self, result: Any) -> str:
-        """Return the parts of the result that are not empty, one to a line."""
+        """Return the non-empty parts of the result, one per line."""
         error = result["error"] or result["stderr"]
         parts = [f"Output: {result['stdout']}"] if result["stdout"] else []
         if error:

@@ -1,4 +1,4 @@
-"""Base classes of tools whose calls go through the approval queue, and of those that run a command."""
+"""Base classes of tools whose calls go through the approval queue, and of tools that run a command."""
 
 import asyncio
 import os
@@ -25,8 +25,8 @@ from whisper_tui.tools.output_text import OutputBudget, captured_texts, fitted
 KNOWN_SHELLS = frozenset({"bash", "zsh", "sh"})
 
 
-def whole() -> None:
-    """Return no budget: answers hold all output."""
+def unlimited() -> None:
+    """Return no budget, so that answers contain all output."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ class ToolContext:
 
     supervision: Supervision
     session: Session
-    room: Callable[[], OutputBudget | None] = whole
-    """Returns the size of answers that the client shows whole. None: answers are never cut."""
+    output_budget: Callable[[], OutputBudget | None] = unlimited
+    """Returns the size of answers that the client shows completely. None: answers are never shortened."""
     inline: int | None = None
-    """Bytes of output that a result may hold. A result with more holds marks, and the client reads the output itself.
-    None: any number."""
+    """Bytes of output in a result. A larger output is replaced by marks, and the client reads it itself.
+    None: there is no limit."""
     clock: Callable[[], float] = time.time
-    """Seconds since the epoch, as the supervisor counts them."""
+    """Seconds since the epoch, on the supervisor's clock."""
     shell: str = field(default_factory=lambda: shell_of(os.environ))
-    """The shell for calls that name none."""
+    """The default shell of calls."""
 
 
 def shell_of(environment: Mapping[str, str]) -> str:
     """Return the user's own shell if it is bash, zsh or sh, and `sh` otherwise."""
-    # Models write POSIX syntax, which fish and nushell do not read.
+    # Models write POSIX syntax, which fish and nushell do not understand.
     name = PurePath(environment.get("SHELL", "")).name
     return name if name in KNOWN_SHELLS else "sh"
 
@@ -58,24 +58,24 @@ class Answer:
     """The result of a call, as data and as text."""
 
     result: Any
-    """The result in the exact shape that the tool documents."""
+    """The result in the tool's documented format."""
     text: str
-    """The same facts for a model that reads text."""
+    """The same facts as text for a model."""
     told: str | None
     """The note for the agent beside the result; see `agent_note`."""
     failed: bool = False
     """True if the result is a failure."""
     left_out: dict[str, Stream] = field(default_factory=dict)
-    """Marks in the result, each in place of a whole stream that the client reads itself."""
+    """Marks in the result. Each replaces a whole stream that the client reads itself."""
 
     @property
     def for_model(self) -> str:
-        """The note and then the result, as one text for a model."""
+        """Return the note and the result as one text for a model."""
         return self.text if self.told is None else f"{self.told}\n{self.text}"
 
 
 class SupervisedTool(AITool):
-    """Base class of a tool that submits its call to the supervisor before it does anything."""
+    """Base class of a tool that submits its calls to the supervisor before it acts."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -86,26 +86,26 @@ class SupervisedTool(AITool):
 
     @abstractmethod
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
-        """Check the arguments and make a request of them. Raises `WhisperError`; nothing is submitted."""
+        """Check the arguments and return a request with them. Raises `WhisperError`. Submits nothing."""
 
     async def call(self, arguments: object) -> Answer:
-        """Submit the call and follow it; withdraw it if cancelled. Raises `WhisperError` if there is no result."""
+        """Submit the call and wait for it. If cancelled, withdraw it. Raises `WhisperError` if there is no result."""
         request = self.request(arguments)
         call_id = await self._context.supervision.submit(request)
         try:
             return await self.follow(request, call_id)
         except asyncio.CancelledError:
-            # The call may have ended already, or the supervisor may be gone; the cancellation goes on either way.
+            # Even if the call has already ended, or the supervisor is gone, the cancellation must proceed.
             with suppress(WhisperError):
                 await self._context.supervision.withdraw(call_id, "the caller gave up")
             raise
 
     @abstractmethod
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
-        """Wait for the outcome of a submitted call, and answer. Raises `WhisperError` if there is no result."""
+        """Wait for a submitted call, and return the answer. Raises `WhisperError` if there is no result."""
 
     async def execute(self, **kwargs: Any) -> Any:
-        """Submit, wait for as long as a human takes, and return the result."""
+        """Submit, wait as long as a human needs, and return the result."""
         return (await self.call(kwargs)).result
 
 
@@ -114,18 +114,18 @@ Ran = Exited | Signalled | TimedOut | FailedToStart
 
 
 class CommandTool(SupervisedTool):
-    """Base class of a tool that runs a command: turns arguments into a command, and its record into a result."""
+    """Base class of a tool that runs a command: it turns arguments into a command, and a record into a result."""
 
     @abstractmethod
     def spec(self, arguments: Mapping[str, Any]) -> CommandSpec:
-        """The command that checked arguments mean. Raises `WhisperError` if there can be none."""
+        """Return the command for checked arguments. Raises `WhisperError` if it is impossible."""
 
     @abstractmethod
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
-        """The result in the tool's own shape."""
+        """Return the result in the tool's own format."""
 
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
-        """Check the arguments and make a request of them. Raises `ArgumentError`; nothing is submitted."""
+        """Check the arguments and return a request with them. Raises `ArgumentError`. Submits nothing."""
         checked = check_arguments(self.name, self.parameters_schema, arguments)
         return CallRequest(
             session_id=self._context.session.id,
@@ -137,13 +137,13 @@ class CommandTool(SupervisedTool):
         )
 
     async def answer(self, record: CallRecord) -> Answer:
-        """Return the result for the agent. Raises `ToolFailure` where nothing ran or the end is not known."""
+        """Return the result for the agent. Raises `ToolFailure` if nothing ran or the end is unknown."""
         if not isinstance(record.state, Ended):
             raise ToolFailure(f"call {record.id} has not ended yet")
         ending = record.state.ending
         if isinstance(ending, Denied | Withdrawn | HandedOver | Lost):
             raise failure_of(ending)
-        said, room, most = agent_note(record), self._context.room(), self._context.inline
+        said, room, most = agent_note(record), self._context.output_budget(), self._context.inline
         if most is not None and record.state.output.out + record.state.output.err > most:
             return self._without_output(record, ending, said)
 
@@ -154,13 +154,13 @@ class CommandTool(SupervisedTool):
         return Answer(result=result, text=self.text(result), told=said)
 
     def _without_output(self, record: CallRecord, ending: Ran, said: str | None) -> Answer:
-        """Return an answer with a mark in place of each stream."""
-        # Random, so that no other field of the result can hold the same text.
+        """Return an answer with a mark instead of each stream."""
+        # Random, so that no other field of the result can contain the same text.
         marks: dict[Stream, str] = {"out": f"<stdout {token_hex(16)}>", "err": f"<stderr {token_hex(16)}>"}
         result = self.result(record, ending, marks["out"], marks["err"])
         left_out = {mark: stream for stream, mark in marks.items()}
         return Answer(result=result, text=self.text(result), told=said, left_out=left_out)
 
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
-        """Wait for the ending, for as long as a human takes, and answer."""
+        """Wait for the ending as long as a human needs, and return the answer."""
         return await self.answer(await self._context.supervision.outcome(call_id))

@@ -1,4 +1,4 @@
-"""`wait`, and the answer about a call that has not ended when the client stops waiting."""
+"""`wait`, and the answer about a call that has not ended when the client's time is over."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from whisper_tui.tools.agent_notes import ToolFailure
 from whisper_tui.tools.ai_tool import AITool, prompt_block
 from whisper_tui.tools.supervised_tool import SupervisedTool, ToolContext
 
-Standing = Literal["pending_approval", "approved", "running"]
+PendingStatus = Literal["pending_approval", "approved", "running"]
 
 
 def pending(record: CallRecord) -> dict[str, Any]:
     """Return the answer about a call without a result: `status`, `ticket`, `message` and `next`."""
-    # No tool's result has these four fields, so `WaitTool.text` can tell the two apart.
-    status, message = _standing(record)
+    # No tool's result has these four fields, so `WaitTool.text` can distinguish the two.
+    status, message = _status(record)
     return {
         "status": status,
         "ticket": record.id,
@@ -28,11 +28,11 @@ def pending(record: CallRecord) -> dict[str, Any]:
 
 
 def pending_text(result: dict[str, Any]) -> str:
-    """The same for a model that reads text."""
+    """Return the same as text for a model."""
     return f"{result['message']} Status: {result['status']}, ticket {result['ticket']}. {result['next']}"
 
 
-def _standing(record: CallRecord) -> tuple[Standing, str]:
+def _status(record: CallRecord) -> tuple[PendingStatus, str]:
     match record.state:
         case Unjudged() | Waiting():
             return "pending_approval", "Not approved yet, and nothing has run: the call waits for a human's decision."
@@ -44,7 +44,7 @@ def _standing(record: CallRecord) -> tuple[Standing, str]:
 
 async def own_call(context: ToolContext, ticket: str) -> CallRecord:
     """Return the call of this session with that ticket. Raises `ToolFailure`."""
-    # Tickets are consecutive numbers: those of other sessions get the same answer as those that do not exist.
+    # Tickets are consecutive numbers, so those of other sessions get the same answer as unknown ones.
     try:
         record = await context.supervision.record(ticket)
     except UnknownCall:
@@ -55,7 +55,7 @@ async def own_call(context: ToolContext, ticket: str) -> CallRecord:
 
 
 def request_of(call: ToolCall) -> CallRequest:
-    """Return the request that a call was made from."""
+    """Return the request for a call."""
     return CallRequest(**{name: getattr(call, name) for name in CallRequest.model_fields})
 
 
@@ -71,10 +71,10 @@ LONGEST_WAIT_S = 86_400
 
 
 class WaitTool(AITool):
-    """Waits for a call, and answers in the shape of that call's tool."""
+    """Waits for a call, and answers in the format of that call's tool."""
 
     def __init__(self, context: ToolContext, tool_of: Callable[[str], AITool]) -> None:
-        """`tool_of`: the session's tool of a name."""
+        """`tool_of`: returns the session's tool with a name."""
         self._context = context
         self._tool_of = tool_of
 
@@ -98,7 +98,7 @@ class WaitTool(AITool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["wait", "ticket", "approval", "system"]
 
     @property
@@ -136,7 +136,7 @@ class WaitTool(AITool):
         )
 
     def text(self, result: Any) -> str:
-        """Return the result as its own tool writes it, if the result names that tool."""
+        """Return the result as its own tool formats it, if the result names that tool."""
         match result:
             case {"status": _, "ticket": _, "message": _, "next": _}:
                 return pending_text(result)
@@ -161,11 +161,11 @@ class WaitTool(AITool):
         return (await tool.follow(request_of(record.call), record.id)).result
 
     async def _ended(self, record: CallRecord, seconds: float | None) -> CallRecord:
-        """Return the record at its ending, or after that many seconds."""
+        """Return the record at its ending, or after so many seconds."""
         outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id))
         try:
             done, _ = await asyncio.wait({outcome}, timeout=seconds)
             return await outcome if done else await self._context.supervision.record(record.id)
         finally:
-            # Ends this wait alone; the call itself goes on.
+            # Cancels only this wait. The call continues.
             outcome.cancel()

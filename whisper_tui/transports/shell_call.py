@@ -73,7 +73,7 @@ class ShellCallEndpoint:
         # Programs of version 1 do not read long output themselves. They get its head and tail.
         if said.version >= HELLO_VERSIONS["call"]:
             return ToolContext(self._supervision, session, inline=INLINE)
-        return ToolContext(self._supervision, session, room=lambda: OutputBudget(INLINE))
+        return ToolContext(self._supervision, session, output_budget=lambda: OutputBudget(INLINE))
 
     async def _answer(
         self, said: CallHello, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -1,4 +1,4 @@
-"""The shape of every answer of `ExecCommand` and its task tools: results, failures, and the lines a model reads."""
+"""The format of all answers of `ExecCommand` and its task tools: results, failures, and the text for a model."""
 
 from abc import abstractmethod
 from typing import Any, Literal
@@ -23,7 +23,7 @@ Kind = Literal[
 
 
 class ExecFailure(WhisperError):
-    """A failure that an envelope can carry."""
+    """A failure that an envelope can contain."""
 
     kind = "exec_failure"
 
@@ -42,7 +42,7 @@ class ExecFailure(WhisperError):
         self.retryable = retryable
 
     def as_json(self) -> dict[str, Any]:
-        """The `error` of an envelope: `details` only where there are some."""
+        """Return the `error` of an envelope, with `details` only if there are any."""
         error: dict[str, Any] = {"kind": self.error_kind, "message": self.message}
         if self.details is not None:
             error["details"] = self.details
@@ -52,7 +52,7 @@ class ExecFailure(WhisperError):
 
 
 def exec_failure(tool: str, error: WhisperError) -> ExecFailure:
-    """Return any error in the form that an envelope can carry."""
+    """Return any error as one that an envelope can contain."""
     match error:
         case ExecFailure():
             return error
@@ -74,7 +74,7 @@ def exec_failure(tool: str, error: WhisperError) -> ExecFailure:
                 error.message,
                 details={"cause": error.kind},
                 hint=hint,
-                # Only a supervisor that cannot be reached gets better by itself.
+                # Only an unreachable supervisor may recover by itself.
                 retryable=isinstance(error, Unavailable),
             )
 
@@ -115,7 +115,7 @@ Envelope = dict[str, Any]
 
 
 def success(tool: str, result: dict[str, Any], summary: str) -> Envelope:
-    """Return the envelope of a call that ran, also with a non-zero exit code."""
+    """Return the envelope of a call that ran, even with a non-zero exit code."""
     return {"tool_name": tool, "status": "success", "summary_text": summary, "result": result}
 
 
@@ -125,7 +125,7 @@ def failure(tool: str, error: ExecFailure) -> Envelope:
 
 
 def render_failure(envelope: Envelope) -> str:
-    """The lines for a model: the failure, its reason, and what to do."""
+    """Return the text for a model: the failure, its reason, and what to do."""
     error = envelope["error"]
     lines = ["Command failed", f"{error['kind']}: {error['message']}"]
     if "recovery_hint" in error:
@@ -138,30 +138,30 @@ class EnvelopedTool(AITool):
 
     @abstractmethod
     def render_result(self, result: dict[str, Any]) -> str:
-        """The lines for a model about a result."""
+        """Return a result as text for a model."""
 
     def text(self, result: Any) -> str:
-        """The envelope for a model that reads text."""
+        """Return the envelope as text for a model."""
         return render_failure(result) if self.is_error(result) else self.render_result(result["result"])
 
     def is_error(self, result: Any) -> bool:
-        """True if an envelope carries an error."""
+        """True if an envelope contains an error."""
         return bool(result["status"] == "error")
 
     def error_result(self, error: WhisperError) -> Envelope:
-        """A failure as an envelope."""
+        """Return a failure as an envelope."""
         return failure(self.name, exec_failure(self.name, error))
 
 
 def render_for_model(envelope: Envelope) -> str:
-    """The text of an envelope."""
+    """Return an envelope as text."""
     if envelope["status"] == "error":
         return render_failure(envelope)
     return render_result(envelope["result"])
 
 
 def render_result(result: dict[str, Any]) -> str:
-    """The text of a successful result."""
+    """Return a successful result as text."""
     match result["disposition"]:
         case "completed":
             return _completed(result)

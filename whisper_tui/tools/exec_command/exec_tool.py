@@ -1,4 +1,4 @@
-"""`ExecCommand`: a shell command in the workspace; the answer comes at its end, or it becomes a background task."""
+"""`ExecCommand`: a shell command in the workspace. It is answered at its end, or becomes a background task."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from whisper_tui.tools.exec_command.envelope import (
     success,
 )
 from whisper_tui.tools.exec_command.task import EXEC_COMMAND, task_command, task_handle, task_summary
-from whisper_tui.tools.exec_command.task_output import Arrival, previews
+from whisper_tui.tools.exec_command.task_output import OutputReader, previews
 from whisper_tui.tools.output_text import fitted
 from whisper_tui.tools.supervised_tool import Answer, SupervisedTool
 
@@ -98,9 +98,9 @@ class ExecArguments:
     start_new: bool
     accepts_input: bool
     window_s: float
-    """Seconds from the start of the process in which its end is waited for."""
+    """Seconds after the start of the process for which its end is awaited."""
     budget: int
-    """Characters of output that are shown."""
+    """How many characters of output are shown."""
 
     @classmethod
     def of(cls, checked: Mapping[str, Any]) -> Self:
@@ -124,8 +124,8 @@ class ExecArguments:
         )
 
     def directory(self, root: str) -> str:
-        """The working directory, links resolved. Raises `ExecFailure` if it is missing or outside the workspace."""
-        # Both sides are resolved: the workspace itself may be reached through a link.
+        """Return the resolved working directory. Raises `ExecFailure` if it is missing or outside the workspace."""
+        # Both paths are resolved, because the workspace may also be reached through a link.
         path = os.path.realpath(PurePath(root) / (self.workdir or ""))
         workspace = os.path.realpath(root)
         if path != workspace and not path.startswith(workspace.rstrip("/") + "/"):
@@ -145,7 +145,7 @@ class ExecArguments:
         return path
 
     def fingerprint(self, directory: str) -> str:
-        """The deduplication key of equal calls; how long to wait and how much to show are no part of it."""
+        """Return the deduplication key of equal calls. It does not include how long to wait and how much to show."""
         return digest(json.dumps([self.cmd, directory, self.shell, self.login, self.tty]))
 
 
@@ -157,7 +157,7 @@ INSTRUCTIONS = 'Set duplicate_policy="start_new" to start another instance.'
 
 
 class ExecCommandTool(EnvelopedTool, SupervisedTool):
-    """Runs one shell command; a process that outlives the foreground window goes on as a task."""
+    """Runs one shell command. A process that outlives the foreground window becomes a task."""
 
     @property
     def name(self) -> str:
@@ -183,7 +183,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["command", "shell", "execute", "task", "background", "system"]
 
     @property
@@ -222,7 +222,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
             tool=self.name,
             arguments=checked,
             spec=CommandSpec(command=command, cwd=directory, tty=asked.tty, accepts_input=asked.accepts_input),
-            # The key also tells `follow` whether the record is this call or an older one that it joined.
+            # With the key `follow` knows whether the record is this call or an older one that it joined.
             key=key or uuid.uuid4().hex,
             dedup_key=asked.fingerprint(directory),
             join_open=not asked.start_new,
@@ -243,7 +243,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         return self._answer(record, await self._promoted(record, budget))
 
     async def execute(self, **kwargs: Any) -> Envelope:
-        """Submit, wait, and return the envelope; failures are envelopes too."""
+        """Submit, wait, and return the envelope. Failures are envelopes too."""
         try:
             request = self.request(kwargs)
             call_id = await self._context.supervision.submit(request)
@@ -256,16 +256,16 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         return Answer(envelope, self.text(envelope), agent_note(record), failed=self.is_error(envelope))
 
     async def _window(self, record: CallRecord, window_s: float) -> CallRecord:
-        """The record after the foreground window, which began with the process and may be over already."""
+        """Return the record after the foreground window. It began with the process and may already be over."""
         begun = record.process.started_at if record.process else self._context.clock()
-        # Both bounds matter: the wall clock may have been set since the process started.
+        # Both limits are needed, because the wall clock may have been changed since the process started.
         left = min(max(begun + window_s - self._context.clock(), 0.0), window_s)
         outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id))
         try:
             done, _ = await asyncio.wait({outcome}, timeout=left)
             return await outcome if done else await self._context.supervision.record(record.id)
         finally:
-            # Ends this wait alone; the command itself goes on.
+            # Cancels only this wait. The command continues.
             outcome.cancel()
 
     async def _ended(self, record: CallRecord, state: Ended, budget: int) -> Envelope:
@@ -282,7 +282,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         return await self._fitted(record, made)
 
     async def _promoted(self, record: CallRecord, budget: int) -> Envelope:
-        look = Arrival(self._context.supervision, record, now=self._context.clock())
+        look = OutputReader(self._context.supervision, record, now=self._context.clock())
 
         async def made(limit: int | None) -> Envelope:
             arrived = await look.since(0, _least(budget, limit))
@@ -298,7 +298,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         return await self._fitted(record, made)
 
     async def _fitted(self, record: CallRecord, made: Callable[[int | None], Awaitable[Envelope]]) -> Envelope:
-        room = self._context.room()
+        room = self._context.output_budget()
         envelope: Envelope = await fitted(room.less(agent_note(record)) if room else None, made, self.text)
         return envelope
 

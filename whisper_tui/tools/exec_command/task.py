@@ -26,9 +26,9 @@ TaskState = Literal["queued", "running", "cancelling", "completed", "failed", "c
 
 
 def task_state(record: CallRecord) -> TaskState:
-    """The state of a task."""
+    """Return the state of a task."""
     match record.state:
-        # To an agent, waiting for a human is waiting: only `summary` tells the two apart.
+        # Agents only see one kind of waiting. Only `summary` says whether it is for a human.
         case Unjudged() | Waiting() | Held() | Queued() | Starting():
             return "queued"
         case Running():
@@ -44,7 +44,7 @@ def _final_state(ending: Ending, *, stopped: bool) -> TaskState:
         case Exited(code=0):
             return "completed"
         case Exited():
-            # A program that handles TERM exits with a code of its own: it was stopped all the same.
+            # A program that handles TERM exits with a code of its own, but it was stopped nevertheless.
             return "cancelled" if stopped else "failed"
         case Signalled(by_us=by_us):
             if stopped:
@@ -63,13 +63,13 @@ def _final_state(ending: Ending, *, stopped: bool) -> TaskState:
 
 
 def task_handle(record: CallRecord) -> dict[str, Any]:
-    """The handle of a task, as agents get it."""
+    """Return the handle of a task for agents."""
     return {"task_id": record.id, "task_kind": KIND, "status": task_state(record)}
 
 
 def task_command(record: CallRecord) -> dict[str, Any]:
-    """The command as it runs, which a human may have edited; the shell only where the agent named one."""
-    # The default shell is filled in by this program; an agent that named none must not be told that it did.
+    """Return the command that runs, perhaps edited by a human, with its shell only if the agent named one."""
+    # This program fills in the default shell. An agent that named no shell must not see one.
     asked, command = record.call.arguments.get("shell"), record.spec.command
     read_by = command.shell if isinstance(command, Shell) and record.edited else asked
     return {
@@ -83,7 +83,7 @@ def task_command(record: CallRecord) -> dict[str, Any]:
 
 
 def task_summary(record: CallRecord) -> str:
-    """The state of a task in a sentence."""
+    """Return the state of a task as a sentence."""
     match record.state:
         case Unjudged() | Waiting():
             return "It waits for a human's approval; nothing has run yet."
@@ -99,7 +99,7 @@ def task_summary(record: CallRecord) -> str:
 
 
 def exit_status(record: CallRecord) -> int | None:
-    """The exit code. None: the task has not ended, or did not exit by itself."""
+    """Return the exit code. None: the task has not ended, or did not exit by itself."""
     match record.state:
         case Ended(ending=Exited(code=code)):
             return code

@@ -1,4 +1,4 @@
-"""The output of a task: in order of arrival, or cut to a budget of characters."""
+"""The output of a task: in order of arrival, or shortened to a budget of characters."""
 
 import codecs
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tools.arguments import ArgumentError
 from whisper_tui.tools.output_text import StreamText, whole_start
 
-WIDEST = 4
+LONGEST_CHARACTER = 4
 """Bytes of the longest character."""
 
 NAMES: dict[Stream, str] = {"out": "stdout", "err": "stderr"}
@@ -28,15 +28,15 @@ class _Sample:
 
     @property
     def wanted(self) -> int:
-        """Characters needed to show the stream, as far as the sample tells."""
-        # One more than was read, so that a stream which was cut always asks for more than a small budget gives.
+        """Characters needed to show the stream, as far as the sample shows."""
+        # One more than was read, so that a truncated stream always wants more than a small budget allows.
         return len(self.head) + (0 if self.tail is None else len(self.tail) + 1)
 
 
 async def previews(supervision: Supervision, record: CallRecord, budget: int) -> dict[str, Any]:
-    """The `stdout_preview`, `stderr_preview`, `truncated`, and the artifacts where a stream was cut.
+    """Return `stdout_preview`, `stderr_preview`, `truncated`, and artifacts if a stream was shortened.
 
-    Both streams share the budget; one stream gets the part that the other does not need.
+    Both streams share the budget. Each may use what the other does not need.
     """
     samples = {stream: await _sample(supervision, record, stream, budget) for stream in NAMES}
     shares = _shares({stream: sample.wanted for stream, sample in samples.items()}, budget)
@@ -48,7 +48,7 @@ async def previews(supervision: Supervision, record: CallRecord, budget: int) ->
         name = NAMES[stream]
         cut = sample.tail is not None or len(sample.head) > shares[stream]
         path = await supervision.output_file(record.id, stream) if cut else None
-        where = f"the whole stream is in {path}" if path else f"`whisper-tui logs {record.id}` prints what was kept"
+        where = f"the whole stream is in {path}" if path else f"`whisper-tui logs {record.id}` prints the kept output"
         text = cut_text(sample.head, sample.tail, shares[stream], sample.size, where) if cut else sample.head
         result[f"{name}_preview"] = text or None
         truncated = truncated or cut
@@ -60,7 +60,7 @@ async def previews(supervision: Supervision, record: CallRecord, budget: int) ->
 
 
 def cut_text(head: str, tail: str | None, budget: int, size: int, where: str) -> str:
-    """The first and the last half of a budget of characters with a marker between them. `size` in bytes."""
+    """Return head and tail of a text within a budget of characters, with a marker between them. `size` in bytes."""
     first, last = budget // 2, budget - budget // 2
     end = head if tail is None else tail
     marker = f"[whisper_tui: output cut here, {size:,} bytes in all; {where}]"
@@ -68,7 +68,7 @@ def cut_text(head: str, tail: str | None, budget: int, size: int, where: str) ->
 
 
 def _shares(wanted: dict[Stream, int], budget: int) -> dict[Stream, int]:
-    """Characters for each stream: half the budget, and the part of the other half that is not needed there."""
+    """Return the characters for each stream: half of the budget, and what the other stream does not need."""
     half = {"out": budget - budget // 2, "err": budget // 2}
     spare_out = max(0, half["out"] - wanted["out"])
     spare_err = max(0, half["err"] - wanted["err"])
@@ -76,12 +76,12 @@ def _shares(wanted: dict[Stream, int], budget: int) -> dict[Stream, int]:
 
 
 async def _sample(supervision: Supervision, record: CallRecord, stream: Stream, budget: int) -> _Sample:
-    """Enough of a stream to fill the budget from both ends."""
+    """Read enough of a stream to fill the budget from both ends."""
     if not isinstance(record.state, Ended) or record.state.attempt is None:
         return _Sample(0, "", None)
     size = getattr(record.state.output, stream)
-    # The budget counts characters and files count bytes: this many bytes always hold enough characters.
-    reach, stored = WIDEST * budget, StreamText(supervision, record.id, stream)
+    # The budget is in characters and files are in bytes. So many bytes always contain enough characters.
+    reach, stored = LONGEST_CHARACTER * budget, StreamText(supervision, record.id, stream)
     if size <= 2 * reach:
         return _Sample(size, await stored.text(0, size), None)
     head = await stored.text(0, reach, ends_midway=True)
@@ -89,27 +89,27 @@ async def _sample(supervision: Supervision, record: CallRecord, stream: Stream, 
 
 
 ROWS = 4096
-"""Rows of the time index asked for at once."""
+"""How many rows of the time index are requested at once."""
 PIECE = 1024 * 1024
-"""Bytes asked for at once."""
+"""How many bytes are requested at once."""
 PATIENCE_S = 1.0
-"""Seconds to expect the rest of a divided character; after that its bytes are shown as they are."""
+"""Seconds to wait for the rest of an incomplete character. After that its bytes are shown unchanged."""
 
 
 @dataclass(frozen=True)
-class Arrived:
+class OutputSlice:
     """Output since an offset."""
 
     text: str
     next_offset: int
     """Offset of the next read, so that nothing is read twice."""
     cut: bool
-    """True if the middle is left out."""
+    """True if the middle is omitted."""
 
 
 @dataclass(frozen=True)
 class _Span:
-    """A row of the time index with its offset in the order of arrival."""
+    """A row of the time index with its offset in order of arrival."""
 
     place: int
     row: OutputSpan
@@ -119,7 +119,7 @@ class _Span:
         return self.place + self.row.length
 
 
-class Arrival:
+class OutputReader:
     """Reads the output of a run in order of arrival."""
 
     def __init__(self, supervision: Supervision, record: CallRecord, *, now: float) -> None:
@@ -127,27 +127,27 @@ class Arrival:
         self._record = record
         self._now = now
 
-    async def since(self, offset: int, budget: int) -> Arrived:
-        """At most `budget` characters of what arrived from `offset` on. Raises `ArgumentError` for one too large."""
+    async def since(self, offset: int, budget: int) -> OutputSlice:
+        """Return at most `budget` characters of output from `offset`. Raises `ArgumentError` if it is too large."""
         spans = await self._spans()
         total = spans[-1].end if spans else 0
         if offset > total:
             raise ArgumentError(f"The argument 'offset' must be at most {total}, the bytes printed so far")
-        reach = WIDEST * budget
+        reach = LONGEST_CHARACTER * budget
         if total - offset <= 2 * reach:
             text, end = await self._text(spans, offset, total, midway=False)
             if len(text) <= budget:
-                return Arrived(text, end, cut=False)
-            return Arrived(self._cut(text, None, budget, end - offset), end, cut=True)
+                return OutputSlice(text, end, cut=False)
+            return OutputSlice(self._cut(text, None, budget, end - offset), end, cut=True)
         head, _ = await self._text(spans, offset, offset + reach, midway=False)
         tail, end = await self._text(spans, total - reach, total, midway=True)
-        return Arrived(self._cut(head, tail, budget, end - offset), end, cut=True)
+        return OutputSlice(self._cut(head, tail, budget, end - offset), end, cut=True)
 
     def _cut(self, head: str, tail: str | None, budget: int, size: int) -> str:
-        return cut_text(head, tail, budget, size, f"`whisper-tui logs {self._record.id}` prints what was kept")
+        return cut_text(head, tail, budget, size, f"`whisper-tui logs {self._record.id}` prints the kept output")
 
     async def _spans(self) -> list[_Span]:
-        """All rows of the time index; without an index, all of stdout and then all of stderr."""
+        """Return all rows of the time index. Without an index: all of stdout and then all of stderr."""
         rows: list[OutputSpan] = []
         while batch := await self._supervision.read_timeline(self._record.id, len(rows), ROWS):
             rows += batch
@@ -164,13 +164,13 @@ class Arrival:
         return OutputSpan(at=0.0, stream=stream, start=0, length=size)
 
     async def _text(self, spans: list[_Span], start: int, end: int, *, midway: bool) -> tuple[str, int]:
-        """The text of a range, and its real end: it stops before a character that is still arriving."""
-        # Decoded again up to the divided character, because the other stream's later output must not come twice.
+        """Return the text of a range and its actual end, which is before an incomplete character."""
+        # Decoded again up to the incomplete character, so that later output of the other stream is not repeated.
         text, divided = await self._decode(spans, start, end, midway)
         return (text, end) if divided is None else ((await self._decode(spans, start, divided, midway))[0], divided)
 
     async def _decode(self, spans: list[_Span], start: int, end: int, midway: bool) -> tuple[str, int | None]:
-        # A decoder for each stream: output of one may arrive between two bytes of a character of the other.
+        # One decoder per stream, because one stream's output may arrive inside a character of the other.
         decoders = {stream: codecs.getincrementaldecoder("utf-8")(errors="replace") for stream in ("out", "err")}
         begun: dict[str, int | None] = {"out": None, "err": None}
         parts, fresh = [], set[Stream]()
@@ -188,7 +188,7 @@ class Arrival:
             if not pending:
                 begun[stream] = None
             elif begun[stream] is None or pending <= len(data):
-                # Half a character at the end of an ended run, or of an old row, never gets its rest.
+                # An incomplete character at the end of an ended run or an old row stays incomplete.
                 expected = self._record.is_open and self._now - span.row.at < PATIENCE_S
                 begun[stream] = high - pending if expected else None
         divided = min((place for place in begun.values() if place is not None), default=None)
@@ -197,7 +197,7 @@ class Arrival:
         return "".join(parts), divided
 
     async def _bytes(self, span: _Span, low: int, high: int) -> bytes:
-        """Bytes of one row between two offsets, with a marker in place of bytes that the capture dropped."""
+        """Return the bytes of one row between two offsets, with a marker for dropped bytes."""
         start = span.row.start + low - span.place
         end = start + high - low
         parts: list[bytes] = []

@@ -22,18 +22,18 @@ from whisper_tui.tools.exec_command.task import (
     task_state,
     task_summary,
 )
-from whisper_tui.tools.exec_command.task_output import NAMES, Arrival
+from whisper_tui.tools.exec_command.task_output import NAMES, OutputReader
 from whisper_tui.tools.output_text import fitted
 from whisper_tui.tools.supervised_tool import ToolContext
 
 TASK_ID: dict[str, Any] = {"type": "string", "description": "The task, as ExecCommand named it."}
 PAGE = 200
-"""Tasks asked for at once."""
+"""How many tasks are requested at once."""
 
 
 async def find_task(context: ToolContext, task_id: str) -> CallRecord:
-    """A task of this session. Raises `ExecFailure`; the tasks of others are not found either."""
-    # Ids are consecutive numbers, so an agent can guess those of other sessions: the answer is the same as for none.
+    """Return a task of this session. Raises `ExecFailure`, also for tasks of other sessions."""
+    # Ids are consecutive, so an agent can guess those of other sessions. They get the same answer as unknown ids.
     hint = "TaskList names the tasks that are active"
     try:
         record = await context.supervision.record(task_id)
@@ -45,7 +45,7 @@ async def find_task(context: ToolContext, task_id: str) -> CallRecord:
 
 
 def snapshot(record: CallRecord) -> dict[str, Any]:
-    """The facts about a task, apart from its output."""
+    """Return the facts about a task without its output."""
     return {
         **task_handle(record),
         "summary": task_summary(record),
@@ -57,7 +57,7 @@ def snapshot(record: CallRecord) -> dict[str, Any]:
 
 
 def snapshot_lines(task: dict[str, Any]) -> list[str]:
-    """A snapshot as a model reads it."""
+    """Return a snapshot as text for a model."""
     command = task["command"]
     lines = [
         f"Task: {task['task_id']}",
@@ -92,11 +92,11 @@ class TaskTool(EnvelopedTool):
 
     @property
     def tags(self) -> list[str]:
-        """Words to find the tool by."""
+        """Keywords for finding the tool."""
         return ["task", "background", "system"]
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """False: an agent may always look at its own tasks."""
+        """False: an agent may always see its own tasks."""
         return False
 
     async def execute(self, **kwargs: Any) -> Envelope:
@@ -108,7 +108,7 @@ class TaskTool(EnvelopedTool):
 
     @abstractmethod
     async def answer(self, arguments: dict[str, Any]) -> Envelope:
-        """The envelope for checked arguments. Raises `WhisperError`."""
+        """Return the envelope for checked arguments. Raises `WhisperError`."""
 
 
 class TaskListTool(TaskTool):
@@ -134,13 +134,13 @@ class TaskListTool(TaskTool):
         )
 
     async def answer(self, arguments: dict[str, Any]) -> Envelope:
-        """All active tasks."""
+        """Return all active tasks."""
         tasks: list[dict[str, Any]] = []
         before: str | None = None
         while True:
             query = HistoryQuery(limit=PAGE, before=before, session_id=self._context.session.id, open_only=True)
             records = await self._context.supervision.history(query)
-            # An ended call is still open while a process that it left in the background lives; it is no active task.
+            # An ended call stays open while one of its background processes lives, but it is not an active task.
             active = (r for r in records if r.call.tool == EXEC_COMMAND and not isinstance(r.state, Ended))
             tasks += [snapshot(record) for record in active]
             if len(records) < PAGE:
@@ -149,7 +149,7 @@ class TaskListTool(TaskTool):
         return success(self.name, {"tasks": tasks}, f"{len(tasks)} active")
 
     def render_result(self, result: dict[str, Any]) -> str:
-        """One block a task."""
+        """Return one block per task."""
         blocks = ["\n".join(snapshot_lines(task)) for task in result["tasks"]]
         return "\n\n".join(blocks) or "No active tasks"
 
@@ -178,12 +178,12 @@ class TaskStatusTool(TaskTool):
         )
 
     async def answer(self, arguments: dict[str, Any]) -> Envelope:
-        """The task as it is now."""
+        """Return the current task."""
         record = await find_task(self._context, arguments["task_id"])
         return success(self.name, {"task": snapshot(record)}, f"task {record.id} is {task_state(record)}")
 
     def render_result(self, result: dict[str, Any]) -> str:
-        """One block."""
+        """Return one block."""
         return "\n".join(snapshot_lines(result["task"]))
 
 
@@ -233,13 +233,13 @@ class TaskOutputTool(TaskTool):
         )
 
     async def answer(self, arguments: dict[str, Any]) -> Envelope:
-        """The output so far, after the end of the task if `block` is set."""
+        """Return the output so far, after the end of the task if `block` is set."""
         record = await find_task(self._context, arguments["task_id"])
         block = arguments.get("block", True)
         if block and not isinstance(record.state, Ended):
             record = await self._wait(record.id, _seconds(arguments.get("timeout_ms", 30_000)))
         over = isinstance(record.state, Ended)
-        look = Arrival(self._context.supervision, record, now=self._context.clock())
+        look = OutputReader(self._context.supervision, record, now=self._context.clock())
 
         async def made(limit: int | None) -> Envelope:
             budget = 4 * DEFAULT_TOKENS if limit is None else min(4 * DEFAULT_TOKENS, limit)
@@ -254,7 +254,7 @@ class TaskOutputTool(TaskTool):
             }
             return success(self.name, result, f"task {record.id} is {task_state(record)}")
 
-        envelope: Envelope = await fitted(self._context.room(), made, self.text)
+        envelope: Envelope = await fitted(self._context.output_budget(), made, self.text)
         return envelope
 
     async def _wait(self, call_id: str, seconds: float) -> CallRecord:
@@ -263,7 +263,7 @@ class TaskOutputTool(TaskTool):
             done, _ = await asyncio.wait({outcome}, timeout=seconds)
             return await outcome if done else await self._context.supervision.record(call_id)
         finally:
-            # Ends this wait alone; the task itself goes on.
+            # Cancels only this wait. The task continues.
             outcome.cancel()
 
     async def _artifacts(self, record: CallRecord) -> list[dict[str, Any]]:
@@ -272,7 +272,7 @@ class TaskOutputTool(TaskTool):
         return [{"path": path, "stream": NAMES[stream]} for stream, path in paths.items() if path is not None]
 
     def render_result(self, result: dict[str, Any]) -> str:
-        """The task, the output and where to go on."""
+        """Return the task, the output and the next offset."""
         lines = [
             *snapshot_lines(result["task"]),
             f"Retrieval: {result['retrieval_status']}",
@@ -287,9 +287,9 @@ class TaskOutputTool(TaskTool):
 
 
 INPUT_S = 30.0
-"""Seconds in which a task must have taken its input."""
+"""Seconds within which a task must accept its input."""
 AFTER_GRACE_S = 2.0
-"""Seconds beyond the grace in which the end of a stopped task is waited for."""
+"""Seconds beyond the grace period for which the end of a stopped task is awaited."""
 
 
 class TaskInputTool(TaskTool):
@@ -328,7 +328,7 @@ class TaskInputTool(TaskTool):
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
         """True if the task runs and takes input."""
-        # Any other call fails without an effect, so no human is bothered with it.
+        # Any other call fails without an effect, so no human is asked.
         try:
             _check_takes_input(await find_task(self._context, arguments["task_id"]))
         except WhisperError:
@@ -342,7 +342,7 @@ class TaskInputTool(TaskTool):
         _check_takes_input(record)
         data, eof = arguments.get("text", "").encode(), arguments.get("close_stdin", False)
         try:
-            # A program that does not read fills the pipe, and the write would block for good.
+            # If the program does not read, the pipe is full and the write would block for ever.
             async with asyncio.timeout(INPUT_S):
                 await self._context.supervision.write_stdin(record.id, data, eof=eof)
         except TimeoutError as error:
@@ -354,7 +354,7 @@ class TaskInputTool(TaskTool):
         return success(self.name, result, f"{len(data)} bytes were sent to task {record.id}")
 
     def render_result(self, result: dict[str, Any]) -> str:
-        """The number of bytes sent, and the task."""
+        """Return the number of bytes sent, and the task."""
         closed = ", and its input was closed" if result["stdin_closed"] else ""
         return "\n".join((f"Sent {result['bytes_written']} bytes{closed}", *snapshot_lines(result["task"])))
 
@@ -386,7 +386,7 @@ class TaskStopTool(TaskTool):
 
     async def needs_approval(self, arguments: dict[str, Any]) -> bool:
         """True if the task runs."""
-        # A task that has not started is withdrawn, which has no effect outside the queue.
+        # A task that has not started is only withdrawn, which has no effect outside of the queue.
         try:
             return isinstance((await find_task(self._context, arguments["task_id"])).state, Running)
         except WhisperError:
@@ -412,7 +412,7 @@ class TaskStopTool(TaskTool):
             else:
                 await supervision.withdraw(record.id, "the agent stopped it", stop_running=True)
         except NotRunning:
-            # The task ended between the look at its state and the signal.
+            # The task ended between the check of its state and the signal.
             return "already_over"
         if not running:
             return "withdrawn"
@@ -428,7 +428,7 @@ class TaskStopTool(TaskTool):
             outcome.cancel()
 
     def render_result(self, result: dict[str, Any]) -> str:
-        """The outcome and the state of the task."""
+        """Return the outcome and the state of the task."""
         return "\n".join((f"Outcome: {result['outcome']}", *snapshot_lines(result["task"])))
 
 

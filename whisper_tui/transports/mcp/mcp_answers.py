@@ -137,13 +137,13 @@ def declared(tool: AITool) -> types.Tool:
     )
 
 
-def answered(answer: Answer, call_id: str, room: OutputBudget) -> types.CallToolResult:
+def answered(answer: Answer, call_id: str, budget: OutputBudget) -> types.CallToolResult:
     """Return the answer to a call with a result, as text and as structured content."""
     meta: dict[str, Any] = {CALL_ID: call_id}
     if answer.told is None:
-        return _result(answer.result, answer.text, is_error=answer.failed, meta=meta, room=room)
+        return _result(answer.result, answer.text, is_error=answer.failed, meta=meta, budget=budget)
     # Only text: clients that prefer structured content would hide the note from the model (decision 23).
-    text = shortened(answer.text, room.less(answer.told), f"`whisper-tui show {call_id}` shows the call")
+    text = shortened(answer.text, budget.less(answer.told), f"`whisper-tui show {call_id}` shows the call")
     content: list[types.ContentBlock] = [_text(answer.told), _text(text)]
     return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {NOTE_KEY: answer.told})
 
@@ -154,9 +154,9 @@ def still_open(record: CallRecord) -> types.CallToolResult:
     return _result(result, pending_text(result), is_error=False, meta={CALL_ID: record.id})
 
 
-def plain(tool: AITool, result: Any, room: OutputBudget) -> types.CallToolResult:
+def plain(tool: AITool, result: Any, budget: OutputBudget) -> types.CallToolResult:
     """Return the answer of a tool that needs no approval."""
-    return _result(result, tool.text(result), is_error=tool.is_error(result), meta=None, room=room)
+    return _result(result, tool.text(result), is_error=tool.is_error(result), meta=None, budget=budget)
 
 
 def failed_by(tool: AITool, error: WhisperError, call_id: str | None = None) -> types.CallToolResult:
@@ -178,15 +178,15 @@ def failure_shown(error: WhisperError, call_id: str | None = None) -> types.Call
 
 
 def _result(
-    result: Any, text: str, *, is_error: bool, meta: dict[str, Any] | None, room: OutputBudget | None = None
+    result: Any, text: str, *, is_error: bool, meta: dict[str, Any] | None, budget: OutputBudget | None = None
 ) -> types.CallToolResult:
     """Return text, and the same facts as structured content if they are an object.
 
     Tools with much output shorten it themselves. If it is still too long, only text is sent.
     """
     structured = result if isinstance(result, dict) else None
-    if room is not None and room.filled(text, *([] if structured is None else [as_json(structured)])) > 1.0:
-        text, structured = shortened(text, room, READ_PARTS), None
+    if budget is not None and budget.filled(text, *([] if structured is None else [as_json(structured)])) > 1.0:
+        text, structured = shortened(text, budget, READ_PARTS), None
     return types.CallToolResult(content=[_text(text)], structured_content=structured, is_error=is_error, meta=meta)
 
 

@@ -221,7 +221,7 @@ class McpSession:
         self._wait_s = wait_s
         self._over_http = over_http
         self._client: ClientInfo | None = context.session.client
-        context = replace(context, room=self._output_budget)
+        context = replace(context, output_budget=self._output_budget)
         self._registry = registry(context)
         self._calls = Calls(context, self._registry)
         self._unanswered: dict[str, asyncio.Task[FollowedCall]] = {}
