@@ -39,7 +39,7 @@ ROWS = {
     "hooks | bytes of a question": hook_program.LONGEST_INPUT,
     "hooks | bytes of a piece of input to `exec`": exec_program.LARGEST,
     "HTTP | connections": http_protocol.MOST_CONNECTIONS,
-    "HTTP | seconds until the head of the first request": http_protocol.BEGINS_WITHIN_S,
+    "HTTP | seconds until the head of the first request": http_protocol.FIRST_REQUEST_WITHIN_S,
     "HTTP | bytes of a message": http_site.LARGEST,
     "HTTP | sessions": http_site.MOST_SESSIONS,
 }

@@ -208,4 +208,4 @@ def test_a_hook_that_names_another_agent_than_its_own_is_refused(shell: Shell) -
         asking = shell.hook(json.dumps(content).encode(), "claude", CLAUDE_PID=str(stranger.pid))
         _, told = asking.communicate(timeout=ANSWER_S)
         stranger.kill()
-    assert asking.returncode != 0 and b"does not come from there" in told
+    assert asking.returncode != 0 and b"but does not descend from it" in told

@@ -105,14 +105,14 @@ def test_a_patch_and_an_event_after_the_command_are_let_pass() -> None:
 
 @pytest.mark.parametrize("client", HOOK_FORMATS)
 def test_a_tool_that_is_not_known_and_has_a_command_does_not_pass(client: str) -> None:
-    with pytest.raises(InvalidRequest, match="'Terminal' is not known"):
+    with pytest.raises(InvalidRequest, match="'Terminal' is unknown"):
         HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "Terminal"})
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "crush"])
 def test_an_event_that_is_not_known_does_not_pass(client: str) -> None:
     name = "event" if client == "crush" else "hook_event_name"
-    with pytest.raises(InvalidRequest, match="'BeforeShell' is not known"):
+    with pytest.raises(InvalidRequest, match="'BeforeShell' is unknown"):
         HOOK_FORMATS[client].read({**INPUTS[client], name: "BeforeShell"})
 
 
