@@ -19,7 +19,13 @@ from whisper_tui.present.command_text import (
 )
 from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
-from whisper_tui.present.risk_text import blocked_paragraphs, risk_role, risk_sign, sandbox_paragraphs
+from whisper_tui.present.risk_text import (
+    blocked_paragraphs,
+    not_inspected_sentences,
+    risk_role,
+    risk_sign,
+    sandbox_paragraphs,
+)
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text
 

@@ -226,8 +226,15 @@ def _is_plain(command: Command, resolved: Resolved) -> bool:
 
 
 def _is_said(command: Command, only: Meaning) -> bool:
-    """True if a shell text has only the words of its one command, with nothing for the shell to do."""
-    return isinstance(command, Shell) and only.words == tuple(command.text.split())
+    """True if a shell text has only the words of its one command and its redirections."""
+    if not isinstance(command, Shell):
+        return False
+    # The effects name the file of a redirection, so the expansion of a plain one would repeat the command.
+    redirects = tuple(word for each in only.redirects for word in (each.operator, each.target))
+    try:
+        return (*only.words, *redirects) == tuple(shlex.split(command.text))
+    except ValueError:  # An unclosed quote.
+        return False
 
 
 def _title(resolved: Resolved) -> Line:

@@ -28,8 +28,10 @@ def risk_sign(risk: Risk) -> str:
     return "▲▲" if is_grave(risk) else "▲"
 
 
-def risk_line(risks: tuple[Risk, ...]) -> Line:
-    """Return the gravest risk in a few words, and the number of others."""
+def risk_line(record: CallRecord) -> Line:
+    """Return the gravest risk in a few words, the number of others, and whether code was not inspected."""
+    risks = record.verdict.risks if record.verdict else ()
+    unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
         return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)
     first = next((risk for risk in risks if is_grave(risk)), risks[0])

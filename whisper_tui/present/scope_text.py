@@ -14,10 +14,10 @@ def approved_scope(scope: Scope) -> str:
     """Return what a standing approval allows, as a clause after a semicolon."""
     match scope:
         case ExactScope(uses=uses, minutes=minutes):
-            return f"the same command runs unasked {_duration(uses, minutes)}"
+            return f"the same command runs without approval {_duration(uses, minutes)}"
         case PrefixScope(words=words, directory=directory, uses=uses, minutes=minutes):
             where = f" in {visible(directory)}" if directory is not None else ""
-            return f"commands starting with {_said(words)} run unasked{where} {_duration(uses, minutes)}"
+            return f"commands starting with {_said(words)} run without approval{where} {_duration(uses, minutes)}"
         case RuleScope(words=words, where=where, minutes=minutes):
             place = "in this workspace" if where == "project" else "everywhere"
             until = f", for {limit(minutes * 60)}" if minutes is not None else ""
