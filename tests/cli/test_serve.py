@@ -216,7 +216,7 @@ async def test_silent_connections_do_not_keep_other_clients_out(served: Served) 
 
 
 async def test_a_client_that_sends_no_hello_is_disconnected(instance: Instance, monkeypatch) -> None:
-    monkeypatch.setattr(web_server, "BEGINS_WITHIN_S", 0.1)
+    monkeypatch.setattr(web_server, "FIRST_REQUEST_WITHIN_S", 0.1)
     site = CockpitSite(instance.home, "t" * 43)
     runner = web.AppRunner(site.application(), access_log=None)
     await runner.setup()

@@ -27,7 +27,7 @@ from whisper_tui.tools.exec_command.envelope import (
     success,
 )
 from whisper_tui.tools.exec_command.task import EXEC_COMMAND, task_command, task_handle, task_summary
-from whisper_tui.tools.exec_command.task_output import OutputReader, previews
+from whisper_tui.tools.exec_command.task_output import TaskOutputReader, previews
 from whisper_tui.tools.output_text import fitted
 from whisper_tui.tools.supervised_tool import Answer, SupervisedTool
 
@@ -282,7 +282,7 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         return await self._fitted(record, made)
 
     async def _promoted(self, record: CallRecord, budget: int) -> Envelope:
-        look = OutputReader(self._context.supervision, record, now=self._context.clock())
+        look = TaskOutputReader(self._context.supervision, record, now=self._context.clock())
 
         async def made(limit: int | None) -> Envelope:
             arrived = await look.since(0, _least(budget, limit))

@@ -119,7 +119,7 @@ class _Span:
         return self.place + self.row.length
 
 
-class OutputReader:
+class TaskOutputReader:
     """Reads the output of a run in order of arrival."""
 
     def __init__(self, supervision: Supervision, record: CallRecord, *, now: float) -> None:

@@ -22,7 +22,7 @@ from whisper_tui.tools.exec_command.task import (
     task_state,
     task_summary,
 )
-from whisper_tui.tools.exec_command.task_output import NAMES, OutputReader
+from whisper_tui.tools.exec_command.task_output import NAMES, TaskOutputReader
 from whisper_tui.tools.output_text import fitted
 from whisper_tui.tools.supervised_tool import ToolContext
 
@@ -239,7 +239,7 @@ class TaskOutputTool(TaskTool):
         if block and not isinstance(record.state, Ended):
             record = await self._wait(record.id, _seconds(arguments.get("timeout_ms", 30_000)))
         over = isinstance(record.state, Ended)
-        look = OutputReader(self._context.supervision, record, now=self._context.clock())
+        look = TaskOutputReader(self._context.supervision, record, now=self._context.clock())
 
         async def made(limit: int | None) -> Envelope:
             budget = 4 * DEFAULT_TOKENS if limit is None else min(4 * DEFAULT_TOKENS, limit)
