@@ -108,7 +108,7 @@ def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
 
 
 @outside_only
-def test_a_rule_says_how_what_it_allows_is_confined(instance: Instance) -> None:
+def test_a_rule_shows_the_sandbox_of_its_commands(instance: Instance) -> None:
     confined = ("--sandbox", "workspace", "--network", "--execute", "/opt/tools/bin")
     assert instance.run("rules", "add", "allow", *confined, "npm", "test").returncode == 0
     assert instance.run("rules", "add", "allow", "--sandbox", "off", "npm", "publish").returncode == 0

@@ -30,7 +30,7 @@ def waits(seat: Cockpit, call_id: str) -> bool:
     return isinstance(seat.record(call_id).state, Waiting)
 
 
-async def test_space_marks_and_unmarks_and_the_row_says_so() -> None:
+async def test_space_marks_and_unmarks_a_row() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "1", "3")
         await seat.sees("2 calls marked", "✓◆ ./build.sh", "✓◆ echo")
@@ -41,7 +41,7 @@ async def test_space_marks_and_unmarks_and_the_row_says_so() -> None:
         await seat.until(lambda: "marked" not in seat.text())
 
 
-async def test_all_that_is_marked_is_shown_in_full_and_approved_by_one_confirmation() -> None:
+async def test_marked_calls_are_shown_in_full_and_approved_by_one_confirmation() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "3", "1")
         await seat.press("R")
@@ -55,7 +55,7 @@ async def test_all_that_is_marked_is_shown_in_full_and_approved_by_one_confirmat
         await seat.until(lambda: "marked" not in seat.text())
 
 
-async def test_r_marks_all_of_the_session_that_is_alike_and_nothing_else() -> None:
+async def test_r_marks_similar_calls_of_the_session_and_no_others() -> None:
     async with cockpit(builds_and_a_test()) as seat:
         await seat.select("2")
         await seat.press("r")
@@ -65,7 +65,7 @@ async def test_r_marks_all_of_the_session_that_is_alike_and_nothing_else() -> No
         assert waits(seat, "3") and waits(seat, "5")
 
 
-async def test_r_again_unmarks_what_is_alike() -> None:
+async def test_r_again_unmarks_similar_calls() -> None:
     async with cockpit(builds_and_a_test()) as seat:
         await seat.select("2")
         await seat.press("r")
@@ -85,7 +85,7 @@ async def test_marked_calls_are_denied_with_one_reason() -> None:
         assert waits(seat, "3")
 
 
-async def test_what_changed_behind_the_table_is_not_approved_and_listed_by_name() -> None:
+async def test_calls_that_changed_behind_the_table_are_listed_and_not_approved() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "1", "2", "3")
         await seat.press("R")
@@ -101,7 +101,7 @@ async def test_what_changed_behind_the_table_is_not_approved_and_listed_by_name(
         assert waits(seat, "2")
 
 
-async def test_rows_that_were_never_on_the_screen_want_a_second_key() -> None:
+async def test_rows_that_were_never_visible_need_a_second_key() -> None:
     async with cockpit(builds_and_a_test(), size=(100, 20)) as seat:
         await mark(seat, "1", "2", "3", "4", "5")
         await seat.press("R")
@@ -126,7 +126,7 @@ async def test_rows_that_were_read_to_the_end_are_approved_at_once() -> None:
         await seat.until(lambda: not any(waits(seat, id_) for id_ in "12345"))
 
 
-async def test_a_call_that_waits_no_more_is_not_marked_any_more() -> None:
+async def test_a_call_that_no_longer_waits_loses_its_mark() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "1", "2")
         seat.play.stage.happen(Finished(at=seat.play.clock(), call_id="1", ending=Withdrawn(why="the agent left")))
@@ -141,7 +141,7 @@ async def test_capital_r_says_that_nothing_is_marked() -> None:
         await seat.sees("No call is marked.")
 
 
-async def test_u_in_the_table_forgets_the_marks_and_decides_nothing() -> None:
+async def test_u_in_the_table_clears_the_marks_and_decides_nothing() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "1", "2")
         await seat.press("R", "u")
@@ -173,7 +173,7 @@ async def test_the_palette_marks_and_reviews() -> None:
         await seat.sees("Decide about 1 call")
 
 
-async def test_the_last_button_offers_everything() -> None:
+async def test_the_last_button_opens_the_palette() -> None:
     async with cockpit(three_waiting(), size=(80, 24)) as seat:
         await seat.select("1")
         await seat.click("#call-actions .bar-more")

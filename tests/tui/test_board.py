@@ -33,7 +33,7 @@ def regions(seat: Cockpit) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.mark.parametrize(("size", "columns"), [((200, 60), 3), ((120, 40), 2), ((80, 24), 1)])
-async def test_there_are_as_many_columns_as_there_is_room_for(size: tuple[int, int], columns: int) -> None:
+async def test_the_width_decides_the_number_of_columns(size: tuple[int, int], columns: int) -> None:
     async with cockpit(workday(), size=size) as seat:
         await seat.select("6")
         await seat.until(lambda: len({x for x, _, _, _ in regions(seat)}) == columns)
@@ -42,7 +42,7 @@ async def test_there_are_as_many_columns_as_there_is_room_for(size: tuple[int, i
         assert sum(width * height for _, _, width, height in places) <= size[0] * size[1]
 
 
-async def test_another_width_is_another_number_of_columns() -> None:
+async def test_resizing_changes_the_number_of_columns() -> None:
     async with cockpit(workday(), size=(120, 40)) as seat:
         await seat.select("6")
         for width, columns in ((200, 3), (90, 1), (179, 2)):
@@ -50,7 +50,7 @@ async def test_another_width_is_another_number_of_columns() -> None:
             await seat.until(lambda columns=columns: len({x for x, _, _, _ in regions(seat)}) == columns)
 
 
-async def test_a_row_says_who_asks_how_long_ago_and_which_risk_in_words() -> None:
+async def test_a_row_shows_the_agent_the_age_and_the_risk_in_words() -> None:
     for size in ((80, 24), (120, 40)):
         async with cockpit(workday(), size=size) as seat:
             rows = "\n".join(seat.text().splitlines()[:9])
@@ -58,7 +58,7 @@ async def test_a_row_says_who_asks_how_long_ago_and_which_risk_in_words() -> Non
                 assert words in rows
 
 
-def test_a_grave_risk_is_said_first_and_with_another_sign() -> None:
+def test_a_grave_risk_comes_first_and_has_its_own_sign() -> None:
     network = Risk(id="network", sentence="x")
     assert "".join(span.text for span in risk_line(judged(network))) == "▲ network"
     both = risk_line(judged(network, Risk(id="destructive", sentence="x")))
@@ -83,7 +83,7 @@ def judged(*risks: Risk, code: RunCode | None = None) -> CallRecord:
     return record.model_copy(update={"verdict": verdict, "resolved": resolved})
 
 
-def test_only_risks_that_are_documented_are_grave() -> None:
+def test_only_documented_risks_are_grave() -> None:
     page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
     assert {id_ for id_ in GRAVE if f"`{id_}`" not in page} == set()
 
@@ -98,7 +98,7 @@ async def test_a_long_call_is_paged_from_the_list_and_from_the_keyboard() -> Non
         await seat.sees("echo 0")
 
 
-async def test_what_was_not_on_the_screen_is_counted_until_it_was() -> None:
+async def test_unseen_rows_are_counted_until_they_were_visible() -> None:
     async with cockpit(long_call(100)) as seat:
         await seat.select("1")
         call = seat.screen.query_one("#call-detail", ParagraphsView)
@@ -122,7 +122,7 @@ async def test_going_straight_to_the_end_leaves_the_middle_unseen() -> None:
         assert call.unseen > 80
 
 
-async def test_another_call_and_another_width_begin_anew() -> None:
+async def test_seen_rows_are_forgotten_for_another_call_or_width() -> None:
     async with cockpit(long_call(60)) as seat:
         await seat.select("1")
         call = seat.screen.query_one("#call-detail", ParagraphsView)
@@ -163,7 +163,7 @@ def test_rows_count_as_seen_once_they_were_shown() -> None:
     assert seen.missing == 4
 
 
-def test_the_trust_of_a_session_is_said_in_words() -> None:
+def test_the_trust_of_a_session_is_shown_in_words() -> None:
     play = workday()
     record = play.stage.board.calls["7"]
     session = play.stage.board.sessions["s1"]
@@ -175,7 +175,7 @@ def test_the_trust_of_a_session_is_said_in_words() -> None:
     assert len(said) == 4
 
 
-def test_the_last_calls_of_the_session_are_shown_with_what_became_of_them() -> None:
+def test_the_last_calls_of_the_session_are_shown_with_their_outcomes() -> None:
     play = workday()
     roster = CallRoster(play.stage.board)
     record = play.stage.board.calls["7"]
@@ -187,7 +187,7 @@ def test_the_last_calls_of_the_session_are_shown_with_what_became_of_them() -> N
     assert len(roster.beside(record)) <= KEPT - 1
 
 
-def test_calls_that_come_later_are_among_the_last_ones() -> None:
+def test_later_calls_are_among_the_last_calls() -> None:
     play = workday()
     roster = CallRoster(play.stage.board)
     late = play.ask("fix")
@@ -195,7 +195,7 @@ def test_calls_that_come_later_are_among_the_last_ones() -> None:
     assert roster.beside(play.stage.board.calls["7"])[0].id == late
 
 
-def test_a_tool_that_its_agent_carries_out_never_says_that_it_starts() -> None:
+def test_a_tool_that_its_agent_executes_is_never_shown_as_starting() -> None:
     play = Play.begin()
     spec = CommandSpec(command=Function(tool="read_file", arguments={"path": "x"}), cwd=ROOT)
     call = play.stage.ask(CallRequest(session_id="s1", tool="read_file", arguments={}, spec=spec))
@@ -208,7 +208,7 @@ def test_a_tool_that_its_agent_carries_out_never_says_that_it_starts() -> None:
     assert "starting" not in words
 
 
-async def test_what_is_said_of_the_last_calls_of_a_session_goes_on_with_them() -> None:
+async def test_the_outcomes_of_the_last_calls_are_updated() -> None:
     play = Play.begin()
     first, second = play.ask("build"), play.ask("test")
     play.approve(first)

@@ -28,7 +28,7 @@ def buttons(seat: Cockpit) -> set[str]:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_words_in_passing_lie_over_no_button_and_no_command(size: tuple[int, int]) -> None:
+async def test_toasts_cover_no_button_and_no_command(size: tuple[int, int]) -> None:
     async with cockpit(workday(), size=size) as seat:
         for call_id in ("7", "6"):
             await seat.select(call_id)
@@ -40,7 +40,7 @@ async def test_words_in_passing_lie_over_no_button_and_no_command(size: tuple[in
             seat.app.clear_notifications()
 
 
-async def test_in_one_column_words_in_passing_leave_no_letter_of_the_header_beside_them() -> None:
+async def test_in_one_column_toasts_cover_whole_rows_of_the_header() -> None:
     async with cockpit(workday(), size=(80, 24)) as seat:
         seat.screen.notify("Call 7 is approved.", timeout=600)
         await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
@@ -66,7 +66,7 @@ async def test_output_is_searched_with_the_mouse() -> None:
         await seat.sees("1 of 1 “errors”")
 
 
-async def test_output_is_shown_otherwise_with_the_mouse() -> None:
+async def test_the_output_layout_changes_with_the_mouse() -> None:
     async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
         area, out = seat.screen.query_one(OutputArea), seat.pane("out")
         for command, changed in (
@@ -83,7 +83,7 @@ async def test_output_is_shown_otherwise_with_the_mouse() -> None:
             await seat.until(changed)
 
 
-async def test_output_is_taken_elsewhere_with_the_mouse(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_output_is_copied_and_saved_with_the_mouse(monkeypatch: pytest.MonkeyPatch) -> None:
     paged: list[str] = []
     monkeypatch.setattr(
         "whisper_tui.tui.commands.output_commands.page", lambda _app, path: paged.append(Path(path).read_text())
@@ -106,7 +106,7 @@ async def test_every_command_about_output_has_its_button() -> None:
         assert set(BUTTONS) <= buttons(seat)
 
 
-async def test_a_small_pane_keeps_its_rows_and_everything_is_behind_the_last_button() -> None:
+async def test_a_small_pane_keeps_its_rows_and_one_button_for_all_commands() -> None:
     async with cockpit(long_output(), size=(80, 24)) as seat:
         await seat.until(lambda: not seat.screen.query_one(OutputBar).display)
         await seat.click("#call-actions .bar-more")
@@ -115,7 +115,7 @@ async def test_a_small_pane_keeps_its_rows_and_everything_is_behind_the_last_but
         await seat.sees("Pager  (v)")
 
 
-async def test_what_is_over_can_be_asked_again_with_the_mouse() -> None:
+async def test_an_ended_call_can_be_rerun_with_the_mouse() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("2")
         before = len(seat.play.stage.board.calls)
@@ -124,7 +124,7 @@ async def test_what_is_over_can_be_asked_again_with_the_mouse() -> None:
         assert isinstance(seat.record(str(before + 1)).state, Waiting)
 
 
-async def test_a_cockpit_without_calls_offers_what_can_be_looked_at() -> None:
+async def test_a_cockpit_without_calls_offers_its_other_screens() -> None:
     async with cockpit(Play.begin()) as seat:
         await seat.until(lambda: buttons(seat) >= {"history", "rules", "background"})
         assert not buttons(seat) & {"approve", "kill", "retry", "export"}
@@ -132,7 +132,7 @@ async def test_a_cockpit_without_calls_offers_what_can_be_looked_at() -> None:
         await seat.sees("No matching calls.")
 
 
-async def test_recorded_output_is_gone_through_with_buttons() -> None:
+async def test_buttons_step_through_recorded_output() -> None:
     async with cockpit(a_month(), size=(200, 40)) as seat, history(seat) as screen:
         await seat.press("down")
         await seat.sees("step 5 of 5")

@@ -53,7 +53,7 @@ def test_ordered_tickets_agree_with_a_plain_list() -> None:
         ordered.position(3001)
 
 
-def test_a_roster_kept_in_step_is_the_same_as_one_built_anew() -> None:
+def test_an_updated_roster_equals_a_rebuilt_one() -> None:
     stage = workday().stage
     board = Board()
     roster = CallRoster(board)
@@ -69,7 +69,7 @@ def test_a_roster_kept_in_step_is_the_same_as_one_built_anew() -> None:
             assert roster.id_at(RowPlace(section, row)) == fresh.id_at(RowPlace(section, row))
 
 
-def test_every_row_has_a_place_and_every_place_a_row() -> None:
+def test_every_row_has_one_position_and_every_position_one_row() -> None:
     roster = CallRoster(workday().stage.board)
     total = sum(roster.count(section) for section in SECTIONS)
     ids = [roster.flat(row) for row in range(total)]
@@ -100,7 +100,7 @@ def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -
         assert found == ids
 
 
-def test_a_filter_holds_for_calls_that_arrive_and_change() -> None:
+def test_a_filter_applies_to_calls_that_arrive_and_change() -> None:
     play = many(10)
     roster = CallRoster(play.stage.board)
     roster.narrow("echo 3")
@@ -112,7 +112,7 @@ def test_a_filter_holds_for_calls_that_arrive_and_change() -> None:
     assert roster.count("waiting") == 11
 
 
-def test_a_search_through_very_many_calls_goes_on_slice_by_slice() -> None:
+def test_a_search_through_very_many_calls_runs_in_slices() -> None:
     play = many(150)
     roster = CallRoster(play.stage.board, work=100)
     roster.narrow("echo 14")
@@ -129,7 +129,7 @@ def test_a_search_through_very_many_calls_goes_on_slice_by_slice() -> None:
     assert (roster.count("waiting"), roster.searching) == (151, False)
 
 
-def test_what_is_found_counts_in_a_slice_so_that_none_takes_long() -> None:
+def test_matches_count_towards_the_length_of_a_slice() -> None:
     roster = CallRoster(many(100).stage.board, work=10 * FOUND)
     roster.narrow("echo")
     assert roster.searching
@@ -139,7 +139,7 @@ def test_what_is_found_counts_in_a_slice_so_that_none_takes_long() -> None:
     assert [roster.id_at(RowPlace("waiting", row)) for row in range(100)] == [str(number) for number in range(1, 101)]
 
 
-def test_calls_that_go_while_a_search_is_under_way_are_not_found() -> None:
+def test_calls_that_are_removed_during_a_search_are_not_found() -> None:
     play = many(150)
     roster = CallRoster(play.stage.board, work=100)
     roster.narrow("echo 120")
@@ -161,7 +161,7 @@ def test_a_filter_finds_words_at_the_end_of_a_long_call() -> None:
     assert roster.count("waiting") == 1
 
 
-async def test_sections_show_what_waits_runs_was_left_behind_and_ended() -> None:
+async def test_sections_show_waiting_running_background_and_ended_calls() -> None:
     async with cockpit(workday()) as seat:
         text = seat.text()
         for words in ("Waiting for you", "Running", "Left in the background", "Ended"):
@@ -173,7 +173,7 @@ async def test_sections_show_what_waits_runs_was_left_behind_and_ended() -> None
 
 
 @pytest.mark.slow
-async def test_very_many_waiting_rows_are_listed_and_reached() -> None:
+async def test_very_many_waiting_calls_can_be_reached() -> None:
     play = many(10_000)
     async with cockpit(play) as seat:
         await seat.sees("10,000 waiting", "echo 0")
@@ -184,7 +184,7 @@ async def test_very_many_waiting_rows_are_listed_and_reached() -> None:
 
 
 @pytest.mark.slow
-async def test_a_filter_over_more_calls_than_one_slice_is_worked_out_while_the_screen_is_alive() -> None:
+async def test_a_filter_over_several_slices_keeps_the_screen_responsive() -> None:
     async with cockpit(many(600)) as seat:
         seat.screen._roster._work = 50
         await seat.press("slash", *"echo 5")
@@ -203,7 +203,7 @@ async def test_only_the_rows_on_the_screen_are_drawn(monkeypatch: pytest.MonkeyP
         assert max(drawn) < seat.app.size.height
 
 
-async def test_rows_that_go_above_do_not_move_the_selected_one() -> None:
+async def test_rows_removed_above_do_not_move_the_selected_row() -> None:
     play = many(200)
     async with cockpit(play) as seat:
         calls = seat.screen.query_one(CallList)
@@ -217,7 +217,7 @@ async def test_rows_that_go_above_do_not_move_the_selected_one() -> None:
         assert "▌◆ echo 99 " in seat.text().splitlines()[row]
 
 
-async def test_the_last_call_that_waits_is_followed_into_its_next_section() -> None:
+async def test_the_last_waiting_call_is_followed_into_its_next_section() -> None:
     play = many(1)
     async with cockpit(play) as seat:
         play.approve("1")
@@ -244,7 +244,7 @@ async def test_the_selected_call_stays_in_view_when_a_filter_is_cleared() -> Non
         await seat.until(lambda: any(line.startswith("▌") and "echo 77" in line for line in seat.text().splitlines()))
 
 
-async def test_the_selected_call_stays_in_view_when_it_goes_far_away_by_itself() -> None:
+async def test_the_selected_call_stays_in_view_when_it_moves_to_another_section() -> None:
     play = many(100)
     play.approve("1")
     async with cockpit(play, size=(80, 24)) as seat:
@@ -271,7 +271,7 @@ async def test_a_filter_that_hides_the_selected_call_selects_the_first_one_left(
         await seat.until(lambda: seat.selected == "4")
 
 
-async def test_ages_grow_by_the_clock() -> None:
+async def test_ages_follow_the_clock() -> None:
     async with cockpit(workday()) as seat:
         seat.play.clock.advance(3600)
         await seat.sees(" 1h", "for 1 h 00 min")

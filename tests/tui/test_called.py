@@ -67,7 +67,7 @@ async def looked(seat: Cockpit) -> None:
     await seat.pilot.pause()
 
 
-async def test_a_call_that_comes_rings_the_bell_and_asks_for_a_notification(written: Written) -> None:
+async def test_a_new_call_rings_the_bell_and_sends_a_notification(written: Written) -> None:
     async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         seat.play.ask("build")
         await looked(seat)
@@ -77,7 +77,7 @@ async def test_a_call_that_comes_rings_the_bell_and_asks_for_a_notification(writ
         assert written.bells == 1
 
 
-async def test_nothing_is_written_that_is_not_wanted(written: Written) -> None:
+async def test_disabled_channels_write_nothing(written: Written) -> None:
     silent = NotifySettings(when="always", bell=False, notify="off", title=False)
     async with cockpit(Play.begin(), notifications=silent) as seat:
         seat.play.ask("build")
@@ -86,7 +86,7 @@ async def test_nothing_is_written_that_is_not_wanted(written: Written) -> None:
         assert not re.search(r"\x1b\](9|777|2);", written.text)
 
 
-async def test_the_title_of_the_terminal_counts_and_is_given_back(written: Written) -> None:
+async def test_the_terminal_title_counts_and_is_restored(written: Written) -> None:
     async with cockpit(workday(), notifications=NotifySettings(when="never")) as seat:
         await seat.until(lambda: "\x1b]2;(3) whisper_tui\a" in written.text)
         seat.play.approve("7")
@@ -96,7 +96,7 @@ async def test_the_title_of_the_terminal_counts_and_is_given_back(written: Writt
     assert written.text.rstrip().endswith("\x1b[23;2t")
 
 
-async def test_nobody_is_called_who_sits_there_and_is_as_soon_as_they_leave(written: Written) -> None:
+async def test_notifications_start_when_the_person_leaves(written: Written) -> None:
     async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
         seat.play.ask("build")
@@ -131,7 +131,7 @@ async def test_another_window_with_the_focus_means_away(written: Written) -> Non
         assert written.bells == 1
 
 
-async def test_capital_b_stops_calling_counts_what_comes_and_calls_for_what_still_waits(written: Written) -> None:
+async def test_capital_b_mutes_counts_new_calls_and_notifies_about_them_later(written: Written) -> None:
     async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         await seat.press("B")
         await seat.sees("☾ do not disturb")
@@ -149,7 +149,7 @@ async def test_capital_b_stops_calling_counts_what_comes_and_calls_for_what_stil
         await seat.until(lambda: "☾" not in seat.text())
 
 
-async def test_quiet_hours_say_so_and_end_with_a_call_for_what_came(written: Written) -> None:
+async def test_quiet_hours_are_shown_and_end_with_a_notification(written: Written) -> None:
     play = Play.begin()
     assert time.strftime("%H:%M", time.gmtime(play.clock())) == "22:13"
     async with cockpit(play, notifications=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as seat:
@@ -201,7 +201,7 @@ def given(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-async def test_the_users_program_is_given_the_news(tmp_path: Path) -> None:
+async def test_the_users_program_gets_the_notification(tmp_path: Path) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
     background = Background(Play.begin(), settings)
     background.play.ask("clean-by-name")
@@ -211,7 +211,7 @@ async def test_the_users_program_is_given_the_news(tmp_path: Path) -> None:
     assert news["calls"][0]["command"] == "rm -rf ./build"
 
 
-async def test_a_program_that_fails_is_told_of_once(written: Written) -> None:
+async def test_a_failing_program_is_reported_once(written: Written) -> None:
     settings = ALWAYS.model_copy(update={"command": ("/nowhere/at-all",)})
     background = Background(Play.begin(), settings)
     async with cockpit(background.play, notifications=settings) as seat:
@@ -227,7 +227,7 @@ async def test_a_program_that_fails_is_told_of_once(written: Written) -> None:
         await seat.sees("The notification program /nowhere/at-all failed:")
 
 
-async def test_a_program_that_works_again_is_no_problem_any_more(tmp_path: Path) -> None:
+async def test_a_program_that_works_again_clears_the_problem(tmp_path: Path) -> None:
     program = tmp_path / "program"
     background = Background(Play.begin(), ALWAYS.model_copy(update={"command": (str(program),)}))
     background.play.ask("build")
@@ -240,7 +240,7 @@ async def test_a_program_that_works_again_is_no_problem_any_more(tmp_path: Path)
     assert [bool(problem) for problem in background.problems] == [True, False]
 
 
-async def test_while_somebody_is_at_a_cockpit_the_program_is_not_started_and_is_as_soon_as_they_leave(
+async def test_the_program_is_only_started_while_nobody_is_at_a_cockpit(
     tmp_path: Path,
 ) -> None:
     settings = NotifySettings(command=notes(tmp_path / "news"), command_timeout_s=60.0)
@@ -255,7 +255,7 @@ async def test_while_somebody_is_at_a_cockpit_the_program_is_not_started_and_is_
     assert [news["event"] for news in given(tmp_path / "news")] == ["waiting"]
 
 
-async def test_do_not_disturb_in_a_cockpit_and_quiet_hours_hold_for_the_program_as_well(tmp_path: Path) -> None:
+async def test_do_not_disturb_and_quiet_hours_apply_to_the_program_too(tmp_path: Path) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
     background = Background(Play.begin(), settings)
     background.people.muted = True
@@ -271,7 +271,7 @@ async def test_do_not_disturb_in_a_cockpit_and_quiet_hours_hold_for_the_program_
     assert len(given(tmp_path / "news")) == 1
 
 
-async def test_the_program_is_told_of_runs_that_need_input_or_are_stopped(tmp_path: Path) -> None:
+async def test_the_program_gets_runs_that_need_input_or_are_stopped(tmp_path: Path) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
     play = Play.begin()
     play.approve(play.ask("build"))
@@ -320,7 +320,7 @@ async def test_a_cockpit_reports_whether_somebody_is_there_and_wants_no_notifica
         await seat.until(lambda: stage.presence.present and stage.presence.muted)
 
 
-async def test_a_cockpit_that_may_not_report_does_not_ask_again() -> None:
+async def test_a_cockpit_that_may_not_report_does_not_retry() -> None:
     async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         asked = []
 
@@ -338,7 +338,7 @@ async def test_a_cockpit_that_may_not_report_does_not_ask_again() -> None:
         assert len(asked) == 1
 
 
-def test_a_cockpit_that_is_gone_counts_for_six_seconds() -> None:
+def test_a_cockpit_that_is_gone_counts_as_present_for_six_seconds() -> None:
     now = [100.0]
     presences = CockpitPresences(lambda: now[0])
     presences.report(Presence(cockpit="a", present=True, muted=True))
@@ -351,7 +351,7 @@ def test_a_cockpit_that_is_gone_counts_for_six_seconds() -> None:
     assert not presences.somebody
 
 
-async def test_a_cockpit_that_comes_back_does_not_call_again_for_what_it_called_for(written: Written) -> None:
+async def test_a_reconnected_cockpit_does_not_repeat_notifications(written: Written) -> None:
     play = Play.begin()
     async with cockpit(play, notifications=ALWAYS) as seat:
         play.ask("build")

@@ -43,7 +43,7 @@ def later(play: Play, seconds: float = 11) -> None:
     play.clock.advance(seconds)
 
 
-def test_each_call_that_waits_is_called_for_once() -> None:
+def test_each_waiting_call_is_notified_once() -> None:
     play = Play.begin()
     summons = PendingNotifications(ALWAYS, play.clock)
     call = play.ask("build")
@@ -55,7 +55,7 @@ def test_each_call_that_waits_is_called_for_once() -> None:
     assert summons.due(away=True) == ()
 
 
-def test_what_waited_before_the_cockpit_opened_is_not_called_for() -> None:
+def test_calls_that_waited_before_the_start_are_not_notified() -> None:
     play = workday()
     play.clock.advance(5)
     summons = PendingNotifications(ALWAYS, play.clock)
@@ -64,7 +64,7 @@ def test_what_waited_before_the_cockpit_opened_is_not_called_for() -> None:
     assert summons.due(away=True) == ()
 
 
-def test_what_is_decided_in_time_is_not_called_for() -> None:
+def test_calls_that_are_decided_in_time_are_not_notified() -> None:
     play = Play.begin()
     summons = PendingNotifications(NotifySettings(when="away"), play.clock)
     call = play.ask("build")
@@ -75,7 +75,7 @@ def test_what_is_decided_in_time_is_not_called_for() -> None:
     assert summons.due(away=True) == ()
 
 
-def test_what_is_asked_again_is_called_for_again() -> None:
+def test_requeued_calls_are_notified_again() -> None:
     play = Play.begin()
     summons = PendingNotifications(ALWAYS, play.clock)
     call = play.ask("build")
@@ -90,7 +90,7 @@ def test_what_is_asked_again_is_called_for_again() -> None:
     assert summons.due(away=True) == (call,)
 
 
-def test_what_comes_shortly_after_is_called_for_together() -> None:
+def test_calls_in_quick_succession_share_a_notification() -> None:
     play = Play.begin()
     summons = PendingNotifications(ALWAYS, play.clock)
     first = play.ask("build")
@@ -119,12 +119,12 @@ def test_what_comes_shortly_after_is_called_for_together() -> None:
         ("", "12:00", None),
     ],
 )
-def test_quiet_hours_hold_from_the_first_minute_up_to_the_second(hours: str, clock: str, until: str | None) -> None:
+def test_quiet_hours_include_the_first_time_and_exclude_the_second(hours: str, clock: str, until: str | None) -> None:
     hour, minute = map(int, clock.split(":"))
     assert quiet_until(hours, 86_400.0 * 20_000 + hour * 3600 + minute * 60) == until
 
 
-def test_a_notification_holds_nothing_of_others_that_a_terminal_obeys() -> None:
+def test_a_notification_contains_no_escape_sequences_of_agents() -> None:
     adversarial = "x\x1b]0;owned\a\x9c\x07;more\x1b\\\n\u202e" + "y" * 500
     for kind in ("osc9", "osc777"):
         text = notification(kind, "title", adversarial)
@@ -136,11 +136,11 @@ def test_a_notification_holds_nothing_of_others_that_a_terminal_obeys() -> None:
     assert terminal_title("\x1b]x\a").count("\x1b") == 1
 
 
-def test_a_multiplexer_is_asked_to_pass_it_on() -> None:
+def test_tmux_gets_the_sequence_in_a_passthrough() -> None:
     assert notification("osc9", "t", "b", tmux=True) == "\x1bPtmux;\x1b\x1b]9;t: b\a\x1b\\"
 
 
-def test_the_desktops_program_gets_the_words_as_words() -> None:
+def test_the_desktop_program_gets_the_text_as_arguments() -> None:
     argv = desktop_program("t", "<b>--evil</b>\x1b", {"notify-send": "/bin/notify-send"}.get)
     assert argv == ("/bin/notify-send", "--app-name=whisper_tui", "--", "t", "&lt;b&gt;--evil&lt;/b&gt;␛")
     argv = desktop_program("t", 'say "x"', {"osascript": "/bin/osascript"}.get)
@@ -149,7 +149,7 @@ def test_the_desktops_program_gets_the_words_as_words() -> None:
     assert desktop_program("t", "b", lambda _: None) is None
 
 
-def test_words_for_people_name_sessions_and_risks_but_no_command() -> None:
+def test_notifications_name_sessions_and_risks_but_no_command() -> None:
     play = workday()
     records = [play.stage.board.calls[call] for call in ("7", "8", "9")]
     words = waiting_text(records, play.stage.board)
@@ -161,7 +161,7 @@ def test_words_for_people_name_sessions_and_risks_but_no_command() -> None:
     assert stall_text(records[:2], play.stage.board, "stopped") == "2 commands of site builder are stopped"
 
 
-def test_a_program_is_told_everything_but_environments() -> None:
+def test_the_program_gets_everything_but_environments() -> None:
     play = Play.begin()
     spec = CommandSpec(
         command=Shell(text="curl -H 'Authorization: Bearer abcdef123456' https://garden.example"),
@@ -179,7 +179,7 @@ def test_a_program_is_told_everything_but_environments() -> None:
     assert b"secret-value" not in news and b"abcdef123456" not in news and news.endswith(b"\n")
 
 
-def test_a_program_is_told_of_no_more_than_twenty_calls_in_full() -> None:
+def test_the_program_gets_at_most_twenty_calls_in_full() -> None:
     play = Play.begin()
     for _ in range(50):
         play.ask("build")
@@ -197,16 +197,16 @@ async def test_a_program_reads_its_standard_input_and_ends(tmp_path: Path) -> No
     ("program", "complaint"),
     [("import sys; sys.exit(3)", "exited with 3"), ("import os; os.kill(os.getpid(), 9)", "exited with -9")],
 )
-async def test_a_program_that_fails_says_how(program: str, complaint: str) -> None:
+async def test_a_failing_program_reports_its_exit_code(program: str, complaint: str) -> None:
     assert await run_program((sys.executable, "-c", program), b"x" * 1_000_000, 60) == complaint
 
 
-async def test_a_program_that_is_not_there_is_told() -> None:
+async def test_a_missing_program_is_reported() -> None:
     problem = await run_program(("/nowhere/at-all",), b"", 60)
     assert problem == "cannot be started: No such file or directory"
 
 
-async def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
+async def test_a_hanging_program_is_killed_with_its_children(tmp_path: Path) -> None:
     marks = tmp_path / "pids"
     program = (
         "import subprocess, os, pathlib, time; child = subprocess.Popen(['sleep', '600']); "

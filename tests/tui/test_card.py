@@ -39,7 +39,7 @@ def labels(record: CallRecord, session: Session) -> set[str]:
     return {label for label in USUAL if any(line.startswith(f" {label}") for line in lines)}
 
 
-def test_what_is_as_usual_has_no_row_of_its_own() -> None:
+def test_usual_facts_have_no_row() -> None:
     record, session = asked(CommandSpec(command=Shell(text="make"), cwd=ROOT))
     assert labels(record, session) == set()
     text = text_of(card(record, session))
@@ -61,7 +61,7 @@ def test_what_is_as_usual_has_no_row_of_its_own() -> None:
         (CommandSpec(command=Shell(text="make"), cwd=ROOT, environment={"CC": "x"}), None, "Environment"),
     ],
 )
-def test_what_is_unusual_stands_on_the_card(spec: CommandSpec, resolved: Resolved | None, label: str) -> None:
+def test_unusual_facts_are_on_the_card(spec: CommandSpec, resolved: Resolved | None, label: str) -> None:
     assert labels(*asked(spec, resolved)) == {label}
 
 
@@ -70,14 +70,14 @@ def test_a_directory_beside_the_workspace_is_not_inside_it() -> None:
     assert labels(*asked(spec, Resolved(program="/usr/bin/bash", cwd=f"{ROOT}-old"))) == {"Directory"}
 
 
-def test_the_reason_stands_on_the_card_unless_a_risk_says_it_or_there_is_none() -> None:
+def test_the_reason_is_on_the_card_unless_a_risk_repeats_it() -> None:
     spec = CommandSpec(command=Shell(text="make"), cwd=ROOT)
     assert labels(*asked(spec, reason="the script has changed since you approved it")) == {"Why asked"}
     risk = Risk(id="destructive", sentence="Deletes files")
     assert labels(*asked(spec, None, risk, reason=risk.sentence)) == set()
 
 
-def test_a_risk_in_a_long_text_says_in_which_line_it_is() -> None:
+def test_a_risk_in_a_long_text_shows_its_line() -> None:
     start = SCRIPT.index("rm -rf")
     risk = Risk(id="destructive", sentence="Deletes files", span=(start, start + 6))
     record, session = asked(CommandSpec(command=Shell(text=SCRIPT), cwd=ROOT), None, risk)
@@ -136,7 +136,7 @@ def decided(play: Play, call_id: str) -> None:
     play.stage.start(call_id)
 
 
-async def test_a_call_that_was_approved_here_stays_in_sight_with_its_last_line() -> None:
+async def test_a_call_approved_here_stays_visible_with_its_last_line() -> None:
     play = Play.begin()
     first, second = play.ask("build"), play.ask("fix")
     async with cockpit(play) as seat:
@@ -152,7 +152,7 @@ async def test_a_call_that_was_approved_here_stays_in_sight_with_its_last_line()
         assert seat.selected == second
 
 
-async def test_the_failure_of_an_approved_call_comes_to_the_person_once() -> None:
+async def test_the_failure_of_an_approved_call_is_shown_once() -> None:
     play = Play.begin()
     first, second = play.ask("build"), play.ask("fix")
     async with cockpit(play) as seat:
@@ -193,7 +193,7 @@ async def test_an_empty_cockpit_without_a_known_agent_names_those_that_it_can_co
         await seat.sees("whisper-tui install CLIENT", "claude, codex, gemini, opencode")
 
 
-async def test_the_card_states_the_effects_with_the_diff_of_what_is_written(tmp_path: Path) -> None:
+async def test_the_card_shows_the_effects_with_the_diff_of_written_files(tmp_path: Path) -> None:
     (tmp_path / "tax.conf").write_text("rate = 19\n")
     play = in_directory(tmp_path, "echo 'rate = 20' > tax.conf")
     async with cockpit(play) as seat:
@@ -216,7 +216,7 @@ async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -
         await seat.sees("runs ./deploy.sh", "rm -rf ~/important")
 
 
-async def test_escapes_of_a_file_are_never_drawn(tmp_path: Path) -> None:
+async def test_escape_sequences_in_a_file_are_never_drawn(tmp_path: Path) -> None:
     (tmp_path / "evil.sh").write_text("echo \x1b[31mred\x1b]0;title\x07\n")
     async with cockpit(in_directory(tmp_path, "sh evil.sh")) as seat:
         await seat.sees("runs sh evil.sh")

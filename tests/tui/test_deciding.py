@@ -55,7 +55,7 @@ async def test_the_next_waiting_call_is_selected_after_a_decision() -> None:
         assert seat.selected == "1"
 
 
-async def test_a_call_that_came_under_the_finger_is_not_approved() -> None:
+async def test_a_call_that_was_just_selected_by_itself_is_not_approved() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("a")
@@ -86,7 +86,7 @@ async def test_a_call_that_arrives_does_not_take_the_selection() -> None:
         assert seat.selected == "2"
 
 
-async def test_a_call_that_somebody_else_decided_is_told_and_shown_as_it_is() -> None:
+async def test_a_call_that_somebody_else_decided_is_reported() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         stage = seat.play.stage
@@ -111,7 +111,7 @@ async def test_a_call_that_changed_since_it_was_seen_is_not_approved() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
-async def test_a_changed_call_is_drawn_anew() -> None:
+async def test_a_changed_call_is_redrawn() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         verdict = Verdict(kind="ask", reason="the program is another one now")
@@ -130,7 +130,7 @@ async def test_d_denies_with_the_reason_word_for_word() -> None:
         await seat.until(lambda: seat.selected == "2")
 
 
-async def test_denying_without_a_reason_wants_a_second_enter() -> None:
+async def test_denying_without_a_reason_needs_a_second_enter() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("d", "enter")
@@ -163,7 +163,7 @@ async def test_escape_leaves_a_dialog_and_decides_nothing() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
-async def test_e_edits_the_shell_text_and_what_was_asked_stays_in_view() -> None:
+async def test_e_edits_the_shell_text_and_the_original_stays_visible() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("3")
         await seat.press("e", "end", *" # mine")
@@ -220,7 +220,7 @@ async def test_a_wrong_edit_says_why_and_approves_nothing() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
-async def test_keys_without_a_meaning_do_nothing() -> None:
+async def test_unbound_keys_do_nothing() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("1")
         before = seat.play.stage.board.seq
@@ -269,7 +269,7 @@ async def test_where_no_other_call_of_the_session_waits_none_is_spoken_of() -> N
         ("S", "Save is not possible: call 1 has not run."),
     ],
 )
-async def test_a_key_that_means_nothing_for_a_waiting_call_says_why(key: str, reason: str) -> None:
+async def test_a_key_that_does_not_apply_says_why(key: str, reason: str) -> None:
     play = Play.begin()
     play.ask("build")
     async with cockpit(play) as seat:

@@ -41,7 +41,7 @@ def command_of(spec: CommandSpec, width: int = 100) -> str:
     return text_of(command_paragraphs(spec.command, ()), width)
 
 
-def test_a_waiting_call_shows_everything_that_decides_what_it_does() -> None:
+def test_a_waiting_call_shows_everything_that_affects_its_execution() -> None:
     spec = CommandSpec(
         command=Argv(program="tool", args=("-x", "two words")),
         cwd="/link/dir",
@@ -69,7 +69,7 @@ def test_a_waiting_call_shows_everything_that_decides_what_it_does() -> None:
         assert words in text
 
 
-def test_a_program_or_directory_that_is_not_there_is_said() -> None:
+def test_a_missing_program_or_directory_is_shown() -> None:
     spec = CommandSpec(command=Argv(program="nope"), cwd="/gone")
     text = text_of(describe(asked(spec, program=None, cwd=None, problem="nope was not found"), None, 0))
     assert "/gone  does not exist" in text
@@ -88,7 +88,7 @@ def test_a_running_call_shows_its_process() -> None:
     assert "running for" in "".join(span.text for span in heading(play.stage.board.calls["6"], play.clock()))
 
 
-def test_what_will_really_run_is_shown_command_by_command() -> None:
+def test_the_expansion_shows_every_command() -> None:
     commands = (
         Meaning(words=("rm", "-rf", None), program="/usr/bin/rm", through=("sudo",)),
         Meaning(words=("ls", "a b"), expanded=("*.py: 12 files",), background=True),
@@ -115,7 +115,7 @@ def really_runs(text: str, resolved: Resolved) -> str:
     return text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
 
 
-def test_what_a_command_writes_and_sets_is_shown() -> None:
+def test_redirections_and_variables_of_a_command_are_shown() -> None:
     meaning = Meaning(
         words=("echo", "rate = 20"),
         assignments={"LC_ALL": "C", "KEY": None},
@@ -130,7 +130,7 @@ def test_what_a_command_writes_and_sets_is_shown() -> None:
     assert "writes tax.conf · appends to a file known only at run time" in text
 
 
-def test_of_many_commands_the_risky_ones_come_first_and_the_number_is_that_of_all() -> None:
+def test_risky_commands_come_first_and_all_are_counted() -> None:
     harmless = tuple(Meaning(words=("echo", str(number))) for number in range(29))
     risky = Meaning(words=("rm", "-rf", "dist"), risks=("destructive",))
     text = really_runs("x", Resolved(program="/bin/sh", cwd="/", commands=(*harmless, risky), more=168))
@@ -141,7 +141,7 @@ def test_of_many_commands_the_risky_ones_come_first_and_the_number_is_that_of_al
     assert [line.strip() for line in spoken[1:3]] == ["rm -rf dist", "echo 0"]
 
 
-def test_what_nobody_has_read_of_a_call_is_said_to_be_unread() -> None:
+def test_uninspected_parts_of_a_call_are_shown_as_such() -> None:
     text = really_runs("x", Resolved(program="/bin/sh", cwd="/", unread="it is longer than 10,000 characters"))
     assert "at least 0 commands" not in text and "Not fully inspected: it is longer than 10,000 char" in text
 
@@ -153,7 +153,7 @@ def test_a_wrapper_and_its_command_count_as_one_and_a_missing_program_is_named()
     assert "Expands to  1 command" in text and "sudo was not found" in text
 
 
-def test_what_will_really_run_is_left_out_where_it_says_no_more() -> None:
+def test_an_expansion_that_adds_nothing_is_omitted() -> None:
     record = asked(CommandSpec(command=Argv(program="ls", args=("-l",)), cwd="/"))
     resolved = Resolved(program="/bin/ls", cwd="/", commands=(Meaning(words=("ls", "-l"), program="/bin/ls"),))
     assert "Expands to" not in text_of(describe(record.model_copy(update={"resolved": resolved}), None, 0))
@@ -176,7 +176,7 @@ def test_an_ended_call_shows_its_ending_and_what_it_left_behind() -> None:
     assert "memory 3.7 MB" in text
 
 
-def test_of_what_was_left_behind_all_that_is_alive_is_listed_and_the_last_that_have_ended() -> None:
+def test_living_background_processes_and_the_last_ended_ones_are_listed() -> None:
     play = workday()
     behind = tuple(left_behind(pid, alive=pid in {1, 9}) for pid in range(1, 10))
     record = play.stage.board.calls["4"].model_copy(update={"background": behind})
@@ -229,7 +229,7 @@ def test_a_tool_of_the_agents_own_is_shown_with_its_arguments() -> None:
         (("a", "\x1b[31m"), "a '␛[31m'"),
     ],
 )
-def test_words_of_an_argv_can_be_told_apart(words: tuple[str, ...], shown: str) -> None:
+def test_words_of_an_argv_are_distinguishable(words: tuple[str, ...], shown: str) -> None:
     spec = CommandSpec(command=Argv(program=words[0], args=words[1:]), cwd="/")
     assert shown in command_of(spec)
 
@@ -258,7 +258,7 @@ def test_nothing_of_a_command_is_ever_cut() -> None:
         assert all(width_of(row) <= width for row in rows)
 
 
-def test_what_a_risk_is_about_is_marked() -> None:
+def test_the_risky_part_is_marked() -> None:
     risk = Risk(id="substitution", sentence="x", span=(5, 10))
     (paragraph,) = command_paragraphs(Shell(text="echo $(id) | cat"), (risk,))
     assert Span("$(id)", "marked") in paragraph.spans
@@ -278,7 +278,7 @@ def test_a_line_that_is_cut_says_so() -> None:
     assert "".join(span.text for span in fitted((Span("ab"),), 4)) == "ab  "
 
 
-def test_hidden_characters_have_a_role_of_their_own() -> None:
+def test_hidden_characters_have_their_own_role() -> None:
     assert said("a\u202eb") == (Span("a"), Span("⟨U+202E⟩", "hidden"), Span("b"))
 
 
@@ -306,7 +306,7 @@ def test_hidden_characters_have_a_role_of_their_own() -> None:
         (Lost(why="the machine restarted"), "Lost: the machine restarted", "lost"),
     ],
 )
-def test_no_ending_looks_like_another(ending: object, sentence: str, word: str) -> None:
+def test_every_ending_looks_different(ending: object, sentence: str, word: str) -> None:
     assert sentence in ending_sentence(ending)
     assert ending_word(ending) == word
 

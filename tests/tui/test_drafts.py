@@ -15,7 +15,7 @@ def test_an_untouched_draft_is_the_same_specification(spec: CommandSpec) -> None
     assert checked(draft_of(spec), spec).spec == spec
 
 
-def test_what_is_not_edited_stays() -> None:
+def test_unedited_fields_stay_unchanged() -> None:
     draft = Draft(program="", text="true", cwd="/srv", timeout="0.5")
     spec = checked(draft, SHELL).spec
     assert spec == CommandSpec(command=Shell(text="true"), cwd="/srv", timeout_s=0.5, tty=True)
@@ -37,7 +37,7 @@ def test_what_is_not_edited_stays() -> None:
         ({"cwd": "/a\x1b"}, "an invisible character (U+001B)"),
     ],
 )
-def test_what_is_wrong_is_said(change: dict[str, str], problem: str) -> None:
+def test_mistakes_in_a_draft_are_reported(change: dict[str, str], problem: str) -> None:
     draft = Draft(**{**vars(draft_of(ARGV)), **change})
     result = checked(draft, ARGV)
     assert result.spec is None
@@ -53,7 +53,7 @@ def test_arguments_of_a_tool_are_a_json_object(text: str) -> None:
     assert checked(Draft("", text, "/", ""), FUNCTION).problems == ("The arguments must be a JSON object.",)
 
 
-def test_characters_that_cannot_be_seen_are_left_out_of_the_fields_and_counted() -> None:
+def test_invisible_characters_are_removed_from_the_fields_and_counted() -> None:
     spec = CommandSpec(command=Shell(text="rm \u202efdp.x\u2066"), cwd="/")
     assert draft_of(spec).text == "rm fdp.x"
     assert hidden_count(spec) == 2

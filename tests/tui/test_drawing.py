@@ -25,7 +25,7 @@ async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch:
         assert drawn and drawn[-1] != before
 
 
-async def test_rows_that_stay_are_not_drawn_again_while_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     async with cockpit(running(b"".join(b"line %d\n" % number for number in range(1000)))) as seat:
         await seat.press("f")
         await seat.sees("f to follow", "line 999")
@@ -43,7 +43,7 @@ async def test_rows_that_stay_are_not_drawn_again_while_output_grows(monkeypatch
         assert len(drawn) < pane.size.height // 2
 
 
-async def test_what_is_drawn_row_by_row_is_what_would_be_drawn_whole() -> None:
+async def test_partial_redraws_equal_a_full_redraw() -> None:
     lines = b"".join(b"\x1b[3%dmline\x1b[0m %d %s\n" % (n % 8, n, b"x" * (n % 90)) for n in range(1000))
     keys = ("f", "shift+up", "w", "W", "W", "w", "Z", "shift+up", "Z", "number_sign", "number_sign", "f", "D", "t")
     async with cockpit(running(lines), size=(80, 24)) as seat:

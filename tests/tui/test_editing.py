@@ -62,7 +62,7 @@ def test_changes_are_shown_row_by_row_and_piece_by_piece(
     assert shown(asked, runs) == rows
 
 
-def test_arguments_stand_one_a_line_and_mean_the_same() -> None:
+def test_arguments_are_one_per_line_and_mean_the_same() -> None:
     draft = draft_of(ARGV)
     assert draft.text.split("\n")[:2] == ["commit", "-m"]
     assert checked(draft, ARGV).spec == ARGV
@@ -98,7 +98,7 @@ async def test_every_change_is_in_view_before_it_is_approved() -> None:
         await seat.sees("Your changes to the request", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
 
 
-async def test_what_will_run_and_was_not_seen_wants_a_second_key() -> None:
+async def test_unseen_parts_of_an_edit_need_a_second_key() -> None:
     async with cockpit(three_waiting(), size=(100, 30)) as seat:
         await seat.select("3")
         await seat.press("e")
@@ -112,7 +112,7 @@ async def test_what_will_run_and_was_not_seen_wants_a_second_key() -> None:
         await seat.until(lambda: isinstance(seat.record("3").state, Running))
 
 
-async def test_a_reason_that_was_given_before_is_at_hand() -> None:
+async def test_earlier_reasons_are_offered() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("d")
@@ -166,7 +166,7 @@ def ran(seat: Cockpit) -> tuple[str, ...]:
 ROUGH = ("commit", "-m", "two 'words' \\ $X\nand a line ", "")
 
 
-async def test_each_argument_has_a_field_that_holds_exactly_what_the_program_gets() -> None:
+async def test_each_argument_has_a_field_with_its_exact_value() -> None:
     async with form(asking(*ROUGH)) as (seat, fields):
         assert fields.values == ROUGH
         await seat.sees("Will run: as requested")

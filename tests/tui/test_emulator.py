@@ -16,11 +16,11 @@ def screen(*pieces: bytes, lines: int = 4, columns: int = 20) -> Emulator:
     return found
 
 
-def test_what_is_drawn_somewhere_else_is_there() -> None:
+def test_the_cursor_can_draw_anywhere() -> None:
     assert screen(b"one\r\ntwo\x1b[1;1HONE\x1b[3;5Hx").text() == "ONE\ntwo\n    x\n"
 
 
-def test_a_program_that_takes_the_whole_screen_gives_it_back() -> None:
+def test_leaving_the_alternate_screen_restores_the_normal_one() -> None:
     emulator = screen(b"$ edit\r\n\x1b[?1049h\x1b[Hfull screen")
     assert emulator.text() == "full screen\n"
     emulator.feed(b"\x1b[?1049l$ ")
@@ -55,7 +55,7 @@ def test_sequences_leave_no_letters_and_no_colours_behind(sequence: bytes) -> No
         assert not emulator.row(0)[0].pen.dim
 
 
-def test_colours_come_in_every_spelling() -> None:
+def test_colours_are_read_in_every_notation() -> None:
     for text in (b"\x1b[38;2;1;2;3mx", b"\x1b[38:2::1:2:3mx", b"\x1b[38:2:1:2:3mx"):
         assert screen(text).row(0)[0].pen.foreground == DIRECT + 0x010203
     assert screen(b"\x1b[91mx").row(0)[0].pen.foreground == 9
@@ -68,13 +68,13 @@ def test_wide_and_joined_characters_keep_the_columns() -> None:
     assert all(len("".join(run.text for run in emulator.row(0))) <= 20 for _ in range(1))
 
 
-def test_bytes_of_one_letter_may_come_in_two_pieces() -> None:
+def test_a_character_may_arrive_in_two_pieces() -> None:
     data = "ä€日".encode()
     for cut in range(len(data)):
         assert screen(data[:cut], data[cut:]).text() == "ä€日\n"
 
 
-def test_another_size_keeps_what_is_around_the_cursor() -> None:
+def test_resizing_keeps_the_rows_around_the_cursor() -> None:
     emulator = screen(b"one\r\ntwo", lines=10)
     emulator.resize(3, 20)
     assert emulator.text() == "one\ntwo\n" and emulator.cursor == (1, 3)
@@ -86,13 +86,13 @@ def test_another_size_keeps_what_is_around_the_cursor() -> None:
     assert emulator.text() == "tw\nx\n"
 
 
-def test_questions_are_answered_once() -> None:
+def test_queries_are_answered_once() -> None:
     emulator = screen(b"ab\x1b[6n")
     assert emulator.take_replies() == b"\x1b[1;3R"
     assert emulator.take_replies() == b""
 
 
-def test_nothing_that_is_written_breaks_it() -> None:
+def test_no_output_breaks_the_emulator() -> None:
     chance = random.Random(11)
     alphabet = [
         b"\x1b",
@@ -157,11 +157,11 @@ def test_keys_are_sent_as_a_terminal_sends_them(key: str, character: str | None,
     assert keystroke(key, character) == sent
 
 
-def test_arrows_are_sent_as_an_application_wants_them() -> None:
+def test_arrow_keys_follow_the_application_mode() -> None:
     assert keystroke("up", None, application=screen(b"\x1b[?1h").application_keys) == b"\x1bOA"
     assert not screen(b"\x1b[?1h\x1b[?1l").application_keys
 
 
-def test_what_is_pasted_cannot_end_its_own_brackets() -> None:
+def test_pasted_text_cannot_end_bracketed_paste() -> None:
     assert pasted("one\ntwo\x1b[201~", bracketed=True) == b"\x1b[200~one\rtwo[201~\x1b[201~"
     assert pasted("one\r\ntwo", bracketed=False) == b"one\rtwo"

@@ -8,7 +8,7 @@ from whisper_tui.model.ending import Signalled
 from whisper_tui.model.state import Ended
 
 
-async def test_x_sends_the_chosen_signal_to_whom_it_is_for() -> None:
+async def test_x_sends_the_chosen_signal_to_its_target() -> None:
     async with cockpit(long_output()) as seat:
         await seat.press("x")
         await seat.sees("Signal to call 1", "SIGTERM", "the command itself")
@@ -29,7 +29,7 @@ async def killed(seat: Cockpit, *keys: str) -> tuple[int, ...]:
     return seat.record("1").signals
 
 
-async def test_k_asks_and_then_ends_everything_politely() -> None:
+async def test_k_confirms_and_ends_everything_with_term() -> None:
     async with cockpit(long_output()) as seat:
         assert await killed(seat, "enter") == (15,)
 
@@ -46,7 +46,7 @@ async def test_k_and_escape_ends_nothing() -> None:
         assert seat.record("1").signals == ()
 
 
-async def test_what_ignores_term_is_killed_after_its_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_processes_that_ignore_term_are_killed_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.in_memory.supervisor.DEADLY", frozenset({9}))
     play = long_output()
     record = play.stage.board.calls["1"]

@@ -133,7 +133,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
         await ways.in_the_palette_by_mouse(meant(seat), "#call-actions .bar-more")
 
 
-async def test_a_command_that_means_nothing_for_the_call_is_reached_in_no_way() -> None:
+async def test_a_command_that_does_not_apply_is_unreachable() -> None:
     async with cockpit(one_of_each(), size=WIDE) as seat:
         ways = Ways(seat, seat.screen)
         await seat.select(ENDED)

@@ -35,7 +35,7 @@ def back_to(
     return reconnect
 
 
-async def test_a_lost_connection_is_told_with_what_goes_on_and_what_to_do() -> None:
+async def test_a_lost_connection_is_reported_with_advice() -> None:
     async with cockpit(workday(), size=(200, 60)) as seat:
         seat.play.stage.break_down(GONE)
         await seat.sees(
@@ -44,13 +44,13 @@ async def test_a_lost_connection_is_told_with_what_goes_on_and_what_to_do() -> N
         )
 
 
-async def test_a_supervisor_that_only_stopped_is_told_to_leave_commands_alone() -> None:
+async def test_a_stopped_supervisor_is_reported_with_its_running_commands() -> None:
     async with cockpit(workday(), size=(200, 60)) as seat:
         seat.play.stage.break_down(Unavailable("the supervisor has stopped"))
         await seat.sees("The supervisor has stopped. Commands keep running. Quit with q")
 
 
-async def test_a_connection_comes_back_and_shows_the_board_of_now() -> None:
+async def test_a_reconnection_shows_the_current_board() -> None:
     later = workday()
     later.ask("build")
     seen = asyncio.Event()
@@ -83,7 +83,7 @@ async def test_the_selected_call_is_selected_again_when_it_comes_after_others() 
         assert calls.selected == "7"
 
 
-async def test_it_is_tried_again_until_it_works() -> None:
+async def test_reconnecting_is_retried_until_it_succeeds() -> None:
     later = workday()
     seen = asyncio.Event()
     async with cockpit(workday(), reconnect=back_to(later, failures=1, after=seen)) as seat:
@@ -94,7 +94,7 @@ async def test_it_is_tried_again_until_it_works() -> None:
         await seat.sees("● connected")
 
 
-async def test_a_decision_without_a_connection_is_told_in_one_sentence() -> None:
+async def test_a_decision_without_a_connection_is_reported_in_one_sentence() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("8")
         seat.play.stage.broken = GONE
@@ -103,7 +103,7 @@ async def test_a_decision_without_a_connection_is_told_in_one_sentence() -> None
         assert seat.selected == "8"
 
 
-async def test_ended_calls_that_the_board_forgets_leave_the_list() -> None:
+async def test_ended_calls_that_the_board_drops_leave_the_list() -> None:
     play = Play.begin()
     for _ in range(ENDED_KEPT + 5):
         play.deny(play.ask("build"), "no")
@@ -115,7 +115,7 @@ async def test_ended_calls_that_the_board_forgets_leave_the_list() -> None:
         assert seat.screen.roster.place_of("6") is None
 
 
-async def test_several_calls_that_the_board_forgets_at_once_leave_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_several_calls_that_the_board_drops_at_once_leave_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_tui.model.board.ENDED_LARGEST", 100_000)
     play = Play.begin()
     small = [play.ask("build") for _ in range(3)]

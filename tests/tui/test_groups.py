@@ -37,7 +37,7 @@ def ids(roster: CallRoster) -> list[str | None]:
     return [roster.id_at(RowPlace("waiting", row)) for row in range(roster.count("waiting"))]
 
 
-def test_sums_agree_with_plain_addition() -> None:
+def test_prefix_sums_agree_with_plain_addition() -> None:
     chance = random.Random(7)
     pairs: list[list[int]] = []
     sums = FenwickTree()
@@ -59,7 +59,7 @@ def test_sums_agree_with_plain_addition() -> None:
         assert sums.find(target, per_row=2, per_head=1) == by_line
 
 
-def test_groups_agree_with_plain_lists_whatever_comes_and_goes() -> None:
+def test_groups_agree_with_plain_lists_after_any_changes() -> None:
     chance = random.Random(11)
     plain: dict[str, list[int]] = {}
     keys: list[str] = []
@@ -94,7 +94,7 @@ def test_groups_agree_with_plain_lists_whatever_comes_and_goes() -> None:
         line += 1 + 2 * len(members)
 
 
-def test_calls_of_a_session_stand_together_in_the_order_in_which_they_came() -> None:
+def test_calls_of_a_session_are_grouped_in_order_of_arrival() -> None:
     roster = CallRoster(mixed().stage.board, "session")
     assert ids(roster) == ["1", "3", "5", "7", "9", "2", "4", "6", "8", "10"]
     assert roster.groups is not None
@@ -104,7 +104,7 @@ def test_calls_of_a_session_stand_together_in_the_order_in_which_they_came() -> 
     ]
 
 
-def test_sessions_of_one_name_are_told_apart() -> None:
+def test_sessions_with_the_same_name_are_distinguished() -> None:
     play = Play.begin()
     for session in (play.stage.open("command line"), play.stage.open("command line")):
         asked(play, "make", session.id)
@@ -114,12 +114,12 @@ def test_sessions_of_one_name_are_told_apart() -> None:
     assert titles == ["command line · s3", "command line · s4"]
 
 
-def test_alike_calls_stand_together_whoever_asks() -> None:
+def test_similar_calls_of_all_sessions_are_grouped() -> None:
     roster = CallRoster(mixed().stage.board, "likeness")
     assert ids(roster) == ["1", "3", "5", "7", "2", "4", "6", "8", "9", "10"]
 
 
-def test_the_first_words_that_the_policy_reads_make_calls_alike() -> None:
+def test_calls_with_the_same_first_words_are_similar() -> None:
     play = Play.begin()
     spec = CommandSpec(command=Shell(text="cd x && git push -f"), cwd=ROOT)
     verdict = Verdict(kind="ask", reason="", prefixes=(("cd",), ("git", "push")))
@@ -131,7 +131,7 @@ def test_the_first_words_that_the_policy_reads_make_calls_alike() -> None:
     assert [similarity_key(play.stage.board.calls[id_]) for id_ in found] == ["cd · git push", "rm", "send_mail"]
 
 
-def test_a_grouped_roster_follows_what_comes_and_what_is_decided() -> None:
+def test_a_grouped_roster_follows_arrivals_and_decisions() -> None:
     play = mixed()
     roster = CallRoster(play.stage.board, "session")
     late = asked(play, "make late", "s1")
@@ -181,7 +181,7 @@ def test_sorted_by_risk_severe_calls_come_first_however_late_they_arrived() -> N
     assert ids(roster) == [late, risky, plain]
 
 
-async def test_headings_of_groups_say_what_they_have_in_common_and_how_many_they_are() -> None:
+async def test_group_headings_show_the_common_part_and_the_count() -> None:
     async with cockpit(mixed()) as seat:
         await seat.press("ctrl+g")
         await seat.sees("┌ site builder", "┌ release agent")
@@ -204,7 +204,7 @@ async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> N
         await seat.until(lambda: seat.selected == "2")
 
 
-async def test_a_click_on_the_heading_of_what_waits_groups_it() -> None:
+async def test_a_click_on_the_heading_of_waiting_calls_groups_them() -> None:
     async with cockpit(mixed()) as seat:
         await seat.click("#calls", offset=(6, 0))
         await seat.sees("by session", "┌ release agent")
@@ -222,7 +222,7 @@ async def test_a_decided_call_leaves_its_group_and_the_next_one_of_it_is_selecte
 
 
 @pytest.mark.slow
-async def test_very_many_groups_are_listed_and_reached() -> None:
+async def test_very_many_groups_can_be_reached() -> None:
     play = Play.begin()
     for number in range(3000):
         asked(play, f"tool{number} x")
@@ -238,7 +238,7 @@ async def test_very_many_groups_are_listed_and_reached() -> None:
         await seat.until(lambda: calls.virtual_size.height == 2999 * 3 + 4)
 
 
-async def test_groups_hold_after_a_filter_is_taken_back() -> None:
+async def test_groups_remain_after_a_filter_is_cleared() -> None:
     async with cockpit(workday()) as seat:
         await seat.press("ctrl+g", "slash", *"tag", "enter")
         await seat.until(lambda: seat.screen.roster.count("waiting") == 1)

@@ -32,7 +32,7 @@ async def nothing_happens(seat: Cockpit, key: str, call_id: str) -> None:
 
 
 @pytest.mark.parametrize("key", ABOUT_THE_CALL)
-async def test_no_deciding_key_is_about_a_call_that_the_selection_went_to_by_itself(key: str) -> None:
+async def test_decision_keys_are_ignored_after_the_selection_moved_by_itself(key: str) -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("a")
@@ -41,14 +41,14 @@ async def test_no_deciding_key_is_about_a_call_that_the_selection_went_to_by_its
 
 
 @pytest.mark.parametrize("key", ABOUT_THE_CALL)
-async def test_no_deciding_key_is_about_the_first_call_that_arrives(key: str) -> None:
+async def test_decision_keys_are_ignored_for_the_first_call_that_arrives(key: str) -> None:
     async with cockpit(Play.begin()) as seat:
         seat.play.ask("build")
         await seat.until(lambda: seat.screen.shown is not None)
         await nothing_happens(seat, key, "1")
 
 
-async def test_a_call_that_changed_on_the_screen_is_another_one() -> None:
+async def test_a_call_that_changed_on_the_screen_is_guarded() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         verdict = Verdict(kind="ask", reason="the program is another one now")
@@ -61,7 +61,7 @@ async def test_a_call_that_changed_on_the_screen_is_another_one() -> None:
         await seat.until(lambda: not isinstance(seat.record("1").state, Waiting))
 
 
-async def test_what_is_on_the_screen_after_a_reconnection_was_not_chosen() -> None:
+async def test_the_selection_after_a_reconnection_is_guarded() -> None:
     later, seen = workday(), asyncio.Event()
     async with cockpit(workday(), reconnect=back_to(later, after=seen)) as seat:
         await seat.select("8")
@@ -76,7 +76,7 @@ async def test_what_is_on_the_screen_after_a_reconnection_was_not_chosen() -> No
         assert isinstance(later.stage.board.calls[chosen].state, Waiting)
 
 
-async def test_a_call_that_changed_while_a_dialog_lay_over_it_is_another_one() -> None:
+async def test_a_call_that_changed_behind_a_dialog_is_guarded() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("d")
@@ -91,13 +91,13 @@ async def test_a_call_that_changed_while_a_dialog_lay_over_it_is_another_one() -
         await nothing_happens(seat, "a", "1")
 
 
-async def test_a_call_that_a_person_went_to_is_decided_at_once() -> None:
+async def test_a_call_that_the_person_selected_is_decided_at_once() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.press("down", "a")
         await seat.until(lambda: not isinstance(seat.record("2").state, Waiting))
 
 
-async def test_what_was_never_on_the_screen_is_approved_by_the_second_key_alone() -> None:
+async def test_unseen_parts_are_approved_only_by_a_second_key() -> None:
     play = three_waiting()
     record = play.stage.board.calls["3"]
     command = record.call.spec.command.model_copy(update={"text": "\n".join(f"echo {n}" for n in range(200))})

@@ -22,7 +22,7 @@ class Successor:
             raise Unavailable("the journal is of a newer whisper_tui", hint="Install that")
 
 
-async def test_another_version_is_told_and_one_key_hands_over() -> None:
+async def test_another_version_is_reported_and_one_key_takes_over() -> None:
     successor = Successor()
     async with cockpit(running(), take_over=successor) as seat:
         await seat.sees(*DIFFERENT)
@@ -31,7 +31,7 @@ async def test_another_version_is_told_and_one_key_hands_over() -> None:
         assert successor.asked == 1
 
 
-async def test_a_hand_over_that_fails_is_told_with_its_reason() -> None:
+async def test_a_failed_takeover_is_reported_with_its_reason() -> None:
     successor = Successor()
     successor.fails = True
     async with cockpit(running(), take_over=successor) as seat:
@@ -41,7 +41,7 @@ async def test_a_hand_over_that_fails_is_told_with_its_reason() -> None:
         assert DIFFERENT[0] in seat.text()
 
 
-async def test_a_supervisor_that_is_not_understood_can_be_taken_over_from() -> None:
+async def test_an_incompatible_supervisor_can_be_taken_over_from() -> None:
     successor = Successor()
     async with cockpit(running(), take_over=successor) as seat:
         await seat.sees(DIFFERENT[0])
@@ -53,7 +53,7 @@ async def test_a_supervisor_that_is_not_understood_can_be_taken_over_from() -> N
         await seat.sees(DIFFERENT[0])
 
 
-async def test_where_nothing_can_take_over_nothing_is_offered() -> None:
+async def test_no_takeover_is_offered_if_it_is_impossible() -> None:
     async with cockpit(running()) as seat:
         await seat.press("V")
         await seat.sees("The supervisor already has the version of this cockpit")

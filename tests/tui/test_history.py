@@ -54,7 +54,7 @@ async def test_a_call_is_selected_with_the_mouse():
         await seat.sees("Denied by me in the cockpit: keep it")
 
 
-async def test_r_asks_for_it_once_more_in_its_session():
+async def test_r_reruns_the_call_in_its_session():
     async with cockpit(a_month()) as seat, history(seat):
         await seat.press("down", "r")
         await seat.sees("Call 8 requests the same command")
@@ -74,7 +74,7 @@ async def test_r_says_why_a_call_of_a_closed_session_cannot_be_run_again():
         assert len(play.stage.board.calls) == 7
 
 
-async def test_i_shows_what_the_session_comes_to():
+async def test_i_shows_the_statistics_of_the_session():
     async with cockpit(a_month()) as seat, history(seat):
         await seat.press("down", "i")
         await seat.sees("Statistics of session site builder", "Median time to decide")
@@ -86,7 +86,7 @@ async def test_i_shows_what_the_session_comes_to():
         await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
 
 
-async def test_capital_e_writes_what_is_chosen_to_a_file(tmp_path, monkeypatch):
+async def test_capital_e_exports_the_selection_to_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with cockpit(a_month()) as seat, history(seat):
         await seat.press("down", "E")
@@ -97,7 +97,7 @@ async def test_capital_e_writes_what_is_chosen_to_a_file(tmp_path, monkeypatch):
         assert header["version"] == 2 and events[0] == [10.0, "o", "\x1b[32mstep 1\x1b[0m of 5\r\n"]
 
 
-async def test_an_export_into_a_directory_that_is_not_there_says_so(tmp_path, monkeypatch):
+async def test_an_export_into_a_missing_directory_reports_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with cockpit(a_month()) as seat:
         await seat.press("E", "tab")
@@ -140,7 +140,7 @@ async def test_text_of_agents_is_shown_as_text():
         await seat.sees("[red]␛[2J")
 
 
-async def test_what_cannot_be_asked_is_said_in_the_list():
+async def test_a_failed_query_is_reported_in_the_list():
     async with cockpit(a_month()) as seat, history(seat) as screen:
 
         async def fails(query: HistoryQuery):

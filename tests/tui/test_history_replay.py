@@ -11,7 +11,7 @@ from whisper_tui.tui.history.replay import ReplayArea, ReplayBar, played
 from whisper_tui.tui.output.output_area import OutputArea
 
 
-async def test_space_plays_the_output_as_it_came():
+async def test_space_plays_the_output_in_real_time():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("down")
         await seat.sees("step 5 of 5", "1:00 of 1:00", "at the end")
@@ -37,7 +37,7 @@ async def test_space_plays_the_output_as_it_came():
         assert not screen.query_one(ReplayArea).player.playing
 
 
-async def test_the_output_is_gone_through_by_keys_and_by_mouse():
+async def test_keys_and_mouse_step_through_the_output():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("down")
         await seat.sees("step 5 of 5")
@@ -73,7 +73,7 @@ async def test_a_call_that_never_ran_has_nothing_to_play():
         assert "Play" not in seat.text().splitlines()[-1]
 
 
-async def test_an_open_call_is_shown_as_it_goes_on():
+async def test_an_open_call_is_shown_live():
     play = begin()
     call_id = ask(play, "make")
     async with cockpit(play) as seat, history(seat) as screen:
@@ -85,7 +85,7 @@ async def test_an_open_call_is_shown_as_it_goes_on():
         assert screen.query_one(ReplayArea).player.recording.rows == 1
 
 
-async def test_the_played_port_hides_what_came_later():
+async def test_a_replay_hides_later_output():
     play = begin()
     counting(play)
     async with cockpit(play) as seat, history(seat) as screen:
@@ -102,7 +102,7 @@ async def test_the_played_port_hides_what_came_later():
         assert await port.output_file("1", "out") is None
 
 
-async def test_a_terminal_is_played_as_it_was_and_left_as_it_is():
+async def test_a_terminal_is_replayed_with_its_screen():
     play = begin()
     request = CallRequest(
         session_id="s1",

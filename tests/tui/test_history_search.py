@@ -19,7 +19,7 @@ async def words(seat: Cockpit, text: str, end: str) -> None:
     await seat.press(*text, end)
 
 
-async def test_words_are_looked_for_in_all_calls():
+async def test_words_are_searched_in_all_calls():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await words(seat, "make", "enter")
         await seat.until(lambda: ids(screen) == ["4", "3", "1"])
@@ -67,7 +67,7 @@ async def test_filters_and_words_are_combined():
         await seat.until(lambda: ids(screen) == ["3"])
 
 
-async def test_only_as_many_calls_are_fetched_as_somebody_looks_at():
+async def test_only_visible_calls_are_fetched():
     play = begin()
     for number in range(3000):
         ask(play, "echo", str(number))
@@ -84,7 +84,7 @@ async def test_only_as_many_calls_are_fetched_as_somebody_looks_at():
 
 
 @pytest.mark.slow
-async def test_a_rare_call_is_found_far_back_and_says_how_far_it_looked():
+async def test_a_search_for_a_rare_call_shows_how_far_it_went():
     play = begin()
     ran(play, "false", code=1)
     for number in range(2000):
@@ -95,7 +95,7 @@ async def test_a_rare_call_is_found_far_back_and_says_how_far_it_looked():
         await seat.sees("2,001 calls searched, back to")
 
 
-async def test_words_are_looked_for_a_window_at_a_time_and_it_says_how_far_back_it_looked(monkeypatch):
+async def test_words_are_searched_window_by_window_with_the_reached_date(monkeypatch):
     monkeypatch.setattr("whisper_tui.tui.history.past_calls.WINDOW", 50)
     play = begin()
     ask(play, "needle", "first")
@@ -121,7 +121,7 @@ async def test_a_search_for_words_stops_where_the_period_begins(monkeypatch):
     assert (past.found, past.ended, seen) == ([], True, [50, 100])
 
 
-async def test_a_page_that_is_full_is_gone_on_from_its_last_call():
+async def test_the_next_page_begins_after_the_last_call():
     play = begin()
     for number in range(25):
         ask(play, "echo", str(number))
@@ -131,7 +131,7 @@ async def test_a_page_that_is_full_is_gone_on_from_its_last_call():
     assert [call.id for call in past.found] == [str(number) for number in range(25, 0, -1)]
 
 
-async def test_a_time_is_found_in_a_few_questions():
+async def test_a_time_is_found_with_few_queries():
     play = begin()
     for _ in range(1000):
         ask(play, "true")
@@ -159,7 +159,7 @@ async def test_earlier_calls_are_found_without_looking_at_the_newer_ones():
     assert past.looked_at == 1
 
 
-async def test_keys_that_the_user_has_changed_are_those_of_the_buttons_too():
+async def test_remapped_keys_are_on_the_buttons_too():
     keys = keymap("default", {"history-verdict": "F5"})
     async with cockpit(a_month(), keys=keys) as seat, history(seat) as screen:
         await seat.sees("F5 Verdict")

@@ -34,18 +34,18 @@ from whisper_tui.tui.keymap import KEY_SETS, RESERVED, SETS
         ("ctrl++", "ctrl+plus", "Ctrl++"),
     ],
 )
-def test_a_key_is_read_as_people_write_it_and_written_as_they_read_it(text: str, key: str, shown: str) -> None:
+def test_keys_are_parsed_and_printed_in_the_usual_notation(text: str, key: str, shown: str) -> None:
     assert read_key(text) == key
     assert written(key) == shown
     assert read_key(shown) == key
 
 
 @pytest.mark.parametrize("text", ["", "foo", "ctrl+", "hyper+x", "kk", "\x1b", "ctrl+foo"])
-def test_what_is_no_key_is_none(text: str) -> None:
+def test_invalid_keys_are_rejected(text: str) -> None:
     assert read_key(text) is None
 
 
-def test_every_key_of_every_table_is_written_in_a_way_that_can_be_read_again() -> None:
+def test_every_key_of_every_table_survives_printing_and_parsing() -> None:
     for command in (command for table in (COMMANDS, *OTHER_SCREENS) for command in table):
         for key in command.key.split(","):
             assert read_key(written(key)) == key, command.id
@@ -62,7 +62,7 @@ def test_a_set_of_keys_is_free_of_conflicts_and_leaves_every_command_a_key(name:
     assert set(SETS[name]) <= set(BY_ID)
 
 
-def test_the_configuration_takes_the_sets_that_there_are() -> None:
+def test_the_configuration_accepts_the_existing_key_sets() -> None:
     for name in KEY_SETS:
         assert CockpitSettings.model_validate({"keymap": name}).keymap == name
 
@@ -81,22 +81,22 @@ def problem(remaps: dict[str, str | tuple[str, ...]], name: str = "default") -> 
     return found
 
 
-def test_a_command_that_is_not_there_is_told_with_a_guess() -> None:
+def test_an_unknown_command_is_reported_with_a_suggestion() -> None:
     assert problem({"aprove": "h"}) == "There is no command 'aprove' to give a key to; did you mean 'approve'?"
     assert "docs/keys.md" in problem({"\x1bzzzz": "h"})
 
 
-def test_a_key_that_is_not_there_is_told_and_the_command_keeps_its_own() -> None:
+def test_an_unknown_key_is_reported_and_the_command_keeps_its_key() -> None:
     assert "no key 'foo'" in problem({"approve": "foo"})
     assert keymap("default", {"approve": "foo"}).command(BY_ID["approve"]).key == "a"
 
 
 @pytest.mark.parametrize("key", sorted(RESERVED))
-def test_keys_that_are_needed_elsewhere_cannot_be_given_away(key: str) -> None:
+def test_reserved_keys_cannot_be_assigned(key: str) -> None:
     assert "cannot have it" in problem({"approve": key})
 
 
-def test_whoever_loses_its_only_key_is_told() -> None:
+def test_a_command_that_loses_its_only_key_is_reported() -> None:
     found = keymap("default", {"approve": "d"})
     assert found.problems == ("'approve' took the key d of 'deny', which has none now.",)
     assert found.command(BY_ID["deny"]).key == ""
@@ -179,6 +179,6 @@ async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_
         await seat.sees("Approve  (h)")
 
 
-async def test_what_is_wrong_with_keys_is_told_when_the_cockpit_opens() -> None:
+async def test_problems_with_keys_are_reported_when_the_cockpit_opens() -> None:
     async with cockpit(Play.begin(), keys=keymap("default", {"aprove": "h"})) as seat:
         await seat.sees("There is no command 'aprove'")

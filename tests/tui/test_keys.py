@@ -27,12 +27,12 @@ def test_ids_and_keys_are_unique() -> None:
     assert len(BY_ID) == len(COMMANDS)
 
 
-async def test_every_command_does_something_and_nothing_else_is_done() -> None:
+async def test_every_command_has_a_handler_and_every_handler_a_command() -> None:
     async with cockpit(Play.begin()) as seat:
         assert set(seat.screen.does) == set(BY_ID)
 
 
-async def test_slash_filters_and_escape_lists_everything_again() -> None:
+async def test_slash_filters_and_escape_clears_the_filter() -> None:
     async with cockpit(workday()) as seat:
         await seat.press("slash", *"crawl")
         await seat.until(lambda: seat.selected == CRAWL)
@@ -64,7 +64,7 @@ async def test_t_changes_the_theme_and_back() -> None:
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
-async def test_q_leaves_and_says_that_everything_goes_on(key: str) -> None:
+async def test_q_quits_and_says_that_commands_continue(key: str) -> None:
     async with cockpit(long_output()) as seat:
         await seat.press(key)
         await seat.until(lambda: seat.app._exit_renderables)
@@ -72,7 +72,7 @@ async def test_q_leaves_and_says_that_everything_goes_on(key: str) -> None:
         assert isinstance(seat.record("1").state, Running)
 
 
-async def test_buttons_and_footer_show_what_means_something_for_the_selected_call() -> None:
+async def test_buttons_and_footer_show_what_applies_to_the_selected_call() -> None:
     async with cockpit(workday(), size=(80, 24)) as seat:
         await seat.sees("a Approve", "d Deny", "Space Mark", "n Next waiting", "Ctrl+P More")
         assert "k Kill" not in seat.text()

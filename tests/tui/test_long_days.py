@@ -49,7 +49,7 @@ def records_alive() -> int:
 
 
 @pytest.mark.timeout(400)
-async def test_no_part_of_the_screen_is_held_that_is_not_shown_any_more():
+async def test_closed_parts_of_the_screen_are_garbage_collected():
     async with cockpit(Play.begin()) as seat:
         await some_calls(seat, 8)
         before = await parts_alive(seat)
@@ -59,7 +59,7 @@ async def test_no_part_of_the_screen_is_held_that_is_not_shown_any_more():
 
 
 @pytest.mark.timeout(400)
-async def test_calls_that_the_board_forgets_are_held_by_nothing_in_the_cockpit():
+async def test_dropped_calls_are_garbage_collected():
     play = Play.begin()
     before = records_alive()
     async with cockpit(play) as seat:

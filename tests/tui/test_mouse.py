@@ -39,21 +39,21 @@ def an_event(kind: type[MouseEvent], button: int = 0, *, shift: bool = False, ct
         (an_event(MouseDown, 1), Tracking.NOTHING, b"", b""),
     ],
 )
-def test_a_program_is_told_what_it_has_asked_for_in_the_form_that_it_wants(
+def test_mouse_events_have_the_format_that_the_program_requested(
     event: MouseEvent, tracking: Tracking, sgr: bytes, older: bytes
 ) -> None:
     assert mouse_report(event, 4, 2, MouseMode(tracking, sgr=True)) == sgr
     assert mouse_report(event, 4, 2, MouseMode(tracking)) == older
 
 
-def test_the_older_form_is_silent_about_cells_that_it_cannot_tell() -> None:
+def test_the_legacy_format_omits_far_cells() -> None:
     click = an_event(MouseDown, 1)
     assert mouse_report(click, 0, 222, MouseMode(Tracking.CLICKS)) == b"\x1b[M \xff\x21"
     assert mouse_report(click, 0, 223, MouseMode(Tracking.CLICKS)) == b""
     assert mouse_report(click, 0, 223, MouseMode(Tracking.CLICKS, sgr=True)) == b"\x1b[<0;224;1M"
 
 
-def test_what_a_program_asks_of_the_mouse_is_understood_and_taken_back() -> None:
+def test_mouse_modes_are_set_and_reset() -> None:
     emulator = Emulator(5, 20)
     assert emulator.mouse == MouseMode()
     emulator.feed(b"\x1b[?1000h\x1b[?1002;1006h")
@@ -82,7 +82,7 @@ async def type_into(seat: Cockpit, terminal: TerminalPane) -> None:
     await seat.until(lambda: terminal.typing)
 
 
-async def test_clicks_drags_and_the_wheel_go_to_a_command_that_asked_while_it_is_typed_into() -> None:
+async def test_mouse_events_go_to_a_command_in_terminal_mode() -> None:
     async with terminal_that_wishes(b"\x1b[?1002h" + SGR) as (seat, terminal, written):
         before = bytes(written.out)
         await seat.pilot.click(TerminalPane, offset=(5, 3))
@@ -99,7 +99,7 @@ async def test_clicks_drags_and_the_wheel_go_to_a_command_that_asked_while_it_is
         await seat.until(lambda: written.out.endswith(b"\x1b[<65;5;3M"))
 
 
-async def test_the_title_gives_the_mouse_back_as_the_way_out_does() -> None:
+async def test_a_click_on_the_title_leaves_terminal_mode() -> None:
     async with terminal_that_wishes(b"\x1b[?1003h" + SGR) as (seat, terminal, written):
         for leave in ("title", "key"):
             await type_into(seat, terminal)
@@ -115,7 +115,7 @@ async def test_the_title_gives_the_mouse_back_as_the_way_out_does() -> None:
 
 
 @pytest.mark.parametrize(("mode", "arrows"), [(b"", b"\x1b[A" * 3), (b"\x1b[?1h", b"\x1bOA" * 3)])
-async def test_the_wheel_is_arrow_keys_on_a_whole_screen_that_has_not_asked(mode: bytes, arrows: bytes) -> None:
+async def test_the_wheel_sends_arrow_keys_to_full_screen_programs(mode: bytes, arrows: bytes) -> None:
     async with terminal_that_wishes(b"\x1b[?1049h" + mode) as (seat, terminal, written):
         await type_into(seat, terminal)
         terminal.post_message(MouseScrollUp(terminal, 5, 3, 0, -1, 0, False, False, False))
@@ -131,7 +131,7 @@ while (got := os.read(0, 100)) != b"q":
 """
 
 
-async def test_a_real_program_reads_where_it_was_clicked(tmp_path: Path) -> None:
+async def test_a_real_program_receives_the_position_of_a_click(tmp_path: Path) -> None:
     (tmp_path / "mouse.py").write_text(READS_THE_MOUSE)
     async with live(tmp_path) as seat:
         await seat.start(f"python3 {tmp_path / 'mouse.py'}", tty=True)

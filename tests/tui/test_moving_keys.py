@@ -57,7 +57,7 @@ async def test_n_says_that_nothing_waits() -> None:
         await seat.sees("No call is waiting.")
 
 
-async def test_tab_gives_the_focus_around() -> None:
+async def test_tab_cycles_the_focus() -> None:
     async with cockpit(long_output()) as seat:
         seen = []
         for _ in range(3):

@@ -72,7 +72,7 @@ def busy(lines: int, seed: int) -> Run:
     return run
 
 
-async def test_lines_are_whole_and_stand_where_they_began() -> None:
+async def test_lines_are_whole_and_ordered_by_their_start() -> None:
     run = Run()
     run.write("out", b"building ")
     run.write("err", b"warning: old\n")
@@ -108,7 +108,7 @@ async def test_every_screen_on_the_way_up_and_down_is_in_order() -> None:
     assert view.following
 
 
-async def test_start_end_and_any_byte_can_be_gone_to() -> None:
+async def test_the_view_can_jump_to_start_end_and_any_byte() -> None:
     run = busy(500, seed=3)
     every = expected(run)
     view = run.view(4)
@@ -128,7 +128,7 @@ async def test_start_end_and_any_byte_can_be_gone_to() -> None:
     assert texts(view) == every[at : at + 4] and 200 < at < 800
 
 
-async def test_rows_that_take_more_lines_are_counted_as_such() -> None:
+async def test_wrapped_rows_are_counted_as_several_lines() -> None:
     run = Run()
     for number in range(9):
         run.write("out" if number % 2 else "err", b"%d\n" % number)
@@ -157,7 +157,7 @@ async def test_a_run_without_times_is_shown_once_it_has_ended() -> None:
     assert view.complete
 
 
-async def test_long_output_is_read_where_it_is_shown_and_not_elsewhere() -> None:
+async def test_only_visible_parts_of_long_output_are_read() -> None:
     run = Run()
     for number in range(40):
         run.write("out", b"".join(b"line %d.%d\n" % (number, line) for line in range(5000)))

@@ -60,7 +60,7 @@ async def test_a_colour_that_began_far_above_goes_on() -> None:
         assert style.color.get_truecolor().hex == load_themes().good["whisper-dark"].terminal[2]
 
 
-async def test_nothing_that_a_terminal_obeys_reaches_the_screen() -> None:
+async def test_no_escape_sequence_reaches_the_screen() -> None:
     adversarial = b"[bold]a[/bold]\x1b]52;c;aGk=\x07b\x1b[2Jc\x1b[?1049h\xff\x00d\x9b31m \xe2\x80\xaee\n"
     async with cockpit(running(adversarial)) as seat:
         await seat.sees("[bold]a[/bold]bc", "⟨U+202E⟩")
@@ -101,7 +101,7 @@ async def test_the_wheel_scrolls_and_the_end_follows_again() -> None:
         await seat.sees("line 199", "following")
 
 
-async def test_the_mouse_wheel_moves_what_is_under_it() -> None:
+async def test_the_mouse_wheel_scrolls_the_pane_under_it() -> None:
     async with cockpit(running(b"".join(b"line %d\n" % n for n in range(200)))) as seat:
         pane = seat.pane("out")
         await seat.sees("line 199")
@@ -112,7 +112,7 @@ async def test_the_mouse_wheel_moves_what_is_under_it() -> None:
         await seat.sees("line 199", "following")
 
 
-async def test_the_bar_on_the_right_goes_where_it_is_pressed() -> None:
+async def test_the_scrollbar_jumps_to_the_click() -> None:
     async with cockpit(running(b"".join(b"line %d\n" % n for n in range(2000)))) as seat:
         pane = seat.pane("out")
         await seat.pilot.mouse_down(pane, offset=(pane.size.width - 1, 1))
@@ -123,7 +123,7 @@ async def test_the_bar_on_the_right_goes_where_it_is_pressed() -> None:
         await seat.until(lambda: pane.view is not None and 30 < pane.view.top * 100 // pane.view.size < 70)
 
 
-async def test_output_that_cannot_be_read_says_so_in_its_pane(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreadable_output_is_reported_in_its_pane(monkeypatch: pytest.MonkeyPatch) -> None:
     play = running(b"x\n")
 
     async def broken(*_: object) -> None:
@@ -142,7 +142,7 @@ async def test_ended_streams_are_complete_and_empty_ones_say_so() -> None:
         await seat.sees("complete", "stderr is empty")
 
 
-async def test_a_call_that_never_ran_has_no_panes_and_all_the_room() -> None:
+async def test_a_call_that_never_ran_has_no_output_panes() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("8")
         await seat.until(lambda: "stdout" not in seat.text())
@@ -150,7 +150,7 @@ async def test_a_call_that_never_ran_has_no_panes_and_all_the_room() -> None:
         await seat.sees("stdout", "stderr")
 
 
-async def test_streams_stand_side_by_side_where_it_is_wide_and_alone_where_it_is_low() -> None:
+async def test_the_size_decides_whether_streams_are_side_by_side() -> None:
     async with cockpit(running(b"a\n", b"b\n"), size=(170, 60)) as seat:
         await seat.press("o")
         await seat.until(lambda: seat.pane("out").region and seat.pane("err").region)

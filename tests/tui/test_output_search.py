@@ -39,12 +39,12 @@ def test_words_are_found_in_any_case_and_through_colours() -> None:
 
 
 @pytest.mark.parametrize("line", ["TypeError: x", "FAILED tests", "fatal: no", "thread panicked", "Traceback (most"])
-def test_lines_about_errors_are_known(line: str) -> None:
+def test_error_lines_are_recognized(line: str) -> None:
     assert list(ERRORS.starts(line.encode()))
 
 
 @pytest.mark.parametrize("line", ["0 errors", "no errors", "terrors", "a mirror", "no error here", "0 failed"])
-def test_lines_without_errors_are_not(line: str) -> None:
+def test_other_lines_are_not_taken_for_errors(line: str) -> None:
     assert not list(ERRORS.starts(line.encode()))
 
 
@@ -55,7 +55,7 @@ def test_marks_cover_the_match_across_colours_and_nothing_else() -> None:
     assert [(run.text, run.pen.found) for run in runs] == [("a", 0), ("bc", 1), ("d", 1), ("e ", 0), ("bcd", 2)]
 
 
-async def test_all_matches_are_counted_and_each_can_be_gone_to_in_both_directions() -> None:
+async def test_all_matches_are_counted_and_reachable_in_both_directions() -> None:
     chance = random.Random(5)
     data = b"".join(chance.choice([b"abc", b"x" * chance.randrange(900), b"\n"]) for _ in range(2000))
     places = [at for at in range(len(data)) if data.startswith(b"abc", at)]
@@ -86,7 +86,7 @@ async def test_a_match_across_the_edge_of_two_blocks_is_found_once() -> None:
     assert match is not None and match.offset == BLOCK - 2
 
 
-async def test_what_grows_is_counted_on() -> None:
+async def test_matches_in_growing_output_are_counted() -> None:
     source = Source(b"one match\n")
     source.ended = False
     search = StreamSearch(source.read, Needle.of("match"))
@@ -97,7 +97,7 @@ async def test_what_grows_is_counted_on() -> None:
         source.data += b"." * 7000 + b"match\n"
 
 
-async def test_bytes_that_were_dropped_are_passed_over() -> None:
+async def test_dropped_bytes_are_skipped() -> None:
     source = Source(b"match" + b"." * (20 * BLOCK) + b"match", hole=(10, 20 * BLOCK))
     search = finder(source, "match")
     await search.count()
@@ -108,7 +108,7 @@ async def test_bytes_that_were_dropped_are_passed_over() -> None:
     assert (first.offset, second.offset) == (0, len(source.data) - 5)
 
 
-async def test_after_the_last_match_comes_the_first_and_the_rank_is_known() -> None:
+async def test_the_search_wraps_around_and_knows_the_rank() -> None:
     search = finder(Source(b"a match, a match, a match"), "match")
     await search.count()
     ranks = []
@@ -118,7 +118,7 @@ async def test_after_the_last_match_comes_the_first_and_the_rank_is_known() -> N
     assert ranks == [1, 2, 3, 1, 3, 2]
 
 
-async def test_nothing_is_found_where_nothing_is() -> None:
+async def test_an_empty_stream_has_no_matches() -> None:
     search = finder(Source(b"nothing at all"), "match")
     await search.count()
     assert (search.total, search.done, await search.first()) == (0, True, None)

@@ -82,7 +82,7 @@ async def test_scrolling_down_to_the_end_follows_again() -> None:
     assert view.following
 
 
-async def test_jumping_in_a_huge_stream_reads_only_around_the_place() -> None:
+async def test_jumping_in_a_huge_stream_reads_only_around_the_offset() -> None:
     line = b"x" * 99 + b"\n"
     source = Source(line * 500_000)
     view = OutputView(source.read, 50)
@@ -95,7 +95,7 @@ async def test_jumping_in_a_huge_stream_reads_only_around_the_place() -> None:
         assert len(view.window.data) <= KEPT + READ
 
 
-async def test_following_a_flood_skips_what_nobody_could_read() -> None:
+async def test_following_a_flood_skips_unreadably_fast_output() -> None:
     source = Source(b"")
     view = OutputView(source.read, 5)
     for _ in range(10):
@@ -143,7 +143,7 @@ async def test_a_progress_bar_of_many_updates_is_one_row() -> None:
     assert len(bar) < SPAN
 
 
-async def test_any_walk_shows_rows_that_are_lines() -> None:
+async def test_any_sequence_of_scrolls_shows_whole_lines() -> None:
     chance = random.Random(3)
     source = Source(b"".join(b"%d:%s\n" % (n, b"x" * chance.randrange(400)) for n in range(5000)))
     view = OutputView(source.read, 13)
@@ -175,7 +175,7 @@ async def test_dropped_bytes_are_crossed_in_both_directions() -> None:
     assert view.following
 
 
-async def test_what_follows_dropped_bytes_is_marked() -> None:
+async def test_output_after_dropped_bytes_is_marked() -> None:
     data = numbered(1000)
     view = OutputView(Source(data, (10, len(data) - 30)).read, 40)
     await view.poll()

@@ -49,14 +49,14 @@ def test_a_sparkline_rises_with_its_values_and_shows_the_last_ones() -> None:
     assert sparkline([], 5) == ""
 
 
-def test_computing_is_measured_between_looks_and_new_processes_count() -> None:
+def test_processor_time_is_measured_between_samples() -> None:
     before = sample(10, cpu_s={1: 1.0, 2: 5.0})
     assert cpu_percent(before, sample(12, cpu_s={1: 2.0, 2: 5.0})) == 50
     assert cpu_percent(before, sample(12, cpu_s={1: 1.0, 3: 1.0})) == 50
     assert cpu_percent(before, sample(12, cpu_s={})) == 0
 
 
-def test_figures_leave_the_bars_out_where_there_is_no_room() -> None:
+def test_figures_omit_the_bars_in_narrow_panes() -> None:
     now = sample(1, ports=("*:8000",))
     wide, narrow = text(figures(now, [10.0, 20.0], [1.0], 120)), text(figures(now, [10.0, 20.0], [1.0], 27))
     assert "CPU 20 % ▁▂" in wide and "memory 2.0 MB" in wide and "listens on *:8000" in wide and "3 threads" in wide
@@ -65,7 +65,7 @@ def test_figures_leave_the_bars_out_where_there_is_no_room() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="start times are compared on Linux")
-def test_a_process_that_has_the_number_of_another_is_not_taken_for_it() -> None:
+def test_a_reused_pid_is_recognized() -> None:
     started = int(Path(f"/proc/{os.getpid()}/stat").read_bytes().rpartition(b")")[2].split()[19])
     mine = ProcessIdentity(pid=os.getpid(), start_time=started, boot_id=boot_id())
     assert find_process(mine) is not None
@@ -74,7 +74,7 @@ def test_a_process_that_has_the_number_of_another_is_not_taken_for_it() -> None:
     assert [one.identity for one in sample_left_behind([mine, mine.model_copy(update={"start_time": 1})])] == [mine]
 
 
-async def test_a_run_is_measured_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_a_run_is_measured_with_all_its_processes(tmp_path: Path) -> None:
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
     async with live(tmp_path, size=(200, 50)) as seat:
@@ -102,7 +102,7 @@ async def test_p_pauses_everything_and_p_lets_it_continue(tmp_path: Path) -> Non
         assert seat.board(call).signals == (signal.SIGSTOP, signal.SIGCONT)
 
 
-def test_what_stands_still_is_known_by_the_last_signal_or_by_its_processes() -> None:
+def test_a_paused_run_is_recognized_by_its_last_signal_or_processes() -> None:
     record = running().stage.board.calls["1"]
     assert not is_paused(record, None)
     assert is_paused(record, sample(1, paused=True))
@@ -124,7 +124,7 @@ async def test_a_command_that_waits_for_input_is_noticed(tmp_path: Path, command
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 @pytest.mark.parametrize("command", ["sleep 1000", "while :; do :; done", "sleep 1000 < /dev/null", "sleep 1000 | cat"])
-async def test_a_command_that_does_something_else_is_not_said_to_wait(tmp_path: Path, command: str) -> None:
+async def test_a_busy_command_is_not_shown_as_waiting(tmp_path: Path, command: str) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start(command, accepts_input=True)
         for _ in range(5):
@@ -148,7 +148,7 @@ async def test_every_run_that_needs_input_is_marked_in_the_list_the_header_and_t
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-async def test_silence_is_measured_from_the_last_output_and_not_from_when_somebody_looks(tmp_path: Path) -> None:
+async def test_silence_is_measured_from_the_last_output(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start("printf 'Name: '; read -r name", tty=True)
         path = await seat.supervisor.output_file(call, "out")
@@ -179,7 +179,7 @@ async def test_a_paused_run_is_paused_in_its_row_its_heading_the_header_and_on_t
         assert "paused" not in seat.text().splitlines()[0]
 
 
-async def test_everything_that_runs_is_paused_while_all_is_held_still():
+async def test_every_run_is_shown_as_paused_during_a_pause():
     play = running()
     play.stage.happen(Paused(at=play.clock(), by=HUMAN))
     async with cockpit(play) as seat:
@@ -199,7 +199,7 @@ async def test_ctrl_r_asks_again_in_the_same_session_through_the_policy() -> Non
         assert again.call.session_id == old.call.session_id
 
 
-async def test_what_was_edited_is_asked_again_as_edited() -> None:
+async def test_an_edited_call_is_rerun_as_edited() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("3")
         assert seat.record("3").edited
@@ -208,7 +208,7 @@ async def test_what_was_edited_is_asked_again_as_edited() -> None:
         assert seat.shown.spec == seat.record("3").spec
 
 
-async def test_a_closed_session_is_not_asked_again() -> None:
+async def test_calls_of_a_closed_session_cannot_be_rerun() -> None:
     play = workday()
     play.stage.happen(SessionClosed(at=play.clock(), session_id="s1", why="it left"))
     async with cockpit(play) as seat:
@@ -232,7 +232,7 @@ def left_behind() -> Play:
     return play
 
 
-async def test_b_lists_what_was_left_behind_and_what_is_older_than_today() -> None:
+async def test_b_lists_background_processes_of_all_days() -> None:
     async with cockpit(left_behind()) as seat:
         await seat.press("b")
         await seat.sees("Left over from earlier days", "./old-server", "Since today", "./new-server", "2 calls")
@@ -242,7 +242,7 @@ async def test_b_lists_what_was_left_behind_and_what_is_older_than_today() -> No
         assert seat.selected == "2"
 
 
-async def test_what_was_left_behind_can_be_ended_from_the_list() -> None:
+async def test_background_processes_can_be_ended_from_the_list() -> None:
     async with cockpit(left_behind()) as seat:
         await seat.press("b")
         await seat.sees("./old-server")
@@ -252,7 +252,7 @@ async def test_what_was_left_behind_can_be_ended_from_the_list() -> None:
         await seat.until(lambda: seat.record("1").signals == (signal.SIGKILL,))
 
 
-async def test_nothing_left_behind_is_said() -> None:
+async def test_an_empty_list_of_background_processes_says_so() -> None:
     async with cockpit(running()) as seat:
         await seat.press("b")
         await seat.sees("No background processes.")
@@ -261,7 +261,7 @@ async def test_nothing_left_behind_is_said() -> None:
         assert isinstance(seat.record("1").state, Running)
 
 
-async def test_a_server_that_was_left_behind_is_shown_with_its_port_and_ended(tmp_path: Path) -> None:
+async def test_a_background_server_is_shown_with_its_port_and_ended(tmp_path: Path) -> None:
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
     async with live(tmp_path) as seat:
@@ -277,7 +277,7 @@ async def test_a_server_that_was_left_behind_is_shown_with_its_port_and_ended(tm
         await seat.until(lambda: not seat.board(call).is_open)
 
 
-def test_looking_costs_nothing_for_what_is_gone() -> None:
+def test_ended_processes_are_not_sampled() -> None:
     child = subprocess.Popen(["sleep", "1000"])
     started = psutil.Process(child.pid)
     child.kill()

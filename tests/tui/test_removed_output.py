@@ -17,7 +17,7 @@ def removed() -> Play:
     return play
 
 
-async def test_the_cockpit_says_so_over_the_empty_panes() -> None:
+async def test_the_cockpit_reports_removed_output_above_the_panes() -> None:
     async with cockpit(removed()) as seat:
         line = seat.screen.query_one(RemovedLine)
         await seat.select("1")
@@ -27,7 +27,7 @@ async def test_the_cockpit_says_so_over_the_empty_panes() -> None:
         await seat.until(lambda: not line.display)
 
 
-async def test_the_history_says_so_where_it_would_play() -> None:
+async def test_the_history_reports_removed_output_instead_of_playing() -> None:
     async with cockpit(removed()) as seat, history(seat):
         await seat.sees("step 5 of 5")
         assert GONE not in seat.text()

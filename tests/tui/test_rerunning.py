@@ -45,7 +45,7 @@ async def pressed(seat: Cockpit, key: str = "U", call_id: str = "1") -> None:
     await seat.press(key)
 
 
-async def test_it_is_asked_again_and_approved_without_a_sandbox() -> None:
+async def test_a_blocked_call_is_rerun_without_a_sandbox() -> None:
     play = blocked()
     judged_alike(play)
     async with cockpit(play) as seat:
@@ -60,7 +60,7 @@ async def test_it_is_asked_again_and_approved_without_a_sandbox() -> None:
         await seat.sees("runs call 1 again without a sandbox")
 
 
-async def test_its_approval_can_be_taken_back_as_any_other() -> None:
+async def test_the_approval_of_a_rerun_can_be_undone() -> None:
     play = blocked()
     risky = play.stage.board.calls["1"]
     assert risky.verdict is not None
@@ -83,7 +83,7 @@ async def test_its_approval_can_be_taken_back_as_any_other() -> None:
 
 
 @pytest.mark.parametrize("changed", ["its meaning", "its risks"])
-async def test_what_is_another_than_what_was_seen_waits(changed: str) -> None:
+async def test_a_rerun_that_differs_from_the_seen_call_waits(changed: str) -> None:
     play = blocked()
     if changed == "its risks":
         judged_alike(play, GRAVE)
@@ -96,7 +96,7 @@ async def test_what_is_another_than_what_was_seen_waits(changed: str) -> None:
         assert seat.selected == "2"
 
 
-async def test_what_holds_secrets_that_are_hidden_waits() -> None:
+async def test_a_rerun_with_masked_secrets_waits() -> None:
     play = Play.begin()
     spec = CommandSpec(command=Argv(program="touch", args=("--token=ghp_" + "a1B2" * 9,)), cwd=ROOT)
     request = CallRequest(session_id="s1", tool="execute_command", arguments={}, spec=spec)
@@ -110,7 +110,7 @@ async def test_what_holds_secrets_that_are_hidden_waits() -> None:
         assert isinstance(seat.record("2").state, Waiting)
 
 
-async def test_of_what_was_not_on_the_screen_the_second_key_runs_it_again() -> None:
+async def test_a_rerun_with_unseen_parts_needs_a_second_key() -> None:
     play = blocked()
     judged_alike(play)
     async with cockpit(play, size=(80, 24)) as seat:
@@ -130,7 +130,7 @@ async def test_a_call_of_a_closed_session_is_not_run_again() -> None:
         assert len(play.stage.board.calls) == 1
 
 
-def test_only_what_failed_in_a_sandbox_can_be_run_again_without_one() -> None:
+def test_only_calls_that_failed_in_a_sandbox_can_be_rerun_without_one() -> None:
     play = Play.begin()
     for code, kept in ((1, None), (0, Blocked(attempts=(BlockedAttempt(what="network"),)))):
         call_id = confined(play)
@@ -163,7 +163,7 @@ async def test_the_palette_approves_into_a_sandbox() -> None:
         assert seat.record("1").sandbox == Sandbox()
 
 
-async def test_where_there_is_no_sandbox_nothing_is_approved_into_one() -> None:
+async def test_without_sandbox_support_nothing_is_approved_into_one() -> None:
     play = three_waiting()
     play.stage.sandbox_problem = PROBLEM
     async with cockpit(play) as seat:
@@ -176,7 +176,7 @@ async def test_where_there_is_no_sandbox_nothing_is_approved_into_one() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
-async def test_what_came_under_the_finger_is_not_approved_into_a_sandbox() -> None:
+async def test_a_call_that_was_just_selected_is_not_approved_into_a_sandbox() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("C")
@@ -186,7 +186,7 @@ async def test_what_came_under_the_finger_is_not_approved_into_a_sandbox() -> No
         assert isinstance(seat.record("2").state, Waiting)
 
 
-async def test_the_dialog_chooses_a_sandbox_for_what_is_remembered() -> None:
+async def test_the_dialog_chooses_a_sandbox_for_standing_approvals() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
         await seat.press("A")

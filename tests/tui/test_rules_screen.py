@@ -218,14 +218,14 @@ async def test_slash_tests_a_command_without_running_it():
         assert seat.app.screen.query_one(Input).value == "rm -r x"
 
 
-async def test_broken_rules_are_said():
+async def test_broken_rules_are_reported():
     book = Book()
     book.now = RuleList(broken="rules.toml: line 3")
     async with rules(begin(), book) as seat:
         await seat.sees("every command is asked: rules.toml: line 3")
 
 
-async def test_n_reads_everything_again():
+async def test_n_reloads_everything():
     book = Book()
     async with rules(begin(), book) as seat:
         book.now = RuleList(rules=(STATUS,))
@@ -234,7 +234,7 @@ async def test_n_reads_everything_again():
         await seat.sees("2 approvals, 1 rule")
 
 
-async def test_e_says_where_the_rules_are_when_there_is_no_terminal_to_edit_in(tmp_path):
+async def test_e_shows_the_path_of_the_rules_without_a_terminal(tmp_path):
     book = Book(tmp_path / "config" / "rules.toml")
     async with rules(begin(), book) as seat:
         await seat.press("E")
@@ -269,7 +269,7 @@ async def test_text_of_agents_is_shown_as_text():
         await seat.sees("[red]␛[2J")
 
 
-async def test_a_rule_says_how_what_it_allows_is_confined() -> None:
+async def test_a_rule_shows_the_sandbox_of_its_commands() -> None:
     book = Book()
     book.now = RuleList(
         rules=(STATUS.model_copy(update={"sandbox": "writes only in the workspace, no network"}), FORCE)
@@ -303,13 +303,13 @@ async def test_rules_of_a_project_are_listed_read_trusted_and_trusted_no_more() 
         await seat.sees("Rules of the project garden  1  not trusted")
 
 
-async def test_t_says_that_all_other_rules_are_ones_own() -> None:
+async def test_t_says_that_all_other_rules_are_the_users_own() -> None:
     async with rules(begin(), Book()) as seat:
         await seat.press("end", "t")
         await seat.sees("your own rules need no trust")
 
 
-async def test_the_built_in_list_of_commands_that_only_read_is_shown_whole() -> None:
+async def test_the_built_in_list_of_read_only_commands_is_shown_completely() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), read_only=("ls", "git log"), read_only_runs=True)
     async with rules(begin(), book) as seat:
@@ -351,7 +351,7 @@ async def test_w_shows_the_rule_behind_the_selected_call_with_its_file_and_the_w
         ({"kind": "ask"}, "no rule is about it"),
     ],
 )
-def test_why_tells_the_built_in_list_approvals_and_denials(verdict: dict[str, str], shown: str) -> None:
+def test_the_explanation_names_the_built_in_list_approvals_and_denials(verdict: dict[str, str], shown: str) -> None:
     play = a_day()
     denial = SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), denied_at=play.clock(), by=ME)
     record = play.stage.board.calls["1"].model_copy(

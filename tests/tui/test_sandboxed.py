@@ -60,7 +60,7 @@ def test_a_confined_call_says_how_it_runs() -> None:
     assert "\u202e" not in described(play, "1")
 
 
-def test_without_a_sandbox_nothing_is_said_of_one() -> None:
+def test_a_call_without_a_sandbox_shows_none() -> None:
     play = Play.begin()
     call_id = play.ask("build")
     assert "Sandbox" not in described(play, call_id)
@@ -68,26 +68,26 @@ def test_without_a_sandbox_nothing_is_said_of_one() -> None:
     assert "Sandbox" not in described(play, call_id)
 
 
-def test_a_blocked_call_says_first_of_all_what_it_was_kept_from() -> None:
+def test_a_blocked_call_shows_its_blocked_attempts_first() -> None:
     text = described(blocked(more=3), "1")
     assert f"Blocked     tried to write {CACHE}\n             tried to use the network\n             and 3 more" in text
     assert text.startswith(" Blocked")
 
 
-def test_what_a_failed_command_printed_stands_for_what_was_not_seen() -> None:
+def test_errors_of_a_failed_command_stand_for_unseen_attempts() -> None:
     play = Play.begin()
     call_id = confined(play)
     play.stage.finish(call_id, Exited(code=1), blocked=Blocked(messages=("cat: /x: Permission denied",)))
     assert "Blocked     said: cat: /x: Permission denied" in described(play, call_id)
 
 
-def test_a_path_that_was_tried_obeys_nobody() -> None:
+def test_a_blocked_path_is_shown_without_escapes() -> None:
     text = described(blocked(BlockedAttempt(what="write", subject="/tmp/a\x1b[2J\u202eb")), "1")
     assert "\x1b" not in text
     assert "\u202e" not in text
 
 
-def test_a_secret_is_masked_in_what_was_tried_too() -> None:
+def test_a_secret_is_masked_in_blocked_attempts_too() -> None:
     secret = "sk-ant-api03-" + "a1B2" * 22
     record = blocked(BlockedAttempt(what="write", subject=f"/tmp/{secret}")).stage.board.calls["1"]
     masked = masked_record(record).blocked
@@ -102,7 +102,7 @@ async def test_a_blocked_call_is_marked_in_the_list_and_in_its_heading() -> None
         assert any("⊘ " in line and "blocked, exit 1" in line for line in seat.text().splitlines())
 
 
-async def test_what_was_blocked_before_the_cockpit_opened_is_not_told_in_passing() -> None:
+async def test_calls_blocked_before_the_start_cause_no_toast() -> None:
     play = blocked()
     play.clock.advance(60)
     async with cockpit(play) as seat:
@@ -138,7 +138,7 @@ def test_watch_says_that_it_was_blocked() -> None:
 
 @outside_only
 @needs_sandbox
-async def test_a_real_command_that_its_sandbox_blocked_is_told_marked_and_described(tmp_path: Path) -> None:
+async def test_a_real_blocked_command_is_reported_marked_and_described(tmp_path: Path) -> None:
     async with live(tmp_path, rules=TOUCH) as room:
         await unasked(room, "touch made.txt")
         await room.sees("The sandbox blocked call 1", "blocked, exit 1", "Sandbox", "read-only, no network")

@@ -49,7 +49,7 @@ async def opened(seat: Cockpit, reach: int = 0) -> None:
         (ScopeDraft("user", "git push", minutes="60"), RuleScope(words=("git", "push"), where="user", minutes=60)),
     ],
 )
-def test_a_draft_means_a_scope(draft: ScopeDraft, scope: object) -> None:
+def test_a_draft_is_parsed_into_a_scope(draft: ScopeDraft, scope: object) -> None:
     problems: list[str] = []
     assert scope_of(draft, SPEC, problems) == scope
     assert problems == []
@@ -67,13 +67,13 @@ def test_a_draft_means_a_scope(draft: ScopeDraft, scope: object) -> None:
         (ScopeDraft("exact", minutes="nan"), "Minutes must be a number above 0"),
     ],
 )
-def test_what_is_wrong_with_a_draft_is_said(draft: ScopeDraft, problem: str) -> None:
+def test_mistakes_in_a_scope_are_reported(draft: ScopeDraft, problem: str) -> None:
     problems: list[str] = []
     assert scope_of(draft, SPEC, problems) is None
     assert problem in problems[0]
 
 
-async def test_capital_a_approves_so_often_and_so_long_and_says_so() -> None:
+async def test_capital_a_approves_with_a_limit_of_uses_and_time() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await opened(seat)
         await seat.sees("Of the last 3 calls, 1 would have run without approval", "./build.sh")
@@ -83,7 +83,7 @@ async def test_capital_a_approves_so_often_and_so_long_and_says_so() -> None:
         await seat.sees("3 more times")
 
 
-async def test_a_suggested_beginning_is_there_to_be_edited_and_what_it_covers_is_shown_live() -> None:
+async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
     async with cockpit(with_prefixes(("./build.sh", "--all"), ("make", "clean")), size=(200, 60)) as seat:
         await opened(seat, 1)
         words = seat.app.screen.query_one("#words", Input)
@@ -121,7 +121,7 @@ async def test_where_there_is_no_next_suggestion_the_key_says_why(
         await seat.sees(words)
 
 
-async def test_a_scope_that_may_not_be_given_is_refused_with_the_reason_of_the_port() -> None:
+async def test_a_refused_scope_shows_the_reason_of_the_api() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await opened(seat, 2)
         seat.app.screen.query_one("#words", Input).value = "rm"

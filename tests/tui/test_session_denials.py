@@ -41,7 +41,9 @@ async def never(seat: Cockpit, call_id: str, words: str, reason: str = "") -> No
         (Shell(text="$X"), (Meaning(words=(None, "publish")),), False),
     ],
 )
-def test_what_begins_so_is_refused(command: Command, meanings: tuple[Meaning, ...], refused: bool) -> None:
+def test_calls_with_the_denied_prefix_are_refused(
+    command: Command, meanings: tuple[Meaning, ...], refused: bool
+) -> None:
     denial = SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), denied_at=0.0, by=ME)
     resolved = Resolved(cwd=ROOT, commands=meanings)
     assert denial.matches(beginnings(command, Verdict(kind="ask", reason="no rule is about it"), resolved)) is refused
@@ -51,12 +53,12 @@ def test_what_begins_so_is_refused(command: Command, meanings: tuple[Meaning, ..
     ("text", "suggested"),
     [("echo 'rate = 20' > tax.conf", ("echo", "rate = 20")), ("echo it's here", ("echo", "it's")), ("", ())],
 )
-def test_a_beginning_is_suggested_with_quoted_words_whole(text: str, suggested: tuple[str, ...]) -> None:
+def test_a_suggested_prefix_keeps_quoted_words_whole(text: str, suggested: tuple[str, ...]) -> None:
     play = Play.begin()
     assert suggested_words(play.stage.board.calls[ask(play, Shell(text=text))]) == suggested
 
 
-async def test_capital_n_denies_this_call_those_that_wait_and_those_that_come() -> None:
+async def test_capital_n_denies_this_call_waiting_calls_and_later_ones() -> None:
     play = three_waiting()
     again = ask(play, Argv(program="./build.sh", args=("twice",)))
     other = ask(play, Argv(program="./build.sh"), "s2")
@@ -73,7 +75,7 @@ async def test_capital_n_denies_this_call_those_that_wait_and_those_that_come() 
         assert isinstance(seat.record(other).state, Waiting)
 
 
-async def test_it_is_lifted_where_it_was_said() -> None:
+async def test_a_denial_is_lifted_in_its_dialog() -> None:
     async with cockpit(three_waiting()) as seat:
         await never(seat, "1", "./build.sh")
         await seat.until(lambda: isinstance(seat.record("1").state, Ended))
@@ -89,7 +91,7 @@ async def test_it_is_lifted_where_it_was_said() -> None:
         assert isinstance(seat.record(call).state, Waiting)
 
 
-async def test_it_holds_without_a_cockpit_and_another_one_shows_and_lifts_it() -> None:
+async def test_a_denial_applies_without_a_cockpit_and_another_one_lifts_it() -> None:
     play = three_waiting()
     async with cockpit(play) as seat:
         await never(seat, "1", "./build.sh")

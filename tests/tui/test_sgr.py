@@ -45,7 +45,7 @@ def test_each_kind_of_colour(sequence: bytes, pen: Pen) -> None:
     assert read_line(b"\x1b[" + sequence + b"mx", PLAIN)[0] == (Run("x", pen),)
 
 
-def test_a_colour_goes_on_in_the_next_line() -> None:
+def test_a_colour_continues_in_the_next_line() -> None:
     _, pen = read_line(b"\x1b[32mgreen\n", PLAIN)
     assert read_line(b"still", pen)[0] == (Run("still", Pen(foreground=2)),)
     assert pen_after(b"\x1b[31mred\x1b[0m\n\x1b[32mgreen\n") == Pen(foreground=2)
@@ -82,11 +82,11 @@ def test_control_and_direction_characters_are_shown() -> None:
     assert text_of(b"\xc2\x9b31m") == "⟨U+009B⟩31m"
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
+def test_invalid_bytes_are_replaced() -> None:
     assert text_of(b"\xff\xfe\x00ok") == "\ufffd\ufffd␀ok"
 
 
-def test_tabs_stand_on_multiples_of_eight() -> None:
+def test_tabs_stop_at_multiples_of_eight() -> None:
     assert text_of(b"a\tb") == "a       b"
     assert text_of("日\tb".encode()) == "日      b"
 
@@ -120,7 +120,7 @@ def test_a_very_far_column_costs_nothing() -> None:
     assert len(text_of(b"\x1b[999999999Gx")) == 1
 
 
-def test_letters_on_a_ground_of_their_own_can_be_read() -> None:
+def test_text_on_its_own_background_is_readable() -> None:
     for theme in load_themes(PLACES).good.values():
         pens, palette = Pens(theme.terminal), theme.terminal
         for number, ground in enumerate(palette):

@@ -34,7 +34,7 @@ def two_streams() -> Play:
     return play
 
 
-async def test_w_wraps_long_lines_and_cuts_them_off_again() -> None:
+async def test_w_toggles_the_wrapping_of_long_lines() -> None:
     async with cockpit(running(b"a" * 150 + b"THE END\nnext\n")) as seat:
         assert rows(seat)[-1] == "next" and "THE END" not in seat.text()
         await seat.press("w")
@@ -71,7 +71,7 @@ async def test_a_line_of_ten_megabytes_can_be_wrapped() -> None:
         await seat.until(lambda: "after" not in seat.text())
 
 
-async def test_capital_w_says_when_each_line_came() -> None:
+async def test_capital_w_shows_the_time_of_each_line() -> None:
     async with cockpit(two_streams()) as seat:
         await seat.press("W")
         await seat.until(lambda: len(re.findall(r"\d\d:\d\d:\d\d\.\d{3} (?:out|err) \d", seat.text())) == 10)
@@ -139,7 +139,7 @@ async def found(seat: Cockpit, words: str) -> None:
     await seat.press(*words, "enter")
 
 
-async def test_words_are_found_counted_and_gone_to_in_both_directions() -> None:
+async def test_matches_are_counted_and_reachable_in_both_directions() -> None:
     lines = [b"needle %d\n" % number if number % 100 == 0 else b"straw %d\n" % number for number in range(1000)]
     async with cockpit(running(b"".join(lines))) as seat:
         await found(seat, "NEEDLE")
@@ -152,7 +152,7 @@ async def test_words_are_found_counted_and_gone_to_in_both_directions() -> None:
         assert seat.selected == "1"
 
 
-async def test_what_is_found_is_marked_and_escape_ends_the_search() -> None:
+async def test_matches_are_marked_and_escape_ends_the_search() -> None:
     async with cockpit(running(b"straw \x1b[31mnee\x1b[0mdle straw\n")) as seat:
         await found(seat, "needle")
         await seat.sees("1 of 1")
@@ -171,7 +171,7 @@ async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
         await seat.sees("needle")
 
 
-async def test_growing_output_is_counted_on() -> None:
+async def test_a_search_continues_in_growing_output() -> None:
     async with cockpit(running(b"needle\n")) as seat:
         await found(seat, "needle")
         await seat.sees("1 of 1")
@@ -179,13 +179,13 @@ async def test_growing_output_is_counted_on() -> None:
         await seat.sees("1 of 6")
 
 
-async def test_what_is_not_there_is_said() -> None:
+async def test_a_search_without_matches_says_so() -> None:
     async with cockpit(running(b"straw\n")) as seat:
         await found(seat, "needle")
         await seat.sees("No match in the output.", " 0 “needle”")
 
 
-async def test_matches_of_both_streams_are_gone_to_in_the_order_of_time() -> None:
+async def test_matches_of_both_streams_are_ordered_by_time() -> None:
     play = running()
     for _ in range(5):
         play.stage.write("1", b"a line\n")
@@ -237,7 +237,7 @@ async def test_an_exclamation_mark_goes_to_the_first_error_and_on() -> None:
         await seat.sees("2 of 2 “errors”", "fatal: y")
 
 
-async def test_bytes_that_are_no_text_are_shown_as_such_and_can_be_shown_as_text() -> None:
+async def test_binary_output_is_shown_as_such_and_can_be_shown_as_text() -> None:
     async with cockpit(running(b"\x7fELF\x02\x01\x01\x00" + bytes(range(24)) * 4)) as seat:
         await seat.sees("stdout, bytes", "7f 45 4c 46", "·ELF")
         await seat.press("number_sign")
@@ -293,7 +293,7 @@ async def test_both_streams_are_saved_in_the_order_of_time(tmp_path: Path) -> No
         await seat.until(lambda: (tmp_path / "both").exists() and (tmp_path / "both").read_text() == expected)
 
 
-async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+async def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     async with cockpit(two_streams()) as seat:
         await saved(seat, tmp_path / "out")
@@ -313,7 +313,7 @@ async def test_escape_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_v_opens_the_pager_with_colours_and_without_anything_else_that_a_terminal_obeys(
+async def test_v_opens_the_pager_with_colours_and_no_other_escapes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = tmp_path / "pager"
@@ -327,7 +327,7 @@ async def test_v_opens_the_pager_with_colours_and_without_anything_else_that_a_t
         await seat.until(lambda: (tmp_path / "seen").read_bytes() == b"\x1b[31mred\x1b[0m\nover\tend\n")
 
 
-async def test_a_pager_that_cannot_be_had_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_pager_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async with cockpit(two_streams()) as seat:
 
         def no_terminal() -> None:

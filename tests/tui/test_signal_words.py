@@ -14,7 +14,7 @@ def test_every_signal_of_this_system_is_offered_once_with_words() -> None:
     assert {member.name for member in signal.Signals} <= set(EXPLAINED)
 
 
-def test_the_usual_ones_come_first() -> None:
+def test_the_usual_signals_come_first() -> None:
     assert [choice.name for choice in signal_choices()][:3] == ["SIGINT", "SIGTERM", "SIGKILL"]
 
 

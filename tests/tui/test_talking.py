@@ -23,7 +23,7 @@ def talkative(*, hears: bool = True) -> Play:
     return play
 
 
-async def test_capital_p_shows_what_the_model_says_as_data_and_goes_on_live() -> None:
+async def test_capital_p_shows_the_models_messages_live_and_as_data() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
         await seat.sees(
@@ -34,7 +34,7 @@ async def test_capital_p_shows_what_the_model_says_as_data_and_goes_on_live() ->
         await seat.sees("All is built.")
 
 
-async def test_what_is_typed_is_said_to_the_agent() -> None:
+async def test_typed_text_is_sent_to_the_agent() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
         await seat.sees("Message to the agent")
@@ -55,7 +55,7 @@ async def test_an_agent_that_does_not_listen_can_only_be_read() -> None:
         assert "Message to the agent" not in seat.text()
 
 
-async def test_a_session_that_closes_takes_nothing_any_more() -> None:
+async def test_a_closed_session_accepts_no_messages() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
         await seat.sees("Message to the agent")
@@ -63,7 +63,7 @@ async def test_a_session_that_closes_takes_nothing_any_more() -> None:
         await seat.sees("its agent cannot receive messages any more")
 
 
-async def test_what_could_not_be_said_stays_in_the_field() -> None:
+async def test_an_unsent_message_stays_in_the_field() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P", *"test it")
         seat.play.stage.broken = Refused("the line is dead")
@@ -71,19 +71,19 @@ async def test_what_could_not_be_said_stays_in_the_field() -> None:
         await seat.sees("The line is dead.", "test it")
 
 
-async def test_without_a_conversation_it_says_how_to_have_one() -> None:
+async def test_without_a_conversation_the_dialog_explains_how_to_start_one() -> None:
     async with cockpit(Play.begin()) as seat:
         await seat.press("P")
         await seat.sees("No agent reads messages here.")
 
 
-async def test_the_palette_opens_the_conversation_of_an_agent_that_has_not_asked_for_anything() -> None:
+async def test_the_palette_opens_the_conversation_of_an_agent_without_calls() -> None:
     async with cockpit(talkative()) as seat:
         await seat.choose("Conversation  (P)")
         await seat.sees("Conversation with site builder")
 
 
-async def test_the_button_of_the_conversation_is_there_only_while_an_agent_takes_part_in_one() -> None:
+async def test_the_conversation_button_is_shown_only_during_a_conversation() -> None:
     async with cockpit(talkative()) as seat:
         await seat.until(lambda: not seat.screen.query_one("#do-talk").has_class("-meaningless"))
     play = Play.begin()

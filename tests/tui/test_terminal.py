@@ -29,7 +29,7 @@ async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None
         await seat.until(lambda: terminal.display)
 
 
-async def test_every_key_goes_to_the_command_until_the_way_out_is_pressed() -> None:
+async def test_every_key_but_the_exit_key_goes_to_the_command() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("T")
         await seat.sees("TERMINAL MODE", "Ctrl+] exits")
@@ -44,7 +44,7 @@ async def test_every_key_goes_to_the_command_until_the_way_out_is_pressed() -> N
         await seat.sees("Keys and signs")
 
 
-async def test_a_command_that_ends_says_so_swallows_what_was_typed_ahead_and_any_key_returns() -> None:
+async def test_an_ended_command_discards_typed_keys_and_any_key_returns() -> None:
     async with cockpit(asking()) as seat:
         terminal = seat.screen.query_one(TerminalPane)
         await seat.press("T", "y")
@@ -62,7 +62,7 @@ async def test_a_command_that_ends_says_so_swallows_what_was_typed_ahead_and_any
         assert seat.play.stage.written["1"].out.endswith(b"y")
 
 
-async def test_what_is_pasted_goes_to_the_command_too() -> None:
+async def test_pasted_text_goes_to_the_command_too() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("T")
         await seat.sees("TERMINAL MODE")
@@ -72,7 +72,7 @@ async def test_what_is_pasted_goes_to_the_command_too() -> None:
         await seat.until(lambda: seat.play.stage.written["1"].out.endswith(b"two\rlines"))
 
 
-async def test_a_click_elsewhere_or_on_the_title_gives_the_keys_back() -> None:
+async def test_a_click_elsewhere_leaves_terminal_mode() -> None:
     async with cockpit(asking()) as seat:
         terminal = seat.screen.query_one(TerminalPane)
         await seat.press("T")
@@ -85,7 +85,7 @@ async def test_a_click_elsewhere_or_on_the_title_gives_the_keys_back() -> None:
         await seat.until(lambda: not terminal.typing)
 
 
-async def test_the_button_and_the_palette_begin_typing_too() -> None:
+async def test_the_button_and_the_palette_enter_terminal_mode_too() -> None:
     async with cockpit(asking()) as seat:
         terminal = seat.screen.query_one(TerminalPane)
         await seat.pilot.click("#do-terminal")
@@ -96,7 +96,7 @@ async def test_the_button_and_the_palette_begin_typing_too() -> None:
         await seat.until(lambda: terminal.typing)
 
 
-async def test_what_cannot_be_typed_is_said_and_the_keys_come_back(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_failed_write_is_reported_and_leaves_terminal_mode(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     async def refuse(*_: object, **__: object) -> None:
         raise NotRunning("call 1 takes no input any more")
 
@@ -125,7 +125,7 @@ async def test_c_copies_the_screen_of_a_terminal() -> None:
         await seat.until(lambda: seat.app.clipboard == "Welcome\n       Name of this release:\n")
 
 
-async def test_a_terminal_that_is_flooded_shows_its_end() -> None:
+async def test_a_flooded_terminal_shows_its_end() -> None:
     play = asking()
     play.stage.write("1", b"flood of lines\r\n" * 500_000 + b"the end")
     async with cockpit(play) as seat:
@@ -154,7 +154,7 @@ async def test_a_real_shell_is_typed_into_and_learns_the_size_of_its_pane(tmp_pa
         await seat.sees("exit 7")
 
 
-async def test_a_question_of_a_program_to_its_terminal_is_answered_while_it_is_typed_into(tmp_path: Path) -> None:
+async def test_a_terminal_query_is_answered_in_terminal_mode(tmp_path: Path) -> None:
     ask = (
         r"stty raw -echo; until [ -e go ]; do sleep 0.05; done; printf '\033[6n'; "
         """IFS= read -r -d R answer; stty sane; printf 'it is %q' "$answer\""""
@@ -169,7 +169,7 @@ async def test_a_question_of_a_program_to_its_terminal_is_answered_while_it_is_t
         await seat.until(lambda: "it is $'\\E[1;1'" in terminal.text())
 
 
-async def test_a_question_that_was_asked_before_anybody_typed_is_never_answered() -> None:
+async def test_an_earlier_terminal_query_is_never_answered() -> None:
     play = asking()
     async with cockpit(play) as seat:
         terminal = seat.screen.query_one(TerminalPane)

@@ -19,7 +19,7 @@ TOLD = re.compile(r"^(\d+) (\d+)", re.MULTILINE)
 AT_THE_RIGHT = b"\x1b[1;%dHX"
 
 
-async def test_what_is_replayed_has_the_sizes_of_the_time() -> None:
+async def test_a_replay_uses_the_recorded_sizes() -> None:
     play = asking()
     await play.stage.resize("1", 30, 100)
     play.stage.write("1", b"\x1b[2J" + AT_THE_RIGHT % 100)
@@ -37,7 +37,7 @@ async def test_what_is_replayed_has_the_sizes_of_the_time() -> None:
     assert [size.rows for size in play.stage.terminals["1"]] == [24, 30, 5]
 
 
-async def test_the_rows_of_a_larger_terminal_of_the_past_are_those_around_its_cursor() -> None:
+async def test_a_larger_recorded_terminal_shows_the_rows_around_its_cursor() -> None:
     play = asking()
     await play.stage.resize("1", 200, 80)
     play.stage.write("1", b"\x1b[1;1Hthe first row\x1b[150;1Hthe row of the cursor")
@@ -47,7 +47,7 @@ async def test_the_rows_of_a_larger_terminal_of_the_past_are_those_around_its_cu
         assert "the first row" not in seat.text()
 
 
-async def test_a_real_terminal_that_a_person_resizes_is_exported_and_seen_again_in_its_sizes(tmp_path: Path) -> None:
+async def test_a_resized_terminal_is_exported_and_replayed_with_its_sizes(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start("PS1='ready> ' exec bash --norc --noprofile -i", tty=True)
         terminal = seat.screen.query_one(TerminalPane)

@@ -48,7 +48,7 @@ async def test_dialogs_and_toasts_show_it_letter_by_letter() -> None:
         assert only_printable(seat.text())
 
 
-async def test_an_error_of_the_supervisor_is_no_markup() -> None:
+async def test_an_error_of_the_supervisor_is_not_markup() -> None:
     async with cockpit(await adversarial_play(Shell(text="x"))) as seat:
         seat.play.stage.break_down(Unavailable(ADVERSARIAL))
         await seat.sees("[red]x[/red]")

@@ -72,7 +72,7 @@ def test_twelve_themes_ship_and_all_are_easy_to_read() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_text_can_be_read_on_every_ground_that_it_has(name: str) -> None:
+def test_every_text_is_readable_on_its_backgrounds(name: str) -> None:
     theme = load_themes().good[name]
     for what, text, ground in pairs(theme.colors, theme.terminal):
         assert contrast(text, ground) >= SMALL, f"{name}: {what}"
@@ -98,7 +98,7 @@ def test_every_number_of_the_palette_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("name", ["high-contrast-dark", "high-contrast-light"])
-def test_text_of_high_contrast_has_seven_to_one(name: str) -> None:
+def test_high_contrast_text_has_a_ratio_of_seven(name: str) -> None:
     theme = load_themes().good[name]
     texts = [pair for pair in pairs(theme.colors, ()) if pair.what.split(" on ")[1] in GROUNDS]
     assert min(contrast(text, ground) for _, text, ground in texts) >= 7
@@ -128,7 +128,7 @@ def seen_as(color: str, deficiency: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 @pytest.mark.parametrize("name", ["colour-blind-dark", "colour-blind-light"])
-def test_states_can_be_told_apart_by_their_colours_whatever_a_person_sees(name: str, deficiency: str) -> None:
+def test_states_are_distinguishable_with_colour_blindness(name: str, deficiency: str) -> None:
     theme = load_themes().good[name]
     in_palette = {key: drawn_as(color) for key, color in theme.indexed().colors.items()}
     states = ("success", "error", "waiting", "running", "behind")
@@ -218,26 +218,26 @@ def test_a_bad_file_is_reported_in_one_line_and_the_good_ones_stay(tmp_path: Pat
         assert words in everything
 
 
-async def test_an_unknown_theme_is_told_and_another_one_used() -> None:
+async def test_an_unknown_theme_is_reported_and_replaced() -> None:
     async with cockpit(workday(), theme="solarized") as seat:
         await seat.sees("There is no theme 'solarized'")
         assert seat.app.theme in NAMES
 
 
-def test_a_cockpit_without_any_theme_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cockpit_without_any_theme_reports_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_module, "load_themes", lambda _: Themes({}, ("The theme x.toml cannot be used: bad",)))
     with pytest.raises(BadConfiguration, match="No theme can be used"):
         CockpitApp(Play.begin().stage)
 
 
-def test_a_theme_of_the_users_own_takes_the_place_of_a_shipped_one(tmp_path: Path) -> None:
+def test_a_users_theme_replaces_a_shipped_one(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(dark_text().replace("#7cc4ff", "#ffffff"), encoding="utf-8")
     themes = load_themes((tmp_path, *PLACES))
     assert themes.good["whisper-dark"].theme.primary == "#ffffff"
     assert list(themes.good) == NAMES
 
 
-def test_a_theme_that_is_hard_to_read_can_be_used_and_is_told(tmp_path: Path) -> None:
+def test_a_theme_with_low_contrast_is_used_and_reported(tmp_path: Path) -> None:
     weak = (
         dark_text().replace('name = "whisper-dark"', 'name = "weak"').replace('muted = "#93a1b2"', 'muted = "#444444"')
     )
@@ -247,7 +247,7 @@ def test_a_theme_that_is_hard_to_read_can_be_used_and_is_told(tmp_path: Path) ->
     assert "weak.toml is hard to read: muted on" in problem and "4.5 is the least" in problem
 
 
-def test_a_folder_that_is_not_there_or_cannot_be_read_is_no_matter(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_theme_directory_is_ignored(tmp_path: Path) -> None:
     assert list(load_themes((tmp_path / "nowhere", *PLACES)).good) == NAMES
 
 
@@ -273,7 +273,7 @@ async def test_the_list_of_themes_shows_each_and_keeps_the_chosen_one(tmp_path: 
         assert seat.app.theme == "colour-blind-dark"
 
 
-async def test_leaving_the_list_of_themes_gives_back_the_one_there_was() -> None:
+async def test_leaving_the_list_of_themes_restores_the_previous_theme() -> None:
     async with cockpit(workday(), theme="moss-light") as seat:
         await seat.press("ctrl+t", "down", "down")
         await seat.until(lambda: seat.app.theme != "moss-light")
@@ -281,7 +281,7 @@ async def test_leaving_the_list_of_themes_gives_back_the_one_there_was() -> None
         await seat.until(lambda: seat.app.theme == "moss-light")
 
 
-async def test_a_bad_theme_of_the_user_is_told_in_the_cockpit(tmp_path: Path) -> None:
+async def test_a_bad_theme_of_the_user_is_reported_in_the_cockpit(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("name = ", encoding="utf-8")
     async with cockpit(workday(), themes_folder=tmp_path) as seat:
         await seat.sees("The theme", "cannot be used")

@@ -24,7 +24,7 @@ def troubled() -> Play:
     return play
 
 
-async def test_the_line_comes_while_there_is_trouble_and_goes_with_it() -> None:
+async def test_the_health_line_is_shown_only_while_there_is_a_problem() -> None:
     play = asking()
     async with cockpit(play) as seat:
         await seat.sees("Name of this release")
@@ -38,7 +38,7 @@ async def test_the_line_comes_while_there_is_trouble_and_goes_with_it() -> None:
         await seat.until(lambda: "cannot work" not in seat.text())
 
 
-async def test_agents_whose_own_commands_are_not_held_are_told_unless_there_is_worse() -> None:
+async def test_unguarded_agents_are_reported_unless_there_is_a_worse_problem() -> None:
     play = asking()
     async with cockpit(play) as seat:
         play.stage.unguarded = ("Commands of Codex in /w are not all held\x1b[2J", "Another")
@@ -50,7 +50,7 @@ async def test_agents_whose_own_commands_are_not_held_are_told_unless_there_is_w
         await seat.until(lambda: not seat.screen.query_one(HealthBar).display)
 
 
-async def test_a_lost_connection_is_told_by_its_own_line_alone() -> None:
+async def test_a_lost_connection_is_shown_only_in_its_own_line() -> None:
     play = asking()
     play.stage.problem = WORDS
     async with cockpit(play) as seat:
@@ -59,7 +59,7 @@ async def test_a_lost_connection_is_told_by_its_own_line_alone() -> None:
         await seat.until(lambda: not seat.screen.query_one(HealthBar).display)
 
 
-async def test_a_real_journal_that_takes_nothing_is_seen_at_once(tmp_path: Path) -> None:
+async def test_a_real_journal_that_accepts_nothing_is_reported_at_once(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         with closing(sqlite3.connect(tmp_path / "state" / "journal.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")

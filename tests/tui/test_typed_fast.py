@@ -28,7 +28,7 @@ def at_once(seat: Cockpit, opens: str, typed: str) -> None:
     [(workday, "slash", FilterBar), (lambda: running(b"ok\n"), "ctrl+f", SearchBar)],
     ids=["filter", "search"],
 )
-async def test_letters_right_after_the_key_are_typed_and_command_nothing(
+async def test_letters_right_after_the_key_are_typed_and_trigger_no_command(
     play: Callable[[], Play], opens: str, field: type[Input]
 ) -> None:
     async with cockpit(play()) as seat:
@@ -40,7 +40,7 @@ async def test_letters_right_after_the_key_are_typed_and_command_nothing(
         assert not seat.screen.decisions.undoing.farewell
 
 
-async def test_letters_right_after_the_key_are_looked_for_in_the_history() -> None:
+async def test_letters_right_after_the_key_are_searched_in_the_history() -> None:
     async with cockpit(a_month()) as seat, history(seat) as screen:
         at_once(seat, "slash", "make")
         await seat.until(lambda: screen.query_one(Input).value == "make")

@@ -33,7 +33,7 @@ def test_a_terminal_gets_what_its_keys_send_and_a_pipe_gets_a_line() -> None:
     assert keystrokes(InputRequest("", ends=True), tty=False) == (b"", True)
 
 
-def test_the_last_line_is_what_was_asked_without_its_colours() -> None:
+def test_the_question_is_the_last_line_without_colours() -> None:
     assert last_line(b"one\r\n\x1b[31mPassword:\x1b[0m ") == "Password:"
     assert last_line(b"half \xff\x1b]0;title\x07 line\n\n") == "half \ufffd line"
     assert last_line(b"") == ""
@@ -48,7 +48,7 @@ async def test_i_shows_the_question_and_sends_a_line() -> None:
         await seat.sees("Sent a line to call 1.")
 
 
-async def test_an_empty_line_is_a_line_and_escape_sends_nothing() -> None:
+async def test_an_empty_line_is_sent_and_escape_sends_nothing() -> None:
     async with cockpit(asking()) as seat:
         before = bytes(seat.play.stage.written["1"].out)
         await seat.press("i", "x", "escape")
@@ -60,7 +60,7 @@ async def test_an_empty_line_is_a_line_and_escape_sends_nothing() -> None:
         await seat.until(lambda: seat.play.stage.written["1"].out == before + b"\r")
 
 
-async def test_what_is_typed_can_be_hidden() -> None:
+async def test_typed_text_can_be_hidden() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("i")
         await seat.sees("Type into call 1")
@@ -129,7 +129,7 @@ async def test_a_command_without_input_cannot_be_typed_to() -> None:
         await seat.sees("Type is not possible: call 1")
 
 
-async def test_what_cannot_be_typed_is_said(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_failed_input_is_reported(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     async def refuse(*_: object, **__: object) -> None:
         raise NotRunning("call 1 takes no input any more")
 

@@ -30,7 +30,7 @@ async def test_the_approval_of_a_grave_risk_is_sent_when_its_time_is_over() -> N
         await seat.until(lambda: "Approving call" not in seat.text())
 
 
-async def test_u_takes_an_approval_back_before_it_is_sent() -> None:
+async def test_u_undoes_an_approval_before_it_is_sent() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(RISKY)
         await seat.press("F")
@@ -44,7 +44,7 @@ async def test_u_takes_an_approval_back_before_it_is_sent() -> None:
         assert not seat.play.stage.board.grants
 
 
-async def test_a_click_takes_an_approval_back() -> None:
+async def test_a_click_undoes_an_approval() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(RISKY)
         await seat.press("a")
@@ -53,7 +53,7 @@ async def test_a_click_takes_an_approval_back() -> None:
         await seat.sees(f"Call {RISKY} is not approved")
 
 
-async def test_the_palette_takes_an_approval_back() -> None:
+async def test_the_palette_undoes_an_approval() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(RISKY)
         await seat.press("a")
@@ -62,7 +62,7 @@ async def test_the_palette_takes_an_approval_back() -> None:
         await seat.sees(f"Call {RISKY} is not approved")
 
 
-async def test_other_approvals_are_sent_at_once_and_every_one_is_held_back_if_wanted() -> None:
+async def test_other_approvals_are_sent_at_once_unless_configured() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(PLAIN)
         await seat.press("a")
@@ -115,7 +115,7 @@ async def test_x_revokes_the_standing_approval_that_was_given_last() -> None:
         await seat.until(lambda: all(grant.revoked_at for grant in seat.play.stage.board.grants.values()))
 
 
-async def test_approving_twice_does_not_end_the_grace() -> None:
+async def test_approving_twice_does_not_end_the_undo_window() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(RISKY)
         await seat.press("a")
@@ -126,7 +126,7 @@ async def test_approving_twice_does_not_end_the_grace() -> None:
         assert isinstance(seat.record(RISKY).state, Waiting)
 
 
-async def test_looking_at_a_call_otherwise_takes_its_approval_back() -> None:
+async def test_a_changed_view_of_a_call_undoes_its_approval() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(RISKY)
         await seat.press("a")
@@ -166,7 +166,7 @@ async def test_a_lost_connection_drops_what_was_not_sent_and_says_so() -> None:
         assert isinstance(later.stage.board.calls[RISKY].state, Waiting)
 
 
-async def test_a_call_that_has_not_started_is_taken_back_from_its_agent() -> None:
+async def test_a_call_that_has_not_started_can_be_withdrawn() -> None:
     play = Play.begin()
     call = play.ask("build")
     async with cockpit(play) as seat:
@@ -178,7 +178,7 @@ async def test_a_call_that_has_not_started_is_taken_back_from_its_agent() -> Non
         assert isinstance(state, Ended) and state.ending == Withdrawn(why=WITHDRAWN_REASON)
 
 
-async def test_u_says_that_there_is_nothing_to_take_back() -> None:
+async def test_u_says_that_there_is_nothing_to_undo() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.press("u")
         await seat.sees("Nothing to undo")

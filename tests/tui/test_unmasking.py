@@ -30,7 +30,7 @@ def ended() -> Play:
     return play
 
 
-async def test_a_secret_is_shown_while_the_call_is_decided_about_and_hidden_once_it_runs():
+async def test_a_secret_is_shown_before_the_decision_and_hidden_afterwards():
     play = begin_past()
     call_id = ask(play, *WORDS)
     async with cockpit(play) as seat:
@@ -42,7 +42,7 @@ async def test_a_secret_is_shown_while_the_call_is_decided_about_and_hidden_once
         assert SECRET not in seat.text()
 
 
-async def test_the_list_and_the_call_hide_the_secrets_of_what_is_over_and_m_reveals_those_of_one_call(monkeypatch):
+async def test_secrets_of_decided_calls_are_hidden_and_m_reveals_those_of_one_call(monkeypatch):
     monkeypatch.setattr(revealed_secrets, "REVEALED_S", 0.5)
     async with cockpit(ended()) as seat:
         await seat.select("1")

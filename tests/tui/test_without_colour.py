@@ -71,19 +71,19 @@ def test_headings_of_calls_differ_in_their_text_alone() -> None:
     assert len(set(words.values())) == len(words)
 
 
-def test_every_sign_is_another_one() -> None:
+def test_every_sign_is_unique() -> None:
     signs = [sign for sign, _, _ in SIGNS]
     assert len(set(signs)) == len(signs)
 
 
-async def test_the_selected_row_and_the_marked_part_of_a_command_have_signs_of_their_own() -> None:
+async def test_selected_rows_and_marked_parts_have_their_own_signs() -> None:
     async with cockpit(workday(), theme="grey-dark") as seat:
         assert "▌◆ rm -rf cache" in seat.text()
         segments = [segment for strip in seat.strips() for segment in strip]
         assert any(s.text == "rm -rf" and s.style is not None and s.style.underline for s in segments)
 
 
-async def test_the_pane_that_has_the_focus_has_a_sign_of_its_own() -> None:
+async def test_the_focused_pane_has_its_own_sign() -> None:
     async with cockpit(workday(), theme="grey-dark") as seat:
         await seat.select("6")
         await seat.sees("▌▶ ./crawl.sh")
@@ -95,7 +95,7 @@ async def test_the_pane_that_has_the_focus_has_a_sign_of_its_own() -> None:
         assert title and all(s.style is not None and s.style.reverse for s in title)
 
 
-async def test_what_nobody_can_see_is_spelled_out_not_only_coloured() -> None:
+async def test_invisible_characters_are_spelled_out_not_only_coloured() -> None:
     play = Play.begin()
     spec = CommandSpec(command=Shell(text="echo a\u202eb"), cwd=ROOT)
     play.stage.ask(CallRequest(session_id="s1", tool="t", arguments={}, spec=spec))

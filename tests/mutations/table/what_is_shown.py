@@ -13,8 +13,8 @@ WHAT_IS_SHOWN = (
         "self._clock() - self._since < GUARD_S",
         "False",
         (
-            GUARD + "test_no_deciding_key_is_about_a_call_that_the_selection_went_to_by_itself",
-            GUARD + "test_no_deciding_key_is_about_the_first_call_that_arrives",
+            GUARD + "test_decision_keys_are_ignored_after_the_selection_moved_by_itself",
+            GUARD + "test_decision_keys_are_ignored_for_the_first_call_that_arrives",
         ),
     ),
     Mutation(
@@ -43,7 +43,7 @@ WHAT_IS_SHOWN = (
         "whisper_tui.notify.delivery.one_safe_line",
         'visible(text).replace(";", ",")',
         "text",
-        ("tests/tui/test_calling.py::test_a_notification_holds_nothing_of_others_that_a_terminal_obeys",),
+        ("tests/tui/test_calling.py::test_a_notification_contains_no_escape_sequences_of_agents",),
     ),
     Mutation(
         "output on a terminal",
