@@ -1,10 +1,10 @@
-"""Exports of real runs: a supervisor in process, and short words for what is done through its port."""
+"""Exports of real runs: a supervisor in process, and shortcuts for its API."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.port.conftest import Desk, home, supervisor
+from tests.api.conftest import Harness, home, supervisor
 from whisper_tui.model.call import SessionHello
 from whisper_tui.supervisor.supervisor import Supervisor
 
@@ -12,7 +12,7 @@ __all__ = ["home", "supervisor"]
 
 
 @pytest.fixture
-async def desk(supervisor: Supervisor, tmp_path: Path) -> Desk:
+async def harness(supervisor: Supervisor, tmp_path: Path) -> Harness:
     root = tmp_path / "workspace"
     root.mkdir()
-    return Desk(supervisor, await supervisor.open_session(SessionHello(name="agent", root=str(root))))
+    return Harness(supervisor, await supervisor.open_session(SessionHello(name="agent", root=str(root))))

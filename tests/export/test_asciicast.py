@@ -16,13 +16,13 @@ pytestmark = outside_only
 SLOWLY = "printf 'one\\n'; sleep 0.4; printf 'two\\n' >&2; sleep 0.4; printf 'three\\n'; exit 3"
 
 
-async def lines(desk, record, version):
-    return [json.loads(line) async for line in asciicast(desk.port, record, desk.session, version)]
+async def lines(harness, record, version):
+    return [json.loads(line) async for line in asciicast(harness.api, record, harness.session, version)]
 
 
-async def test_version_2_tells_times_since_the_start(desk):
-    record = await desk.run(text=SLOWLY)
-    header, *events = await lines(desk, record, 2)
+async def test_version_2_tells_times_since_the_start(harness):
+    record = await harness.run(text=SLOWLY)
+    header, *events = await lines(harness, record, 2)
     assert header["version"] == 2
     assert (header["width"], header["height"]) == (80, 24)
     assert header["command"] == SLOWLY
@@ -34,43 +34,43 @@ async def test_version_2_tells_times_since_the_start(desk):
     assert header["duration"] >= times[-1]
 
 
-async def test_version_3_tells_times_since_the_event_before_and_the_exit_status(desk):
-    record = await desk.run(text=SLOWLY)
-    header, *events = await lines(desk, record, 3)
+async def test_version_3_tells_times_since_the_event_before_and_the_exit_status(harness):
+    record = await harness.run(text=SLOWLY)
+    header, *events = await lines(harness, record, 3)
     assert header["version"] == 3
     assert header["term"] == {"cols": 80, "rows": 24, "type": "xterm-256color"}
     assert [event[1:] for event in events] == [["o", "one\r\n"], ["o", "two\r\n"], ["o", "three\r\n"], ["x", "3"]]
     assert all(event[0] >= 0 for event in events)
-    two = (await lines(desk, record, 2))[1:]
+    two = (await lines(harness, record, 2))[1:]
     assert sum(event[0] for event in events[:3]) == pytest.approx(two[-1][0], abs=0.001)
 
 
-async def test_the_output_of_a_terminal_is_kept_as_the_terminal_got_it(desk):
-    record = await desk.run(text="printf '\\033[31mred\\033[0m\\n'", tty=True)
-    _header, *events = await lines(desk, record, 2)
+async def test_the_output_of_a_terminal_is_kept_as_the_terminal_got_it(harness):
+    record = await harness.run(text="printf '\\033[31mred\\033[0m\\n'", tty=True)
+    _header, *events = await lines(harness, record, 2)
     assert "".join(text for _, _, text in events) == "\x1b[31mred\x1b[0m\r\n"
 
 
-async def resized(desk):
+async def resized(harness):
     """A run whose terminal had 100 columns before it printed anything, and 132 later."""
-    call_id = await desk.submit("sh", "-c", "read go; stty size; read go; stty size", tty=True)
-    await desk.decide(call_id, Approve())
-    await desk.until(call_id, "running")
-    await desk.port.resize(call_id, 30, 100)
-    await desk.port.write_stdin(call_id, b"\n")
+    call_id = await harness.submit("sh", "-c", "read go; stty size; read go; stty size", tty=True)
+    await harness.decide(call_id, Approve())
+    await harness.until(call_id, "running")
+    await harness.api.resize(call_id, 30, 100)
+    await harness.api.write_stdin(call_id, b"\n")
     async with asyncio.timeout(30):
-        while b"30 100\r\n" not in (await desk.port.read_output(call_id, "out", 0, 1000)).data:
+        while b"30 100\r\n" not in (await harness.api.read_output(call_id, "out", 0, 1000)).data:
             await asyncio.sleep(0.01)
-    await desk.port.resize(call_id, 50, 132)
-    await desk.port.resize(call_id, 50, 132)
-    await desk.port.write_stdin(call_id, b"\n")
-    return await desk.port.outcome(call_id)
+    await harness.api.resize(call_id, 50, 132)
+    await harness.api.resize(call_id, 50, 132)
+    await harness.api.write_stdin(call_id, b"\n")
+    return await harness.api.outcome(call_id)
 
 
 @pytest.mark.parametrize("version", [2, 3])
-async def test_a_recording_begins_with_the_first_size_of_its_terminal_and_follows_it(desk, version):
-    record = await resized(desk)
-    header, *events = await lines(desk, record, version)
+async def test_a_recording_begins_with_the_first_size_of_its_terminal_and_follows_it(harness, version):
+    record = await resized(harness)
+    header, *events = await lines(harness, record, version)
     term = header["term"] if version == 3 else {"cols": header["width"], "rows": header["height"]}
     assert (term["cols"], term["rows"]) == (100, 30)
     sizes = [number for number, event in enumerate(events) if event[1] == "r"]
@@ -81,8 +81,8 @@ async def test_a_recording_begins_with_the_first_size_of_its_terminal_and_follow
     assert times == sorted(times) if version == 2 else min(times) >= 0
 
 
-async def test_a_size_in_the_midst_of_bytes_that_came_together_parts_them(desk):
-    record = await desk.run(text="printf onetwo", tty=True)
+async def test_a_size_in_the_midst_of_bytes_that_came_together_parts_them(harness):
+    record = await harness.run(text="printf onetwo", tty=True)
     sizes = (
         TerminalSize(),
         TerminalSize(at=record.process.started_at, start=3, rows=10, columns=20),
@@ -90,20 +90,20 @@ async def test_a_size_in_the_midst_of_bytes_that_came_together_parts_them(desk):
     )
     told = [
         (getattr(moment, "data", None), getattr(moment, "rows", None))
-        async for moment in recorded_output(desk.port, record, sizes)
+        async for moment in recorded_output(harness.api, record, sizes)
     ]
     assert told == [(b"one", None), (None, 10), (b"two", None), (None, 11)]
 
 
-async def test_a_call_that_never_ran_cannot_be_played(desk):
-    record = await desk.port.record(await desk.submit("true"))
+async def test_a_call_that_never_ran_cannot_be_played(harness):
+    record = await harness.api.record(await harness.submit("true"))
     with pytest.raises(InvalidRequest, match="never ran"):
-        await lines(desk, record, 2)
+        await lines(harness, record, 2)
 
 
-async def test_a_long_output_is_whole(desk):
-    record = await desk.run(text="seq 1 200000")
-    text = "".join(event[2] for event in (await lines(desk, record, 2))[1:])
+async def test_a_long_output_is_whole(harness):
+    record = await harness.run(text="seq 1 200000")
+    text = "".join(event[2] for event in (await lines(harness, record, 2))[1:])
     assert text == "".join(f"{number}\r\n" for number in range(1, 200001))
 
 

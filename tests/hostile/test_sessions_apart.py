@@ -4,10 +4,10 @@ import asyncio
 import json
 
 from tests.supervisor.conftest import Bench
-from tests.transports.conftest import Desk, bench, desk, doorway
-from tests.transports.doorway import Doorway
+from tests.transports.conftest import Human, bench, endpoint, human
+from tests.transports.endpoint_server import EndpointServer
 
-__all__ = ["bench", "desk", "doorway"]
+__all__ = ["bench", "endpoint", "human"]
 
 SECRET = "only-the-first-agent-knows-this"
 PRINTED = "hi\\n"
@@ -26,19 +26,21 @@ def filled(schema: dict[str, object], id_: str) -> dict[str, object]:
     return {name: HINTS.get(name, id_ if properties[name].get("type") == "string" else 0) for name in wanted}
 
 
-async def test_no_tool_answers_with_anything_of_another_session(doorway: Doorway, desk: Desk, bench: Bench) -> None:
-    async with doorway.client(name="first") as first, doorway.lines() as second:
+async def test_no_tool_answers_with_data_of_another_session(
+    endpoint: EndpointServer, human: Human, bench: Bench
+) -> None:
+    async with endpoint.client(name="first") as first, endpoint.lines() as second:
         asking = {"cmd": f"echo {SECRET}", "workdir": str(bench.workspace), "yield_time_ms": 0}
         call = asyncio.create_task(first.call_tool("ExecCommand", asking))
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         bench.executor.spawn(await bench.ordered("1"))
         assert "1" in str((await asyncio.wait_for(call, 30)).structured_content)
         waits = asyncio.create_task(first.call_tool("execute_command", {"command": "echo", "args": [SECRET]}))
-        await desk.waiting("2")
+        await human.waiting("2")
         ticket = (await bench.record("2")).call.ticket or "2"
         ended = asyncio.create_task(first.call_tool("execute_command", {"command": "true"}))
-        await desk.approve_and_run("3")
+        await human.approve_and_run("3")
         assert PRINTED in json.dumps((await asyncio.wait_for(ended, 30)).structured_content)
 
         assert SECRET in str((await first.call_tool("TaskList", {})).structured_content)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.supervisor.conftest import Bench
 from tests.supervisor.hand_executor import HandExecutor
-from tests.transports.doorway import Doorway
+from tests.transports.endpoint_server import EndpointServer
 from tests.transports.relay_ends import PlayedSupervisor
 from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.model.state import CallRecord
@@ -32,14 +32,14 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 @pytest.fixture
-async def doorway(bench: Bench, tmp_path: Path) -> AsyncIterator[Doorway]:
+async def endpoint(bench: Bench, tmp_path: Path) -> AsyncIterator[EndpointServer]:
     door = McpEndpoint(bench.supervisor, progress_interval_s=0.05)
-    async with Doorway(door, tmp_path / "door", bench.workspace).open() as opened:
+    async with EndpointServer(door, tmp_path / "door", bench.workspace).open() as opened:
         yield opened
 
 
-class Desk:
-    """What a human does, by the order in which the calls came."""
+class Human:
+    """The human's actions, by the order of the calls."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -67,8 +67,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(bench: Bench) -> Desk:
-    return Desk(bench)
+def human(bench: Bench) -> Human:
+    return Human(bench)
 
 
 @pytest.fixture

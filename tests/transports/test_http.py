@@ -11,7 +11,7 @@ import uvicorn
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.transports.doorway import ECHO, RESULT
+from tests.transports.endpoint_server import ECHO, RESULT
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.transports.mcp import http_site
 from whisper_tui.transports.mcp.http_session import HttpSession
@@ -63,10 +63,10 @@ class Place:
 
 
 @pytest.fixture
-async def place(doorway, bench):
+async def place(endpoint, bench):
     def look():
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(str(doorway.path))
+        connection.connect(str(endpoint.path))
         return connection
 
     def opened():
@@ -103,11 +103,11 @@ async def place(doorway, bench):
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_call_waits_for_the_human_and_its_answer_comes_over_http(place, desk, mode):
+async def test_a_call_waits_for_the_human_and_its_answer_comes_over_http(place, human, mode):
     async with place.agent(mode) as client:
         assert {"execute_command", "wait"} <= {tool.name for tool in (await client.list_tools()).tools}
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.approve_and_run()
+        await human.approve_and_run()
         result = await asyncio.wait_for(call, 30)
     assert result.structured_content == RESULT
 
@@ -124,7 +124,7 @@ async def test_each_agent_has_a_session_that_ends_when_it_says_so(place, bench):
             await asyncio.sleep(0.01)
 
 
-async def test_progress_reaches_the_request_that_it_is_about(place, desk):
+async def test_progress_reaches_the_request_that_it_is_about(place, human):
     said = []
 
     async def note(_progress, _total, message):
@@ -132,47 +132,47 @@ async def test_progress_reaches_the_request_that_it_is_about(place, desk):
 
     async with place.agent() as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO, progress_callback=note))
-        await desk.waiting()
+        await human.waiting()
         async with asyncio.timeout(30):
             while "waiting for a human (0 ahead)" not in said:
                 await asyncio.sleep(0.01)
-        await desk.approve_and_run()
+        await human.approve_and_run()
         await asyncio.wait_for(call, 30)
 
 
-async def test_calls_at_the_same_time_are_answered_each_for_itself(place, desk):
+async def test_calls_at_the_same_time_are_answered_each_for_itself(place, human):
     async with place.agent() as client:
         calls = [asyncio.create_task(client.call_tool("execute_command", {"command": f"c{n}"})) for n in range(3)]
         for number in ("1", "2", "3"):
-            await desk.waiting(number)
+            await human.waiting(number)
         for number in ("3", "1", "2"):
-            await desk.approve_and_run(number)
+            await human.approve_and_run(number)
         for call in calls:
             assert (await asyncio.wait_for(call, 30)).structured_content == RESULT
 
 
-async def test_a_connection_that_is_closed_leaves_its_call_and_the_same_request_is_given_its_answer(place, desk, bench):
+async def test_a_closed_connection_leaves_its_call_and_the_same_request_gets_its_answer(place, human, bench):
     async with place.bare() as http:
         async with http.stream("POST", "/mcp", json=CALL) as response:
             assert response.headers["content-type"] == "text/event-stream"
-            await desk.waiting()
-        record = await desk.left()
+            await human.waiting()
+        record = await human.left()
         assert record.agent_gave_up == "the agent cancelled it: its HTTP connection was closed"
         again = asyncio.create_task(http.post("/mcp", json=CALL | {"id": 2}))
         await bench.eventually("1", lambda record: record.agent_gave_up is None)
-        await desk.approve_and_run()
+        await human.approve_and_run()
         answer = (await asyncio.wait_for(again, 30)).text.rpartition("data: ")[2]
     assert json.loads(answer)["result"]["structuredContent"] == RESULT
 
 
-async def test_a_request_that_is_cancelled_ends_without_an_answer(place, desk):
+async def test_a_request_that_is_cancelled_ends_without_an_answer(place, human):
     async with place.bare() as http:
         call = asyncio.create_task(http.post("/mcp", json=CALL))
-        await desk.waiting()
+        await human.waiting()
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
         assert (await http.post("/mcp", json=cancelled)).status_code == 202
         assert '"result"' not in (await asyncio.wait_for(call, 30)).text
-        assert (await desk.left()).state.kind == "waiting"
+        assert (await human.left()).state.kind == "waiting"
 
 
 async def test_an_agent_that_listens_holds_one_stream(place):

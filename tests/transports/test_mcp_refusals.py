@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.transports.doorway import ECHO, RESULT
+from tests.transports.endpoint_server import ECHO, RESULT
 from whisper_tui.model.ending import Exited
 from whisper_tui.transports.mcp.mcp_session import LONGEST_LINE
 
@@ -21,16 +21,16 @@ from whisper_tui.transports.mcp.mcp_session import LONGEST_LINE
         ({"command": "ls", "wait_for_previous": True}, "has no argument 'wait_for_previous'"),
     ],
 )
-async def test_wrong_arguments_are_a_tool_error_that_names_them_and_nothing_starts(doorway, bench, arguments, words):
-    async with doorway.client() as client:
+async def test_wrong_arguments_are_a_tool_error_that_names_them_and_nothing_starts(endpoint, bench, arguments, words):
+    async with endpoint.client() as client:
         result = await client.call_tool("execute_command", arguments)
     assert result.is_error is True
     assert words in result.content[0].text
     assert bench.supervisor._store.board.calls == {}
 
 
-async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(doorway):
-    async with doorway.lines() as agent:
+async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(endpoint):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "rm_rf", {})
         error = (await agent.receive_answer(1))["error"]
@@ -40,32 +40,32 @@ async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(doorway)
 
 
 @pytest.mark.parametrize("request_id", [7, "seven"])
-async def test_a_cancelled_call_waits_on_marked_and_is_not_answered(doorway, desk, bench, request_id):
-    async with doorway.lines() as agent:
+async def test_a_cancelled_call_waits_on_marked_and_is_not_answered(endpoint, human, bench, request_id):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(request_id, "execute_command", ECHO)
-        await desk.waiting()
+        await human.waiting()
         agent.cancel(request_id, "AbortError: user pressed Esc")
-        record = await desk.left()
+        record = await human.left()
         assert record.state.kind == "waiting"
         assert record.agent_gave_up == "the agent cancelled it: AbortError: user pressed Esc"
         agent.request(8, "ping", {})
         assert (await agent.receive())["id"] == 8
 
 
-async def test_a_cancelled_call_waits_on_in_the_era_without_a_handshake_too(doorway, desk):
-    async with doorway.client(mode="2026-07-28") as client:
+async def test_a_cancelled_call_waits_on_in_the_era_without_a_handshake_too(endpoint, human):
+    async with endpoint.client(mode="2026-07-28") as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.waiting()
+        await human.waiting()
         call.cancel()
-        assert (await desk.left()).state.kind == "waiting"
+        assert (await human.left()).state.kind == "waiting"
 
 
-async def test_a_running_command_goes_on_when_its_agent_cancels_and_is_marked(doorway, desk, bench):
-    async with doorway.lines() as agent:
+async def test_a_running_command_goes_on_when_its_agent_cancels_and_is_marked(endpoint, human, bench):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         bench.executor.spawn(await bench.ordered("1"))
         await bench.state("1", "running")
@@ -75,17 +75,17 @@ async def test_a_running_command_goes_on_when_its_agent_cancels_and_is_marked(do
         assert bench.executor.ended == []
 
 
-async def test_a_cancellation_of_an_answered_or_unknown_request_changes_nothing(doorway, desk, bench):
-    async with doorway.lines() as agent:
+async def test_a_cancellation_of_an_answered_or_unknown_request_changes_nothing(endpoint, human, bench):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
-        await desk.approve_and_run()
+        await human.approve_and_run()
         await agent.receive_answer(1)
         before = await bench.record("1")
         agent.cancel(1, "AbortError")
         agent.cancel(99)
         agent.call(2, "execute_command", ECHO)
-        await desk.approve_and_run("2")
+        await human.approve_and_run("2")
         assert "result" in await agent.receive_answer(2)
         assert (await bench.record("1")).state.ending == before.state.ending == Exited(code=0)
 
@@ -100,21 +100,21 @@ async def test_a_cancellation_of_an_answered_or_unknown_request_changes_nothing(
         ("17", -32600),
     ],
 )
-async def test_a_line_that_is_no_message_is_answered_and_loses_nothing(doorway, desk, line, code):
-    async with doorway.lines() as agent:
+async def test_a_line_that_is_no_message_is_answered_and_loses_nothing(endpoint, human, line, code):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
-        await desk.waiting()
+        await human.waiting()
         agent.send(line)
         refusal = await agent.receive()
         assert (refusal["id"], refusal["error"]["code"]) == (None, code)
-        await desk.approve_and_run()
+        await human.approve_and_run()
         assert (await agent.receive_answer(1))["result"]["structuredContent"] == RESULT
 
 
 @pytest.mark.parametrize("params", ["[1, 2]", '"\\ud800"', "7"])
-async def test_a_request_with_impossible_params_is_refused_by_its_id(doorway, params):
-    async with doorway.lines() as agent:
+async def test_a_request_with_impossible_params_is_refused_by_its_id(endpoint, params):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.send('{"jsonrpc": "2.0", "id": "x1", "method": "tools/call", "params": ' + params + "}")
         refusal = await agent.receive()
@@ -123,9 +123,9 @@ async def test_a_request_with_impossible_params_is_refused_by_its_id(doorway, pa
         assert (await agent.receive())["id"] == 8
 
 
-async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on(doorway, monkeypatch):
+async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on(endpoint, monkeypatch):
     monkeypatch.setattr("whisper_tui.transports.mcp.mcp_session.LONGEST_LINE", 1000)
-    async with doorway.lines() as agent:
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.send("x" * 600_000)
         assert "longer than" in (await agent.receive())["error"]["message"]
@@ -142,8 +142,8 @@ async def test_a_message_beyond_all_bounds_is_refused_and_the_connection_goes_on
         ({"session": {"name": "x", "root": "/", "surprise": 1}}, "surprise"),
     ],
 )
-async def test_a_wrong_hello_is_answered_with_what_is_wrong(doorway, bench, change, words):
-    async with doorway.lines(doorway.hello() | change) as agent:
+async def test_a_wrong_hello_is_answered_with_what_is_wrong(endpoint, bench, change, words):
+    async with endpoint.lines(endpoint.hello() | change) as agent:
         error = agent.greeting["error"]
         assert error["kind"] == "invalid_request"
         assert words in error["message"]
@@ -160,8 +160,8 @@ async def test_a_wrong_hello_is_answered_with_what_is_wrong(doorway, bench, chan
     ],
     ids=["half a character as id", "lists in lists", "objects in objects"],
 )
-async def test_a_line_that_cannot_be_answered_by_its_id_does_not_end_the_conversation(doorway, line):
-    async with doorway.lines() as agent:
+async def test_a_line_that_cannot_be_answered_by_its_id_does_not_end_the_conversation(endpoint, line):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.send(line)
         assert (await agent.receive())["error"]["code"] in {-32700, -32600}
@@ -169,6 +169,6 @@ async def test_a_line_that_cannot_be_answered_by_its_id_does_not_end_the_convers
         assert (await agent.receive())["id"] == 8
 
 
-async def test_a_workspace_with_a_name_that_no_system_takes_is_refused(doorway):
-    async with doorway.lines(doorway.hello(root="/" + "x" * 4000)) as agent:
+async def test_a_workspace_with_a_name_that_no_system_takes_is_refused(endpoint):
+    async with endpoint.lines(endpoint.hello(root="/" + "x" * 4000)) as agent:
         assert "is not a directory" in agent.greeting["error"]["message"]

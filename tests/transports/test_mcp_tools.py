@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.supervisor.conftest import Bench
-from tests.transports.doorway import Doorway
+from tests.transports.endpoint_server import EndpointServer
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools import AITool, standard_registry
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
@@ -29,10 +29,10 @@ def asked(client: Any, tool: str, **arguments: Any) -> "asyncio.Task[Any]":
     return asyncio.create_task(client.call_tool(tool, arguments))
 
 
-async def test_a_task_can_be_led_over_mcp(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_a_task_can_be_led_over_mcp(endpoint, human, bench):
+    async with endpoint.client() as client:
         call = asked(client, "ExecCommand", cmd="cat", accepts_input=True, yield_time_ms=0)
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.spawn(key)
@@ -54,8 +54,8 @@ async def test_a_task_can_be_led_over_mcp(doorway, desk, bench):
         assert "Output:\nhi\n" in output.content[0].text
 
 
-async def test_a_failure_is_an_error_in_the_tools_own_shape(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_a_failure_is_an_error_in_the_tools_own_shape(endpoint, human, bench):
+    async with endpoint.client() as client:
         wrong = await client.call_tool("ExecCommand", {"command": "ls"})
         assert wrong.is_error is True
         assert wrong.structured_content["error"]["kind"] == "invalid_tool_input"
@@ -63,7 +63,7 @@ async def test_a_failure_is_an_error_in_the_tools_own_shape(doorway, desk, bench
         unknown = await client.call_tool("TaskStatus", {"task_id": "9"})
         assert unknown.is_error is True and unknown.structured_content["error"]["kind"] == "task_not_found"
         call = asked(client, "ExecCommand", cmd="ls")
-        await desk.waiting()
+        await human.waiting()
         await bench.deny("1", "ask me first")
         denied = await asyncio.wait_for(call, 30)
     assert denied.is_error is True
@@ -71,34 +71,34 @@ async def test_a_failure_is_an_error_in_the_tools_own_shape(doorway, desk, bench
     assert "ask me first" in denied.content[0].text
 
 
-async def test_an_edit_of_exec_command_is_told(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_an_edit_of_exec_command_is_told(endpoint, human, bench):
+    async with endpoint.client() as client:
         call = asked(client, "ExecCommand", cmd="make")
-        record = await desk.waiting()
+        record = await human.waiting()
         edited = record.spec.model_copy(update={"command": record.spec.command.model_copy(update={"text": "make -n"})})
-        await desk.approve_and_run(edited=edited)
+        await human.approve_and_run(edited=edited)
         result = await asyncio.wait_for(call, 30)
     assert "What ran: make -n" in result.content[0].text
     assert result.content[1].text.startswith("Process exited with code 0")
 
 
-async def test_a_file_of_the_workspace_is_text_and_a_missing_one_an_error(doorway, bench):
+async def test_a_file_of_the_workspace_is_text_and_a_missing_one_an_error(endpoint, bench):
     (bench.workspace / "a.txt").write_text("hello")
-    async with doorway.client() as client:
+    async with endpoint.client() as client:
         found = await client.call_tool("read_file", {"path": "a.txt"})
         missing = await client.call_tool("read_file", {"path": "b.txt"})
     assert (found.content[0].text, found.structured_content, found.is_error) == ("hello", None, False)
     assert missing.structured_content == {"error": "File not found: b.txt"} and missing.is_error is True
 
 
-async def test_a_file_that_was_asked_for_and_left_is_read_when_it_is_asked_for_again(doorway, bench, desk, tmp_path):
+async def test_a_file_that_was_asked_for_and_left_is_read_when_it_is_asked_for_again(endpoint, bench, human, tmp_path):
     path = str(tmp_path / "outside.txt")
     (tmp_path / "outside.txt").write_text("from outside")
-    async with doorway.client() as client:
+    async with endpoint.client() as client:
         call = asked(client, "read_file", path=path)
         record = await waiting(bench, "read_file")
         call.cancel()
-        await desk.left(record.id)
+        await human.left(record.id)
         again = asked(client, "read_file", path=path)
         await bench.eventually(record.id, lambda record: record.agent_gave_up is None)
         await bench.approve(record.id)
@@ -126,7 +126,7 @@ async def test_a_tool_of_the_users_own_is_asked_about_over_mcp(bench, tmp_path):
         return made
 
     door = McpEndpoint(bench.supervisor, registry=registry)
-    async with Doorway(door, tmp_path / "own", bench.workspace).open() as doorway, doorway.client() as client:
+    async with EndpointServer(door, tmp_path / "own", bench.workspace).open() as endpoint, endpoint.client() as client:
         call = asked(client, "post", text="hello")
         record = await waiting(bench, "post")
         assert record.spec.command.words() == ("post", '{"text": "hello"}')

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.transports.doorway import ECHO, RESULT, Doorway
+from tests.transports.endpoint_server import ECHO, RESULT, EndpointServer
 from whisper_tui.model.event import AgentReturned, Event
 from whisper_tui.model.state import Held, Queued, Starting, Waiting
 from whisper_tui.supervisor.settings import SupervisorSettings
@@ -22,8 +22,8 @@ def hasty(bench, tmp_path):
     @asynccontextmanager
     async def opened(seconds):
         door = McpEndpoint(bench.supervisor, wait_s=seconds, progress_interval_s=0.05)
-        async with Doorway(door, tmp_path / "hasty", bench.workspace).open() as doorway:
-            yield doorway
+        async with EndpointServer(door, tmp_path / "hasty", bench.workspace).open() as endpoint:
+            yield endpoint
 
     return opened
 
@@ -37,9 +37,9 @@ def only_call(bench):
 
 
 async def test_a_call_that_nobody_decides_about_is_answered_with_a_ticket_and_its_result_fetched_with_it(
-    hasty, desk, bench
+    hasty, human, bench
 ):
-    async with hasty(0.05) as doorway, doorway.client() as client:
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         result = await client.call_tool("execute_command", ECHO)
         assert status(result) == "pending_approval"
         assert result.structured_content["ticket"] == "1"
@@ -47,26 +47,26 @@ async def test_a_call_that_nobody_decides_about_is_answered_with_a_ticket_and_it
         assert "return_code" not in json.dumps(result.structured_content)
         again = await client.call_tool("wait", {"ticket": "1"})
         assert status(again) == "pending_approval"
-        await desk.approve_and_run()
+        await human.approve_and_run()
         final = await client.call_tool("wait", {"ticket": "1"})
     assert final.structured_content == RESULT
     assert final.is_error is False
     assert only_call(bench) == "1"
 
 
-async def test_waiting_for_a_ticket_is_answered_as_soon_as_the_result_is_there(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_waiting_for_a_ticket_is_answered_as_soon_as_the_result_is_there(endpoint, human, bench):
+    async with endpoint.client() as client:
         first = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.waiting()
+        await human.waiting()
         waits = asyncio.create_task(client.call_tool("wait", {"ticket": "1"}))
         assert status(await client.call_tool("wait", {"ticket": "1", "wait_s": 0})) == "pending_approval"
-        await desk.approve_and_run()
+        await human.approve_and_run()
         results = [await asyncio.wait_for(task, 30) for task in (first, waits)]
     assert [result.structured_content for result in results] == [RESULT, RESULT]
 
 
-async def test_a_command_that_runs_on_is_answered_as_running_and_never_as_a_result(hasty, desk, bench):
-    async with hasty(0.05) as doorway, doorway.client() as client:
+async def test_a_command_that_runs_on_is_answered_as_running_and_never_as_a_result(hasty, human, bench):
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         await client.call_tool("run_shell_command", {"command": "make"})
         await bench.approve("1")
         key = await bench.ordered("1")
@@ -82,7 +82,7 @@ async def test_a_command_that_runs_on_is_answered_as_running_and_never_as_a_resu
 
 
 async def test_a_denial_is_told_through_the_ticket_word_for_word(hasty, bench):
-    async with hasty(0.05) as doorway, doorway.client() as client:
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         await client.call_tool("execute_command", ECHO)
         await bench.deny("1", "not on a Friday")
         final = await client.call_tool("wait", {"ticket": "1"})
@@ -90,12 +90,12 @@ async def test_a_denial_is_told_through_the_ticket_word_for_word(hasty, bench):
     assert "not on a Friday" in final.content[0].text
 
 
-async def test_an_edit_is_told_through_the_ticket(hasty, desk, bench):
-    async with hasty(0.05) as doorway, doorway.client() as client:
+async def test_an_edit_is_told_through_the_ticket(hasty, human, bench):
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         await client.call_tool("ExecCommand", {"cmd": "make"})
-        record = await desk.waiting()
+        record = await human.waiting()
         edited = record.spec.model_copy(update={"command": record.spec.command.model_copy(update={"text": "make -n"})})
-        await desk.approve_and_run(edited=edited)
+        await human.approve_and_run(edited=edited)
         final = await client.call_tool("wait", {"ticket": "1"})
     assert "What ran: make -n" in final.content[0].text
     assert final.content[1].text.startswith("Process exited with code 0")
@@ -103,7 +103,7 @@ async def test_an_edit_is_told_through_the_ticket(hasty, desk, bench):
 
 async def test_a_tool_of_its_own_is_carried_out_while_nobody_listens_and_its_result_is_kept(hasty, bench, tmp_path):
     (tmp_path / "outside.txt").write_text("from outside")
-    async with hasty(0.05) as doorway, doorway.client() as client:
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         pending = await client.call_tool("read_file", {"path": str(tmp_path / "outside.txt")})
         assert status(pending) == "pending_approval"
         await bench.approve("1")
@@ -112,7 +112,7 @@ async def test_a_tool_of_its_own_is_carried_out_while_nobody_listens_and_its_res
     assert final.content[0].text == "from outside"
 
 
-async def test_an_end_in_the_moment_in_which_the_time_is_over_is_told_as_the_end(doorway, desk, bench, monkeypatch):
+async def test_an_end_in_the_moment_in_which_the_time_is_over_is_told_as_the_end(endpoint, human, bench, monkeypatch):
     waited = Calls.answer
 
     async def unlucky(self, call, seconds):
@@ -121,9 +121,9 @@ async def test_an_end_in_the_moment_in_which_the_time_is_over_is_told_as_the_end
             return None
         return await waited(self, call, seconds)
 
-    async with doorway.client() as client:
+    async with endpoint.client() as client:
         first = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.waiting()
+        await human.waiting()
         monkeypatch.setattr(Calls, "answer", unlucky)
         result = await client.call_tool("wait", {"ticket": "1", "wait_s": 0})
         assert "Denied by the human" in result.content[0].text
@@ -146,10 +146,10 @@ async def test_the_state_of_a_call_is_one_word_and_a_sentence(bench, state, stat
     assert said["message"].endswith(".") and "wait" in said["next"]
 
 
-async def test_a_task_can_be_waited_for_by_its_number(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_a_task_can_be_waited_for_by_its_number(endpoint, human, bench):
+    async with endpoint.client() as client:
         call = asyncio.create_task(client.call_tool("ExecCommand", {"cmd": "make", "yield_time_ms": 0}))
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.spawn(key)
@@ -161,37 +161,37 @@ async def test_a_task_can_be_waited_for_by_its_number(doorway, desk, bench):
 
 
 @pytest.mark.parametrize("ticket", ["99", "nonsense", ""])
-async def test_an_unknown_ticket_is_an_error_that_says_so(doorway, ticket):
-    async with doorway.client() as client:
+async def test_an_unknown_ticket_is_an_error_that_says_so(endpoint, ticket):
+    async with endpoint.client() as client:
         result = await client.call_tool("wait", {"ticket": ticket})
     assert result.is_error is True
     assert f"There is no ticket {ticket!r} in this session" in result.content[0].text
 
 
-async def test_the_ticket_of_another_session_is_unknown_here(doorway, desk):
-    async with doorway.client() as first, doorway.client() as second:
+async def test_the_ticket_of_another_session_is_unknown_here(endpoint, human):
+    async with endpoint.client() as first, endpoint.client() as second:
         call = asyncio.create_task(first.call_tool("execute_command", ECHO))
-        await desk.waiting()
+        await human.waiting()
         result = await second.call_tool("wait", {"ticket": "1"})
         assert result.is_error is True
         assert "There is no ticket '1' in this session" in result.content[0].text
-        await desk.approve_and_run()
+        await human.approve_and_run()
         await asyncio.wait_for(call, 30)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"ticket": 1}, {"ticket": "1", "wait_s": -1}, {"ticket": "1", "x": 1}])
-async def test_wrong_arguments_of_wait_are_named(doorway, arguments):
-    async with doorway.client() as client:
+async def test_wrong_arguments_of_wait_are_named(endpoint, arguments):
+    async with endpoint.client() as client:
         result = await client.call_tool("wait", arguments)
     assert result.is_error is True
     assert "argument" in result.content[0].text
 
 
-async def test_the_same_request_after_a_ticket_is_the_same_call(hasty, desk, bench):
-    async with hasty(0.05) as doorway, doorway.client() as client:
+async def test_the_same_request_after_a_ticket_is_the_same_call(hasty, human, bench):
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         assert status(await client.call_tool("execute_command", ECHO)) == "pending_approval"
         assert status(await client.call_tool("execute_command", ECHO)) == "pending_approval"
-        await desk.approve_and_run()
+        await human.approve_and_run()
         assert (await client.call_tool("execute_command", ECHO)).structured_content == RESULT
         assert only_call(bench) == "1"
         after = await client.call_tool("execute_command", ECHO)
@@ -199,89 +199,89 @@ async def test_the_same_request_after_a_ticket_is_the_same_call(hasty, desk, ben
 
 
 @pytest.mark.parametrize("policy", ["reuse_running", "start_new"])
-async def test_an_exec_command_that_was_cancelled_is_answered_when_it_is_sent_again(doorway, desk, bench, policy):
+async def test_an_exec_command_that_was_cancelled_is_answered_when_it_is_sent_again(endpoint, human, bench, policy):
     arguments = {"cmd": "make", "duplicate_policy": policy}
-    async with doorway.client() as client:
+    async with endpoint.client() as client:
         call = asyncio.create_task(client.call_tool("ExecCommand", arguments))
-        await desk.waiting()
+        await human.waiting()
         call.cancel()
-        await desk.left()
+        await human.left()
         again = asyncio.create_task(client.call_tool("ExecCommand", arguments))
         await bench.eventually("1", lambda record: record.agent_gave_up is None)
-        await desk.approve_and_run()
+        await human.approve_and_run()
         result = await asyncio.wait_for(again, 30)
     assert result.structured_content["result"]["disposition"] == "completed"
     assert only_call(bench) == "1"
 
 
 async def test_a_call_that_was_cancelled_ends_meanwhile_and_its_answer_is_given_to_the_same_request(
-    doorway, desk, bench
+    endpoint, human, bench
 ):
-    async with doorway.lines() as agent:
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
-        await desk.waiting()
+        await human.waiting()
         agent.cancel(1, "timed out")
-        await desk.left()
-        await desk.approve_and_run()
+        await human.left()
+        await human.approve_and_run()
         await bench.state("1", "ended")
         agent.call(2, "execute_command", ECHO)
         assert (await agent.receive_answer(2))["result"]["structuredContent"] == RESULT
     assert only_call(bench) == "1"
 
 
-async def test_two_equal_requests_at_once_are_two_calls(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_two_equal_requests_at_once_are_two_calls(endpoint, human, bench):
+    async with endpoint.client() as client:
         calls = [asyncio.create_task(client.call_tool("execute_command", ECHO)) for _ in range(2)]
-        await desk.approve_and_run("1")
-        await desk.approve_and_run("2")
+        await human.approve_and_run("1")
+        await human.approve_and_run("2")
         for call in calls:
             assert (await asyncio.wait_for(call, 30)).structured_content == RESULT
 
 
 async def test_an_agent_that_does_not_come_back_for_its_ticket_is_marked_and_unmarked_when_it_does(
-    hasty, desk, bench, monkeypatch
+    hasty, human, bench, monkeypatch
 ):
     monkeypatch.setattr("whisper_tui.transports.mcp.mcp_calls.RETURNS_WITHIN_S", 0.05)
-    async with hasty(0.05) as doorway, doorway.client() as client:
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
         await client.call_tool("execute_command", ECHO)
-        assert (await desk.left()).agent_gave_up == "the agent did not come back for the answer"
+        assert (await human.left()).agent_gave_up == "the agent did not come back for the answer"
         facts: list[Event] = []
         bench.supervisor._store.listen(facts.append)
         await client.call_tool("wait", {"ticket": "1"})
         assert any(isinstance(fact, AgentReturned) for fact in facts)
-        await desk.left()
-        await desk.approve_and_run()
+        await human.left()
+        await human.approve_and_run()
         assert (await client.call_tool("wait", {"ticket": "1"})).structured_content == RESULT
     assert only_call(bench) == "1"
 
 
-async def test_a_ticket_is_good_after_the_supervisor_stopped_and_came_back(bench, tmp_path, desk):
+async def test_a_ticket_is_good_after_the_supervisor_stopped_and_came_back(bench, tmp_path, human):
     door = McpEndpoint(bench.supervisor, wait_s=0.05)
-    async with Doorway(door, tmp_path / "one", bench.workspace).open() as doorway, doorway.lines() as agent:
+    async with EndpointServer(door, tmp_path / "one", bench.workspace).open() as endpoint, endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
         ticket = (await agent.receive_answer(1))["result"]["structuredContent"]["ticket"]
         session_id = agent.greeting["session_id"]
-        await doorway.stop()
+        await endpoint.stop()
     await bench.restart()
     door = McpEndpoint(bench.supervisor)
-    second = Doorway(door, tmp_path / "two", bench.workspace)
+    second = EndpointServer(door, tmp_path / "two", bench.workspace)
     async with second.open(), second.lines(second.hello(resume=session_id)) as agent:
         await agent.initialize()
         agent.call(2, "wait", {"ticket": ticket})
-        await desk.approve_and_run()
+        await human.approve_and_run()
         assert (await agent.receive_answer(2))["result"]["structuredContent"] == RESULT
 
 
-async def test_where_the_user_wants_it_a_run_is_stopped_when_its_agent_cancels(bench, doorway, desk):
+async def test_where_the_user_wants_it_a_run_is_stopped_when_its_agent_cancels(bench, endpoint, human):
     bench.supervisor._settings = SupervisorSettings(when_agent_cancels="stop")
-    async with doorway.lines() as agent:
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         bench.executor.spawn(await bench.ordered("1"))
         await bench.state("1", "running")
         agent.cancel(1)
-        assert (await desk.left()).stopping is True
+        assert (await human.left()).stopping is True

@@ -6,7 +6,7 @@ BOUNDS = "tests/wire/test_bounds.py::"
 CAPACITY = "tests/supervisor/test_capacity.py::"
 MEMORY = CAPACITY + "test_calls_that_wait_take_no_more_memory_than_there_is_for_them"
 KEEPABLE = "tests/supervisor/test_keepable.py::"
-ROOM = "tests/mutations/test_room_at_the_socket.py::"
+ROOM = "tests/mutations/test_connection_limits.py::"
 HTTP = "tests/transports/test_http.py::"
 OVER_HTTP = "tests/transports/test_http_protocol.py::"
 
@@ -61,7 +61,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.supervisor.sessions.Sessions.say",
         "not 0 < len(text) <= LONGEST_SAID",
         "False",
-        ("tests/port/test_conversation.py::test_what_is_said_has_bounds",),
+        ("tests/api/test_conversation.py::test_what_is_said_has_bounds",),
     ),
     Mutation(
         "served cockpits",

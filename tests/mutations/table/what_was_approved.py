@@ -4,7 +4,7 @@ from tests.mutations.mutation import Mutation
 
 SWAPS = "tests/mutations/test_swaps.py::"
 DECIDING = "tests/supervisor/test_deciding.py::"
-TICKETS = "tests/port/test_tickets.py::"
+TICKETS = "tests/api/test_tickets.py::"
 
 WHAT_WAS_APPROVED = (
     Mutation(
@@ -12,7 +12,7 @@ WHAT_WAS_APPROVED = (
         "whisper_tui.transports.shell_call.ShellCallEndpoint._answer",
         "tool.request(said.arguments, key=said.nonce)",
         "tool.request(said.arguments)",
-        ("tests/transports/test_call_door.py::test_the_same_nonce_is_the_same_call",),
+        ("tests/transports/test_call_endpoint.py::test_the_same_nonce_is_the_same_call",),
     ),
     Mutation(
         "the fingerprint of what was seen",

@@ -5,7 +5,7 @@ from tests.mutations.mutation import Mutation
 HTTP = "tests/transports/test_http.py::"
 TOKEN = "tests/transports/test_http_token.py::"
 SERVE = "tests/cli/test_serve.py::"
-APART = "tests/hostile/test_sessions_apart.py::test_no_tool_answers_with_anything_of_another_session"
+APART = "tests/hostile/test_sessions_apart.py::test_no_tool_answers_with_data_of_another_session"
 PRIVATE = "tests/mutations/test_private_files.py::"
 
 WHO_COMES_IN = (

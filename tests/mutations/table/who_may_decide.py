@@ -115,7 +115,7 @@ WHO_MAY_DECIDE = (
         "whisper_tui.wire.authorization.PeerAuthorizer._is_own",
         '(request.session_id if request is not None else given["session_id"]) in self._sessions',
         "True",
-        (FROM_COMMAND, "tests/wire/test_saying.py::test_a_supervised_command_cannot_tell_an_agent_what_to_do"),
+        (FROM_COMMAND, "tests/wire/test_conversation.py::test_a_supervised_command_cannot_tell_an_agent_what_to_do"),
     ),
     Mutation(
         "calls of others",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.port.conftest import Desk
+from tests.api.conftest import Harness
 from tests.supervisor.engine.test_sandbox import NO_LANDLOCK
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.decision import Approve
@@ -41,7 +41,7 @@ class Place:
         (self.elsewhere / "mine").write_text("untouched")
         (self.workspace / "data.json").write_text('{"a": 1}\n')
         self.supervisor: Supervisor
-        self.desk: Desk
+        self.harness: Harness
 
     async def open(self, rules: Rules, settings: SupervisorSettings | None = None) -> None:
         home = Directories(config=self.top / "config", state=self.top / "state", runtime=self.top / "run")
@@ -49,18 +49,18 @@ class Place:
         await self.supervisor.open()
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C", "API_KEY": "PRIVATE"}
         hello = SessionHello(name="agent", root=str(self.workspace), environment=environment)
-        self.desk = Desk(self.supervisor, await self.supervisor.open_session(hello))
+        self.harness = Harness(self.supervisor, await self.supervisor.open_session(hello))
 
     async def unasked(self, text: str) -> CallRecord:
         """What becomes of a line that is allowed without a question."""
-        call_id = await self.desk.submit(text=text)
+        call_id = await self.harness.submit(text=text)
         record = await asyncio.wait_for(self.supervisor.outcome(call_id), 60)
         assert record.decided_by is not None
         assert record.decided_by.surface == "rule"
         return record
 
     async def said(self, record: CallRecord) -> bytes:
-        return await self.desk.output(record.id, "out") + await self.desk.output(record.id, "err")
+        return await self.harness.output(record.id, "out") + await self.harness.output(record.id, "err")
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """All that a command could have changed, state and journal excepted."""
@@ -157,7 +157,7 @@ async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
     text = attack.replace("PWN", str(place.elsewhere / "pwn")).replace("SECRET", str(place.home / ".ssh" / "id_rsa"))
     if shutil.which(text.split()[0]) is None:
         pytest.skip(f"{text.split()[0]} is not on this machine")
-    call_id = await place.desk.submit(text=text)
+    call_id = await place.harness.submit(text=text)
     record = await place.supervisor.record(call_id)
     if record.state.kind == "waiting":
         assert place.tree() == before
@@ -176,10 +176,10 @@ async def test_what_was_blocked_is_recorded_and_asked_the_next_time(
     first = await place.unasked(f"touch {path}")
     assert first.blocked is not None
     assert first.blocked.words() == f"tried to write {path}"
-    again = await place.desk.until(await place.desk.submit(text=f"touch {path}"), "waiting")
+    again = await place.harness.until(await place.harness.submit(text=f"touch {path}"), "waiting")
     assert again.verdict is not None
     assert "was blocked in the sandbox" in again.verdict.reason
-    await place.desk.decide(again.id, Approve())
+    await place.harness.decide(again.id, Approve())
     assert (await place.supervisor.outcome(again.id)).blocked is None
     assert path.exists()
 
@@ -202,8 +202,8 @@ async def test_a_rule_without_a_word_about_it_is_read_only_and_one_with_a_word_i
 
 
 async def test_a_human_may_approve_into_a_sandbox(place: Place) -> None:
-    call_id = await place.desk.submit(text=f"touch made; touch {place.elsewhere / 'made'}")
-    await place.desk.decide(call_id, Approve(sandbox=Sandbox(kind="workspace")))
+    call_id = await place.harness.submit(text=f"touch made; touch {place.elsewhere / 'made'}")
+    await place.harness.decide(call_id, Approve(sandbox=Sandbox(kind="workspace")))
     record = await place.supervisor.outcome(call_id)
     assert (place.workspace / "made").exists()
     assert not (place.elsewhere / "made").exists()
@@ -229,9 +229,9 @@ class TestBounds:
         made = Place(tmp_path)
         await made.open(Rules(read_only=True), SupervisorSettings(workers=2, unasked_timeout_s=1))
         try:
-            endless = [await made.desk.submit(text="sleep infinity", timeout_s=3600) for _ in range(2)]
+            endless = [await made.harness.submit(text="sleep infinity", timeout_s=3600) for _ in range(2)]
             other = SessionHello(name="another", root=str(made.workspace), environment={"PATH": "/usr/bin:/bin"})
-            made.desk = Desk(made.supervisor, await made.supervisor.open_session(other))
+            made.harness = Harness(made.supervisor, await made.supervisor.open_session(other))
             assert (await made.unasked("ls")).state.ending == Exited(code=0)
             for call_id in endless:
                 record = await made.supervisor.outcome(call_id)
@@ -253,7 +253,7 @@ class TestBounds:
             await made.supervisor.close()
 
     async def test_a_time_that_the_agent_gave_itself_and_is_shorter_counts(self, place: Place) -> None:
-        call_id = await place.desk.submit(text="sleep infinity", timeout_s=0.2)
+        call_id = await place.harness.submit(text="sleep infinity", timeout_s=0.2)
         assert (await place.supervisor.outcome(call_id)).state.ending == TimedOut(after_s=0.2)
 
     @pytest.mark.slow
@@ -264,7 +264,7 @@ class TestBounds:
         await made.open(Rules(allow=(allow,), read_only=False), settings)
         try:
             assert (await made.unasked("sleep 2")).state.ending == Exited(code=0)
-            assert (await made.desk.run(text="sleep 1; touch made")).state.ending == Exited(code=0)
+            assert (await made.harness.run(text="sleep 1; touch made")).state.ending == Exited(code=0)
         finally:
             await made.supervisor.close()
 

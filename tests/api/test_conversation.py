@@ -17,13 +17,13 @@ MODEL = Decider(surface="agent", who="some/model")
 ADA = Decider(surface="cockpit", who="ada")
 
 
-async def test_a_conversation_is_seen_by_whoever_comes_later(desk):
-    session = await desk.port.open_session(SessionHello(name="talker", root=desk.session.root, hears=True))
+async def test_a_conversation_is_seen_by_whoever_comes_later(harness):
+    session = await harness.api.open_session(SessionHello(name="talker", root=harness.session.root, hears=True))
     assert session.hears
-    await desk.port.say(session.id, "I am done.", MODEL)
-    await desk.port.say(session.id, "Now the tests\n⏳", ADA)
+    await harness.api.say(session.id, "I am done.", MODEL)
+    await harness.api.say(session.id, "Now the tests\n⏳", ADA)
     board = Board()
-    async with aclosing(desk.port.watch()) as events:
+    async with aclosing(harness.api.watch()) as events:
         async for batch in events:
             board.apply_all(batch)
             if len(board.said.get(session.id, ())) == 2:
@@ -34,16 +34,16 @@ async def test_a_conversation_is_seen_by_whoever_comes_later(desk):
     ]
 
 
-async def test_nothing_is_said_to_an_agent_that_does_not_listen_or_is_gone(desk):
-    await desk.port.say(desk.session.id, "I work.", MODEL)
+async def test_nothing_is_said_to_an_agent_that_does_not_listen_or_is_gone(harness):
+    await harness.api.say(harness.session.id, "I work.", MODEL)
     with pytest.raises(Refused, match="does not listen"):
-        await desk.port.say(desk.session.id, "Stop", ADA)
-    await desk.port.close_session(desk.session.id, "done")
+        await harness.api.say(harness.session.id, "Stop", ADA)
+    await harness.api.close_session(harness.session.id, "done")
     with pytest.raises(Refused, match="is closed"):
-        await desk.port.say(desk.session.id, "I work.", MODEL)
+        await harness.api.say(harness.session.id, "I work.", MODEL)
 
 
 @pytest.mark.parametrize("text", ["", "x" * (LONGEST_SAID + 1)])
-async def test_what_is_said_has_bounds(desk, text):
+async def test_what_is_said_has_bounds(harness, text):
     with pytest.raises(InvalidRequest, match="characters"):
-        await desk.port.say(desk.session.id, text, MODEL)
+        await harness.api.say(harness.session.id, text, MODEL)

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from tests.port.conftest import Desk
+from tests.api.conftest import Harness
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Refused, UnknownCall
@@ -18,11 +18,11 @@ from whisper_tui.supervisor.queries import DiskThread
 from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
 
 
-async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(desk: Desk) -> None:
-    root = Path(desk.session.root)
+async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(harness: Harness) -> None:
+    root = Path(harness.session.root)
     (root / "app.conf").write_text("rate = 10\n")
-    call_id = await desk.submit(text="echo 'rate = 20' > app.conf; touch ran; ssh prod.example true")
-    effects = await desk.port.effects(call_id)
+    call_id = await harness.submit(text="echo 'rate = 20' > app.conf; touch ran; ssh prod.example true")
+    effects = await harness.api.effects(call_id)
     written, touched = effects.files
     assert (written.action, written.path, written.before, written.size) == (
         "writes",
@@ -36,64 +36,64 @@ async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(d
     assert (root / "app.conf").read_text() == "rate = 10\n" and not (root / "ran").exists()
 
 
-async def test_a_call_that_has_started_has_no_effects_ahead(desk: Desk) -> None:
-    call_id = await desk.submit(text="true")
-    await desk.decide(call_id, Approve())
-    await desk.port.outcome(call_id)
+async def test_a_call_that_has_started_has_no_effects_ahead(harness: Harness) -> None:
+    call_id = await harness.submit(text="true")
+    await harness.decide(call_id, Approve())
+    await harness.api.outcome(call_id)
     with pytest.raises(Refused, match="has started"):
-        await desk.port.effects(call_id)
+        await harness.api.effects(call_id)
     with pytest.raises(UnknownCall):
-        await desk.port.effects("999")
+        await harness.api.effects("999")
 
 
-async def approved(desk: Desk, text: str) -> str:
-    call_id = await desk.submit(text=text)
-    await desk.decide(call_id, Approve())
-    await desk.port.outcome(call_id)
+async def approved(harness: Harness, text: str) -> str:
+    call_id = await harness.submit(text=text)
+    await harness.decide(call_id, Approve())
+    await harness.api.outcome(call_id)
     return call_id
 
 
-async def code_of_next(desk: Desk, text: str) -> CodeEffect:
+async def code_of_next(harness: Harness, text: str) -> CodeEffect:
     """The first piece of code of another call, once the supervisor has kept what was approved."""
-    call_id = await desk.submit(text=text)
+    call_id = await harness.submit(text=text)
     async with asyncio.timeout(30):
         while True:
-            code = (await desk.port.effects(call_id)).code[0]
+            code = (await harness.api.effects(call_id)).code[0]
             if code.approved_in is not None:
                 return code
             await asyncio.sleep(0.1)
 
 
-async def test_the_next_call_shows_what_has_changed_in_a_script_since_it_was_approved(desk: Desk) -> None:
-    script = Path(desk.session.root) / "deploy.sh"
+async def test_the_next_call_shows_what_has_changed_in_a_script_since_it_was_approved(harness: Harness) -> None:
+    script = Path(harness.session.root) / "deploy.sh"
     script.write_text("echo one\necho two\n")
-    first = await approved(desk, "sh deploy.sh")
-    code = await code_of_next(desk, "sh ./deploy.sh")
+    first = await approved(harness, "sh deploy.sh")
+    code = await code_of_next(harness, "sh ./deploy.sh")
     assert (code.approved_in, code.changed, code.since) == (first, False, None)
     script.write_text("echo one\nrm -rf two\n")
-    code = await code_of_next(desk, "sh deploy.sh; true")
+    code = await code_of_next(harness, "sh deploy.sh; true")
     assert (code.approved_in, code.changed) == (first, True)
     assert code.since is not None
     assert code.since.text == "@@ -1,2 +1,2 @@\n echo one\n-echo two\n+rm -rf two\n"
 
 
-async def test_scripts_of_other_languages_and_files_of_tasks_are_compared_as_well(desk: Desk) -> None:
-    root = Path(desk.session.root)
+async def test_scripts_of_other_languages_and_files_of_tasks_are_compared_as_well(harness: Harness) -> None:
+    root = Path(harness.session.root)
     (root / "tool.py").write_text("print(1)\n")
     (root / "Makefile").write_text("x:\n\t@true\n")
     for text, path in (("python3 tool.py", root / "tool.py"), ("make x || true", root / "Makefile")):
-        await approved(desk, text)
+        await approved(harness, text)
         path.write_text(path.read_text() + "# more\n")
-        code = await code_of_next(desk, f"{text}; true")
+        code = await code_of_next(harness, f"{text}; true")
         assert code.changed and code.since is not None and code.since.added == 1
 
 
-async def test_a_script_that_was_denied_is_not_taken_for_an_approved_one(desk: Desk) -> None:
-    (Path(desk.session.root) / "deploy.sh").write_text("echo one\n")
-    call_id = await desk.submit(text="sh deploy.sh")
-    await desk.decide(call_id, Deny())
-    again = await desk.submit(text="sh deploy.sh; true")
-    (code,) = (await desk.port.effects(again)).code
+async def test_a_script_that_was_denied_is_not_taken_for_an_approved_one(harness: Harness) -> None:
+    (Path(harness.session.root) / "deploy.sh").write_text("echo one\n")
+    call_id = await harness.submit(text="sh deploy.sh")
+    await harness.decide(call_id, Deny())
+    again = await harness.submit(text="sh deploy.sh; true")
+    (code,) = (await harness.api.effects(again)).code
     assert code.approved_in is None
 
 

@@ -5,18 +5,18 @@ import json
 
 import pytest
 
-from tests.transports.doorway import ECHO, RESULT
+from tests.transports.endpoint_server import ECHO, RESULT
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.ending import FailedToStart
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
-async def test_a_call_waits_for_the_human_and_is_answered_in_every_era(doorway, desk, mode):
-    async with doorway.client(mode=mode) as client:
+async def test_a_call_waits_for_the_human_and_is_answered_in_every_era(endpoint, human, mode):
+    async with endpoint.client(mode=mode) as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.waiting()
+        await human.waiting()
         assert not call.done()
-        await desk.approve_and_run()
+        await human.approve_and_run()
         result = await asyncio.wait_for(call, 30)
     assert result.is_error is False
     assert result.structured_content == RESULT
@@ -24,10 +24,10 @@ async def test_a_call_waits_for_the_human_and_is_answered_in_every_era(doorway, 
     assert json.loads(result.content[0].text) == RESULT
 
 
-async def test_a_null_return_code_reaches_the_client_as_a_key_with_null(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_a_null_return_code_reaches_the_client_as_a_key_with_null(endpoint, human, bench):
+    async with endpoint.client() as client:
         call = asyncio.create_task(client.call_tool("execute_command", {"command": "no-such-program-here"}))
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.finish(
@@ -39,8 +39,8 @@ async def test_a_null_return_code_reaches_the_client_as_a_key_with_null(doorway,
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_the_tools_are_listed_truthfully_and_at_once(doorway, mode):
-    async with doorway.client(mode=mode) as client:
+async def test_the_tools_are_listed_truthfully_and_at_once(endpoint, mode):
+    async with endpoint.client(mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert {"execute_command", "run_shell_command", "ExecCommand", "TaskOutput", "read_file"} <= set(tools)
     looking = {"TaskList", "TaskStatus", "TaskOutput", "read_file", "wait"}
@@ -53,19 +53,19 @@ async def test_the_tools_are_listed_truthfully_and_at_once(doorway, mode):
         assert tool.annotations.open_world_hint is (tool.name not in looking)
 
 
-async def test_the_server_says_how_it_works(doorway):
-    async with doorway.lines() as agent:
+async def test_the_server_says_how_it_works(endpoint):
+    async with endpoint.lines() as agent:
         result = (await agent.initialize())["result"]
     assert result["serverInfo"]["name"] == "whisper_tui"
     assert "human" in result["instructions"]
     assert result["protocolVersion"] == "2025-06-18"
 
 
-async def test_a_denial_reaches_the_client_word_for_word_as_an_error(doorway, desk, bench):
+async def test_a_denial_reaches_the_client_word_for_word_as_an_error(endpoint, human, bench):
     reason = 'Not on "prod" — use the staging\tcluster <first> & ask me.'
-    async with doorway.client() as client:
+    async with endpoint.client() as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.waiting()
+        await human.waiting()
         await bench.deny("1", reason)
         result = await asyncio.wait_for(call, 30)
     assert result.is_error is True
@@ -74,11 +74,11 @@ async def test_a_denial_reaches_the_client_word_for_word_as_an_error(doorway, de
     assert "Nothing ran" in result.content[0].text
 
 
-async def test_an_edited_run_is_told_in_text_that_every_client_shows(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_an_edited_run_is_told_in_text_that_every_client_shows(endpoint, human, bench):
+    async with endpoint.client() as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         edited = CommandSpec(command=Argv(program="echo", args=("safer",)), cwd=str(bench.workspace), timeout_s=60)
-        await desk.approve_and_run(edited=edited)
+        await human.approve_and_run(edited=edited)
         result = await asyncio.wait_for(call, 30)
     assert result.structured_content is None
     note, body = (part.text for part in result.content)
@@ -87,26 +87,26 @@ async def test_an_edited_run_is_told_in_text_that_every_client_shows(doorway, de
     assert result.meta["whisper-tui/told"] == note
 
 
-async def test_a_remembered_approval_is_told(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_a_remembered_approval_is_told(endpoint, human, bench):
+    async with endpoint.client() as client:
         first = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.approve_and_run(remember="exact_for_session")
+        await human.approve_and_run(remember="exact_for_session")
         await asyncio.wait_for(first, 30)
         second = asyncio.create_task(client.call_tool("execute_command", ECHO))
-        await desk.run("2")
+        await human.run("2")
         result = await asyncio.wait_for(second, 30)
     assert "had approved this same command for the session" in result.content[0].text
 
 
-async def test_the_key_that_gemini_adds_is_dropped_for_gemini(doorway, desk, bench):
-    async with doorway.client(name="gemini-cli-mcp-client", mode="legacy") as client:
+async def test_the_key_that_gemini_adds_is_dropped_for_gemini(endpoint, human, bench):
+    async with endpoint.client(name="gemini-cli-mcp-client", mode="legacy") as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO | {"wait_for_previous": True}))
-        await desk.approve_and_run()
+        await human.approve_and_run()
         assert (await asyncio.wait_for(call, 30)).is_error is False
     assert (await bench.record("1")).call.arguments == ECHO
 
 
-async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(doorway, desk, bench):
+async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(endpoint, human, bench):
     seen: list[tuple[float, str]] = []
 
     async def note(progress, _total, message):
@@ -117,11 +117,11 @@ async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(doorway,
             while not any(words in message for _, message in seen):
                 await asyncio.sleep(0.01)
 
-    async with doorway.client() as client:
+    async with endpoint.client() as client:
         first = asyncio.create_task(client.call_tool("execute_command", {"command": "first"}))
-        await desk.waiting("1")
+        await human.waiting("1")
         second = asyncio.create_task(client.call_tool("execute_command", ECHO, progress_callback=note))
-        await desk.waiting("2")
+        await human.waiting("2")
         await said("waiting for a human (1 ahead)")
         await bench.deny("1", "no")
         await said("waiting for a human (0 ahead)")
@@ -135,18 +135,18 @@ async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(doorway,
     assert numbers == sorted(set(numbers))
 
 
-async def test_no_progress_is_sent_to_a_client_that_did_not_ask_for_it(doorway, desk):
-    async with doorway.lines() as agent:
+async def test_no_progress_is_sent_to_a_client_that_did_not_ask_for_it(endpoint, human):
+    async with endpoint.lines() as agent:
         await agent.initialize()
         agent.call(1, "execute_command", ECHO)
-        await desk.approve_and_run()
+        await human.approve_and_run()
         assert (await agent.receive())["id"] == 1
 
 
-async def test_background_processes_are_in_the_structured_answer_and_in_the_text(doorway, desk, bench):
-    async with doorway.client() as client:
+async def test_background_processes_are_in_the_structured_answer_and_in_the_text(endpoint, human, bench):
+    async with endpoint.client() as client:
         call = asyncio.create_task(client.call_tool("run_shell_command", {"command": "sleep 30 & echo hi"}))
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.spawn(key)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.supervisor.conftest import Bench
-from tests.transports.doorway import Doorway
+from tests.transports.endpoint_server import EndpointServer
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.shell_call import INLINE, ShellCallEndpoint
@@ -18,9 +18,9 @@ Hello = dict[str, Any]
 
 
 @pytest.fixture
-async def doorway(bench: Bench, tmp_path) -> AsyncIterator[Doorway]:
+async def endpoint(bench: Bench, tmp_path) -> AsyncIterator[EndpointServer]:
     door = ShellCallEndpoint(bench.supervisor, standard_registry)
-    async with Doorway(door, tmp_path / "door", bench.workspace).open() as opened:
+    async with EndpointServer(door, tmp_path / "door", bench.workspace).open() as opened:
         yield opened
 
 
@@ -45,40 +45,40 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_a_call_is_told_its_number_and_then_its_answer_and_its_session_ends(doorway, bench, desk):
-    async with doorway.lines(hello(bench)) as lines:
+async def test_a_call_is_told_its_number_and_then_its_answer_and_its_session_ends(endpoint, bench, human):
+    async with endpoint.lines(hello(bench)) as lines:
         assert lines.greeting == {"call": "1", "waits": True}
-        await desk.approve_and_run("1")
+        await human.approve_and_run("1")
         answer = await lines.receive()
     assert (answer["result"]["stdout"], answer["failed"], answer["told"]) == ("hi\n", False, None)
     session = await bench.supervisor.session("s1")
     assert (session.name, session.closed_because) == ("script", "the command ended")
 
 
-async def test_the_same_nonce_is_the_same_call(doorway, bench, desk):
-    async with doorway.lines(hello(bench)) as first:
+async def test_the_same_nonce_is_the_same_call(endpoint, bench, human):
+    async with endpoint.lines(hello(bench)) as first:
         assert first.greeting["call"] == "1"
-        await doorway.stop()
+        await endpoint.stop()
     assert (await bench.record("1")).state.kind == "waiting"
-    async with doorway.lines(hello(bench)) as second:
+    async with endpoint.lines(hello(bench)) as second:
         assert second.greeting == {"call": "1", "waits": True}
-        await desk.approve_and_run("1")
+        await human.approve_and_run("1")
         assert (await second.receive())["result"]["return_code"] == 0
-    async with doorway.lines(hello(bench, nonce="another0another0")) as other:
+    async with endpoint.lines(hello(bench, nonce="another0another0")) as other:
         assert other.greeting["call"] == "2"
 
 
-async def test_a_connection_that_ends_takes_back_what_has_not_started(doorway, bench, desk):
-    async with doorway.lines(hello(bench)):
-        await desk.waiting("1")
+async def test_a_connection_that_ends_takes_back_what_has_not_started(endpoint, bench, human):
+    async with endpoint.lines(hello(bench)):
+        await human.waiting("1")
     record = await bench.state("1", "ended")
     assert (record.state.ending.kind, record.state.ending.why) == ("withdrawn", "the caller gave up")
     await until(lambda: bench.supervisor.board.sessions["s1"].closed_at)
 
 
-async def test_a_tool_that_needs_nobody_answers_at_once(doorway, bench):
+async def test_a_tool_that_needs_nobody_answers_at_once(endpoint, bench):
     (bench.workspace / "note").write_text("read me")
-    async with doorway.lines(hello(bench, tool="read_file", arguments={"path": "note"})) as lines:
+    async with endpoint.lines(hello(bench, tool="read_file", arguments={"path": "note"})) as lines:
         assert "read me" in json.dumps(lines.greeting["result"])
     assert not bench.supervisor.board.calls
 
@@ -100,14 +100,14 @@ async def test_an_invalid_hello_is_refused_in_a_form_that_every_version_reads(be
     assert all(session.closed_at for session in bench.supervisor.board.sessions.values())
 
 
-async def test_long_output_is_left_to_the_caller_or_cut_for_one_that_cannot_read_it(doorway, bench, desk):
+async def test_long_output_is_left_to_the_caller_or_cut_for_one_that_cannot_read_it(endpoint, bench, human):
     for number, version in enumerate((2, 1), start=1):
         said = hello(bench, version=version, nonce=f"0123456789abcde{version}")
-        async with doorway.lines(said) as lines:
+        async with endpoint.lines(said) as lines:
             assert lines.greeting["call"] == str(number)
-            await desk.waiting(str(number))
+            await human.waiting(str(number))
             await bench.approve(str(number))
-            await desk.run(str(number), lambda key: bench.executor.write(key, b"x" * (INLINE + 1)))
+            await human.run(str(number), lambda key: bench.executor.write(key, b"x" * (INLINE + 1)))
             answer = await lines.receive()
         stdout = answer["result"]["stdout"]
         if version == 2:

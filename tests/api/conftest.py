@@ -1,4 +1,4 @@
-"""The port over real commands, once in process and once through the socket."""
+"""The API with real commands, once in process and once through the socket."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,11 +20,11 @@ from whisper_tui.wire.server import serve
 HUMAN = Decider(surface="library", who="tester")
 
 
-class Desk:
-    """Short words for what the tests do through a port."""
+class Harness:
+    """Shortcuts for tests that use the API."""
 
-    def __init__(self, port: Supervision, session: Session) -> None:
-        self.port = port
+    def __init__(self, api: Supervision, session: Session) -> None:
+        self.api = api
         self.session = session
 
     async def submit(self, *words: str, text: str | None = None, key: str | None = None, **spec: Any) -> str:
@@ -37,19 +37,19 @@ class Desk:
             description="a test",
             key=key,
         )
-        return await self.port.submit(request)
+        return await self.api.submit(request)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
-        await self.port.decide(call_id, decision, HUMAN, (await self.port.record(call_id)).seen_digest())
+        await self.api.decide(call_id, decision, HUMAN, (await self.api.record(call_id)).seen_digest())
 
     async def run(self, *words: str, text: str | None = None, **spec: Any) -> CallRecord:
         call_id = await self.submit(*words, text=text, **spec)
         await self.decide(call_id, Approve())
-        return await self.port.outcome(call_id)
+        return await self.api.outcome(call_id)
 
     async def until(self, call_id: str, kind: str) -> CallRecord:
         async with asyncio.timeout(30):
-            while (record := await self.port.record(call_id)).state.kind != kind:
+            while (record := await self.api.record(call_id)).state.kind != kind:
                 await asyncio.sleep(0.01)
         return record
 
@@ -58,7 +58,7 @@ class Desk:
         data = b""
         async with asyncio.timeout(30):
             while True:
-                chunk = await self.port.read_output(call_id, stream, len(data), 1 << 20)
+                chunk = await self.api.read_output(call_id, stream, len(data), 1 << 20)
                 data += chunk.data
                 if chunk.ended and len(data) >= chunk.size:
                     return data
@@ -80,7 +80,7 @@ async def supervisor(home: Directories) -> AsyncIterator[Supervisor]:
 
 
 @pytest.fixture(params=["in process", "through the socket"])
-async def port(request: pytest.FixtureRequest, supervisor: Supervisor, home: Directories) -> AsyncIterator[Supervision]:
+async def api(request: pytest.FixtureRequest, supervisor: Supervisor, home: Directories) -> AsyncIterator[Supervision]:
     if request.param == "in process":
         yield supervisor
         return
@@ -92,7 +92,7 @@ async def port(request: pytest.FixtureRequest, supervisor: Supervisor, home: Dir
 
 
 @pytest.fixture
-async def desk(port: Supervision, tmp_path: Path) -> Desk:
+async def harness(api: Supervision, tmp_path: Path) -> Harness:
     root = tmp_path / "workspace"
     root.mkdir()
-    return Desk(port, await port.open_session(SessionHello(name="agent", root=str(root))))
+    return Harness(api, await api.open_session(SessionHello(name="agent", root=str(root))))

@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 
-class Doorway:
+class EndpointServer:
     """Does what the supervisor's server does: reads the hello line and hands the stream over."""
 
     def __init__(self, door: McpEndpoint, path: Path, root: Path) -> None:
@@ -25,7 +25,7 @@ class Doorway:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["Doorway"]:
+    async def open(self) -> AsyncIterator["EndpointServer"]:
         self.path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._greet, str(self.path))
         try:

@@ -37,10 +37,10 @@ def printing(monkeypatch):
         ("ExecCommand", {"cmd": "seq", "max_output_tokens": 64_000}),
     ],
 )
-async def test_much_output_is_cut_to_what_the_client_shows(doorway, desk, bench, printing, client, tool, arguments):
-    async with doorway.client(name=client, mode="legacy") as agent:
+async def test_much_output_is_cut_to_what_the_client_shows(endpoint, human, bench, printing, client, tool, arguments):
+    async with endpoint.client(name=client, mode="legacy") as agent:
         call = asyncio.create_task(agent.call_tool(tool, arguments))
-        await desk.waiting()
+        await human.waiting()
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.spawn(key)
@@ -53,32 +53,32 @@ async def test_much_output_is_cut_to_what_the_client_shows(doorway, desk, bench,
     assert "000000" in said and "013999" in said and "/runs/1/out" in said
 
 
-async def test_a_long_file_is_cut_and_its_answer_says_how_to_see_the_rest(doorway, bench):
+async def test_a_long_file_is_cut_and_its_answer_says_how_to_see_the_rest(endpoint, bench):
     (bench.workspace / "long.txt").write_text("top\n" + "x" * 200_000 + "\nbottom")
-    async with doorway.client(name="codex-mcp-client", mode="legacy") as client:
+    async with endpoint.client(name="codex-mcp-client", mode="legacy") as client:
         text = (await client.call_tool("read_file", {"path": "long.txt"})).content[0].text
     assert len(text) <= 11_000
     assert text.startswith("top\n") and text.endswith("bottom")
     assert "characters are left out here; ask for a part of it" in text
 
 
-async def test_codex_says_which_model_asks_and_which_of_its_threads(doorway, desk, bench):
+async def test_codex_says_which_model_asks_and_which_of_its_threads(endpoint, human, bench):
     meta = {"threadId": "t2", "sessionId": "t1", "x-codex-turn-metadata": {"model": "gpt-x"}}
-    async with doorway.lines() as agent:
+    async with endpoint.lines() as agent:
         await agent.initialize("codex-mcp-client")
         agent.call(1, "execute_command", {"command": "ls"}, **meta)
-        record = await desk.waiting()
+        record = await human.waiting()
         (session,) = bench.supervisor._store.board.sessions.values()
         assert (session.client.name, session.client.model) == ("codex-mcp-client", "gpt-x")
         assert record.call.asker == "thread t2"
         agent.call(2, "execute_command", {"command": "pwd"}, threadId="t1", sessionId="t1")
-        assert (await desk.waiting("2")).call.asker == ""
+        assert (await human.waiting("2")).call.asker == ""
         assert bench.supervisor._store.board.sessions[session.id].client.model == "gpt-x"
 
 
 @pytest.mark.parametrize("turn", ["not JSON", 7, None, {"model": 7}, '{"model": "gpt-x"}'])
-async def test_what_a_client_says_about_itself_may_have_any_shape(doorway, desk, turn):
-    async with doorway.lines() as agent:
+async def test_what_a_client_says_about_itself_may_have_any_shape(endpoint, human, turn):
+    async with endpoint.lines() as agent:
         await agent.initialize("codex-mcp-client")
         agent.call(1, "execute_command", {"command": "ls"}, **{"x-codex-turn-metadata": turn, "threadId": 1})
-        assert (await desk.waiting()).call.asker == ""
+        assert (await human.waiting()).call.asker == ""

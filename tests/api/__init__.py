@@ -1,0 +1,1 @@
+"""One suite for the API: the supervisor in process, and through its socket."""

@@ -1,1 +1,0 @@
-"""One suite for the port: the supervisor in process, and the same through its socket."""
