@@ -34,7 +34,7 @@ def headings(rows: list[str]) -> list[str]:
     return [row for row in rows if row.startswith("Here")]
 
 
-async def test_question_mark_shows_every_key_and_its_words() -> None:
+async def test_question_mark_shows_every_key_with_its_description() -> None:
     async with cockpit(workday()) as seat:
         await opened(seat)
         text = "\n".join(listed(seat))
