@@ -208,7 +208,7 @@ async def test_the_users_program_gets_the_notification(tmp_path: Path) -> None:
     await background.look()
     await background.look()
     (news,) = given(tmp_path / "news")
-    assert news["calls"][0]["command"] == "rm -rf ./build"
+    assert news["calls"][0]["command"] == "rm -rf cache"
 
 
 async def test_a_failing_program_is_reported_once(written: Written) -> None:
