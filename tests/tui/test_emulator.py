@@ -5,7 +5,7 @@ import random
 import pytest
 
 from whisper_tui.tui.output.ansi import DIRECT
-from whisper_tui.tui.output.emulator import Emulator
+from whisper_tui.tui.output.emulator import Emulator, RecordedScreen
 from whisper_tui.tui.output.terminal_input import keystroke, pasted
 
 
@@ -18,6 +18,22 @@ def screen(*pieces: bytes, lines: int = 4, columns: int = 20) -> Emulator:
 
 def test_the_cursor_can_draw_anywhere() -> None:
     assert screen(b"one\r\ntwo\x1b[1;1HONE\x1b[3;5Hx").text() == "ONE\ntwo\n    x\n"
+
+
+def recorded(*pieces: bytes) -> list[str]:
+    emulator = Emulator(4, 20, RecordedScreen(20, 4))
+    for piece in pieces:
+        emulator.feed(piece)
+    return emulator.text().rstrip("\n").split("\n")
+
+
+def test_a_recording_keeps_the_last_screen_of_a_program_that_leaves_an_empty_one() -> None:
+    program = (b"\x1b[?1049h\x1b[1;1Hfirst", b"\x1b[2;1Hsecond")
+    assert recorded(*program, b"\x1b[?1049l") == ["first", "second"]
+    assert recorded(*program, b"\x1b[H\x1b[2J\x1b[?1049l") == ["first", "second"]
+    assert recorded(*program, b"\x1b[?1049l", b"and on\r\n") == ["and on"]
+    assert recorded(b"before\r\n", *program, b"\x1b[?1049l") == ["before"]
+    assert recorded(*program, b"\x1b[?1049l", b"\x1b[?1049h\x1b[1;1Hthird", b"\x1b[?1049l") == ["third"]
 
 
 def test_leaving_the_alternate_screen_restores_the_normal_one() -> None:

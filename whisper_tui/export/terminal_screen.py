@@ -27,7 +27,8 @@ _UNREAD = re.compile(
     r"|\x1b\[[0-9;]*:[0-9;:]*m"  # colours with colons, which pyte would print
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z")
-_ALTERNATE = frozenset({47, 1047, 1049})
+ALTERNATE = frozenset({47, 1047, 1049})
+"""The private modes of the alternate screen."""
 _C1 = dict.fromkeys(range(0x80, 0xA0))
 """Control characters that pyte executes, but that terminals in UTF-8 ignore."""
 WHEEL_IS_ARROWS = 1007 << 5
@@ -58,7 +59,7 @@ class Screen(pyte.Screen):
 
     def set_mode(self, *args: int, **kwargs: bool) -> None:
         """Set modes. A program that switches to the alternate screen gets an empty one."""
-        if kwargs.get("private") and _ALTERNATE.intersection(args) and self.kept is None:
+        if kwargs.get("private") and ALTERNATE.intersection(args) and self.kept is None:
             lines = {row: dict(line) for row, line in self.buffer.items()}
             self.kept = (lines, self.cursor.x, self.cursor.y)
             self.erase_in_display(2)
@@ -66,7 +67,7 @@ class Screen(pyte.Screen):
 
     def reset_mode(self, *args: int, **kwargs: bool) -> None:
         """Reset modes. The normal screen is restored when a program leaves the alternate one."""
-        if kwargs.get("private") and _ALTERNATE.intersection(args) and self.kept is not None:
+        if kwargs.get("private") and ALTERNATE.intersection(args) and self.kept is not None:
             lines, column, row = self.kept
             self.kept = None
             self.erase_in_display(2)

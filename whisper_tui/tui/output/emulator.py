@@ -9,7 +9,7 @@ from pyte import modes
 from pyte.screens import Char
 from rich.cells import cell_len
 
-from whisper_tui.export.terminal_screen import WHEEL_IS_ARROWS, TerminalScreen
+from whisper_tui.export.terminal_screen import ALTERNATE, WHEEL_IS_ARROWS, Screen, TerminalScreen
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.run import OutputChunk, TerminalSize
 from whisper_tui.tui.output.ansi import DEFAULT, DIRECT, PLAIN, Pen, Run
@@ -24,6 +24,54 @@ _CURSOR_KEYS = 1 << 5
 """Private mode 1, application cursor keys. pyte shifts private modes left by 5."""
 _BRACKETED = 2004 << 5
 _SGR_MOUSE = 1006 << 5
+
+
+Cells = dict[int, dict[int, Char]]
+
+
+class RecordedScreen(Screen):
+    """The screen of a recording. Where a full-screen program leaves an empty one, its last screen stays."""
+
+    def __init__(self, columns: int, lines: int) -> None:
+        self.holds_last = False
+        """True while it shows the last screen of a program that has left it."""
+        self._wiped: Cells = {}
+        super().__init__(columns, lines)
+
+    def draw(self, data: str) -> None:
+        """Put characters on the screen, on an empty one after a program has left it."""
+        if self.holds_last:
+            self.erase_in_display(2)
+        super().draw(data)
+
+    def erase_in_display(self, how: int = 0, *args: int, **kwargs: bool) -> None:
+        """Erase a part of the screen or all of it."""
+        # Many programs clear the screen just before they leave it.
+        if self.kept is not None and (how >= 2 or self.cursor.x == self.cursor.y == 0):
+            self._wiped = self._cells() or self._wiped
+        self.holds_last = False
+        super().erase_in_display(how, *args, **kwargs)
+
+    def set_mode(self, *args: int, **kwargs: bool) -> None:
+        """Set modes. A further program gets an empty screen, and leaves one."""
+        if self.holds_last and kwargs.get("private") and ALTERNATE.intersection(args):
+            self.erase_in_display(2)
+        super().set_mode(*args, **kwargs)
+
+    def reset_mode(self, *args: int, **kwargs: bool) -> None:
+        """Reset modes. The screen of a program stays if the normal one is empty."""
+        before = (self._cells() or self._wiped) if self.kept is not None else {}
+        super().reset_mode(*args, **kwargs)
+        if self.kept is None and before and not self.text():
+            for row, line in before.items():
+                if row < self.lines:
+                    self.buffer[row].update(line)
+            self.holds_last = True
+        if self.kept is None:
+            self._wiped = {}
+
+    def _cells(self) -> Cells:
+        return {row: dict(line) for row, line in self.buffer.items()} if self.text() else {}
 
 
 class Emulator(TerminalScreen):
@@ -138,7 +186,9 @@ class TerminalFeed:
 
     def __init__(self, supervision: Supervision, call_id: str, size: tuple[int, int], *, recorded: bool) -> None:
         """`size`: lines and columns. `recorded`: use the recorded sizes of the run instead."""
-        self.emulator = Emulator(*size)
+        lines, columns = size
+        self._screen = RecordedScreen(columns, lines) if recorded else None
+        self.emulator = Emulator(lines, columns, self._screen)
         self.recorded = recorded
         self.live = False
         """True once the backlog is fed: only queries in new output still wait for a reply."""
@@ -154,6 +204,11 @@ class TerminalFeed:
     def begun(self) -> bool:
         """True once anything was read."""
         return self._offset is not None
+
+    @property
+    def holds_last(self) -> bool:
+        """True while the last screen of a program is shown that has left it empty."""
+        return self._screen is not None and self._screen.holds_last
 
     def resize(self, size: tuple[int, int]) -> None:
         """Resize to lines and columns, unless recorded sizes are used."""

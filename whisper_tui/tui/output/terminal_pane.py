@@ -332,4 +332,5 @@ class TerminalPane(Widget, can_focus=True):
         lines, columns = self._feed.emulator.size if self._feed is not None else (0, 0)
         room_lines, room_columns = self._screen_size
         cut = ", a part of it" if lines > room_lines or columns > room_columns else ""
-        return f"· {columns} by {lines}{cut}"
+        last = " · last screen" if self._feed is not None and self._feed.holds_last else ""
+        return f"· {columns} by {lines}{cut}{last}"
