@@ -68,6 +68,10 @@ def test_calls_are_offered_where_they_can_be_decided_and_none_starts_a_superviso
 INTERACTIVE = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(whisper-tui completions bash)"'),
     "zsh": (["zsh", "-f", "-i"], 'autoload -U compinit; compinit -D -u; eval "$(whisper-tui completions zsh)"'),
+    "zsh fpath": (
+        ["zsh", "-f", "-i"],
+        "whisper-tui completions zsh > _whisper-tui; fpath+=$PWD; autoload -U compinit; compinit -D -u",
+    ),
     "fish": (["fish", "--no-config", "--private", "-i"], "whisper-tui completions fish | source"),
 }
 """How a shell is started without anybody's configuration, and how it loads the script."""
@@ -75,9 +79,9 @@ INTERACTIVE = {
 
 @pytest.mark.parametrize("shell", sorted(INTERACTIVE))
 def test_a_word_is_completed_on_tab(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed here")
     words, loads = INTERACTIVE[shell]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed here")
     # Fish draws its prompt by a function, and its suggestions beside what is typed.
     before = 'function fish_prompt; printf "\\$ "; end; set fish_autosuggestion_enabled 0; ' if shell == "fish" else ""
     with Terminal(words, environment() | {"HOME": str(tmp_path)}, tmp_path) as seat:

@@ -27,7 +27,7 @@ _whisper_tui() {
     done < <(printf '%s\0' "${(@)words[2,CURRENT]}" | "$words[1]" complete 2>/dev/null)
     if (( $#found )); then _describe -V 'whisper-tui' found; else _files; fi
 }
-compdef _whisper_tui whisper-tui
+if [[ $funcstack[1] == _whisper-tui ]]; then _whisper_tui "$@"; else compdef _whisper_tui whisper-tui; fi
 """,
     "fish": r"""function __whisper_tui
     set -l words (commandline -opc) (commandline -ct)
@@ -45,7 +45,7 @@ complete -c whisper-tui -f -a '(__whisper_tui)'
 
 INSTALL = {
     "bash": 'eval "$(whisper-tui completions bash)" in ~/.bashrc',
-    "zsh": 'eval "$(whisper-tui completions zsh)" in ~/.zshrc, after compinit',
+    "zsh": 'eval "$(whisper-tui completions zsh)" in ~/.zshrc, after compinit, or a file _whisper-tui in the fpath',
     "fish": "whisper-tui completions fish > ~/.config/fish/completions/whisper-tui.fish",
 }
 
