@@ -16,6 +16,7 @@ from whisper_tui.present.call_text import card, describe, heading
 from whisper_tui.present.risk_text import GRAVE, risk_line
 from whisper_tui.tui.paragraphs_view import ParagraphsView, SeenRows
 from whisper_tui.tui.queue.call_roster import KEPT, CallRoster
+from whisper_tui.tui.queue.call_row import row_line
 from whisper_tui.tui.queue.sections import listed
 
 
@@ -71,6 +72,11 @@ def test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagg
     assert [span.text for span in risk_line(judged(code=code))] == ["not inspected"]
     network = Risk(id="network", sentence="x")
     assert "".join(span.text for span in risk_line(judged(network, code=code))) == "▲ network · not inspected"
+    record = judged(network, code=code)
+    rows = {
+        width: "".join(span.text for span in row_line(record, None, 1, width, 0.0, whole=False)) for width in (30, 80)
+    }
+    assert "▲ network ?" in rows[30] and "▲ network · not inspected" in rows[80]
     assert listed(judged(code=code), "waiting").risk == "not inspected"
     drawn = "\n".join("".join(span.text for span in each.spans) for each in card(judged(network, code=code), None))
     assert "Not inspected: ./deploy.py, code of python is not analysed." in drawn

@@ -132,6 +132,7 @@ def _script(code: CodeEffect) -> Iterator[Paragraph]:
     """Yield the difference of a script since it was approved, and its text."""
     if code.since is not None:
         yield from _block(code.since.text, MOST_DIFF_LINES, cut=code.since.cut, role=_diff_role)
+        yield Paragraph((Span("now", "muted"),), (Span("   "),))
     if code.text:
         yield from _block(code.text, MOST_CODE_LINES, cut=code.cut, role=lambda _: "command")
 

@@ -7,7 +7,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, St
 from whisper_tui.present.command_text import listed_command, one_line
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import age, history_column
-from whisper_tui.present.risk_text import risk_line
+from whisper_tui.present.risk_text import NOT_INSPECTED, risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import LONGEST_NAME
 from whisper_tui.tui.lines import fitted, width_of
@@ -20,6 +20,8 @@ TITLES: dict[Section, str] = {
     "behind": "Left in the background",
     "ended": "Ended",
 }
+NARROWEST_NAME = 12
+"""Columns that the name of a session gets in a row before words about its risk are cut."""
 WIDEST_FACTS = 44
 """Columns for the session and the risk in a row of one line."""
 GROUPED: dict[Grouping, str] = {
@@ -105,6 +107,9 @@ def _second_line(record: CallRecord, session: Session | None, width: int) -> Lin
     risk = (Span("  "), *risk_line(record))
     again = (Span("  "), *_again(record)) if _returned(record) else ()
     gone = (Span("  agent gone", "muted"),) if record.agent_gave_up is not None else ()
+    if width_of((*risk, *again, *gone)) > width - NARROWEST_NAME:
+        # Better a question mark than words that are cut: the card says what was not inspected.
+        risk = tuple(span._replace(text=span.text.replace(f" · {NOT_INSPECTED}", " ?")) for span in risk)
     name = _name(record, session)
     room = max(6, width - 4 - width_of((*risk, *again, *gone)))
     name = fitted(name, room) if width_of(name) > room else name
