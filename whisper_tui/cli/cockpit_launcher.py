@@ -19,11 +19,12 @@ from whisper_tui.config.configuration import Configuration
 from whisper_tui.model.errors import OtherVersion, WhisperError
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.system.state_directory import Directories
-from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.app import CockpitApp, asks_for_theme, theme_of
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 from whisper_tui.tui.first_hints import FirstHints
+from whisper_tui.tui.terminal_driver import TerminalQuestion
 from whisper_tui.tui.theme import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import release, replace, stopped_on_purpose
@@ -48,20 +49,22 @@ async def _open(home: Directories, wanted: Configuration) -> int:
 
     clients = tuple((name, profile_of(name).title) for name in INSTALLABLE if shutil.which(name))
     try:
-        app = CockpitApp(
-            connections[0],
-            user=decider()["who"],
-            theme=wanted.cockpit.theme,
-            keys=keymap(wanted.cockpit.keymap, wanted.keys),
-            notifications=wanted.calling,
-            undo=UndoSettings(wanted.cockpit.undo, wanted.cockpit.undo_s),
-            themes_folder=Path(home.config) / "themes",
-            indexed=has_indexed_colours(),
-            reconnect=reconnect,
-            take_over=partial(asyncio.to_thread, replace, home),
-            guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
-        )
-        await app.run_async()
+        with TerminalQuestion(asks=asks_for_theme(wanted.cockpit.theme)) as question:
+            app = CockpitApp(
+                connections[0],
+                user=decider()["who"],
+                theme=theme_of(wanted.cockpit.theme, question),
+                keys=keymap(wanted.cockpit.keymap, wanted.keys),
+                notifications=wanted.calling,
+                undo=UndoSettings(wanted.cockpit.undo, wanted.cockpit.undo_s),
+                themes_folder=Path(home.config) / "themes",
+                indexed=has_indexed_colours(),
+                reconnect=reconnect,
+                take_over=partial(asyncio.to_thread, replace, home),
+                guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
+            )
+            app.question = question
+            await app.run_async()
         return app.return_code or 0
     finally:
         for connection in connections:

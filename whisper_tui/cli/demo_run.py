@@ -93,25 +93,29 @@ def _say(line: str) -> None:
 
 
 async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinter) -> int:
-    from whisper_tui.tui.app import CockpitApp
+    from whisper_tui.tui.app import CockpitApp, theme_of
     from whisper_tui.tui.call.call_panel import Guidance
     from whisper_tui.tui.commands.undo_approval import UndoSettings
+    from whisper_tui.tui.terminal_driver import TerminalQuestion
     from whisper_tui.tui.theme import has_indexed_colours
 
     scenes: dict[str, StoryScene] = {}
 
     agents = asyncio.create_task(play_agent(supervisor, workspace, scenes), name="the demo's agents")
-    app = CockpitApp(
-        supervisor,
-        user=decider()["who"],
-        farewell=FAREWELL,
-        undo=UndoSettings(),
-        indexed=has_indexed_colours(),
-        guidance=Guidance(caption=captions(agents, scenes)),
-    )
-    told.end = app.exit
     try:
-        await app.run_async()
+        with TerminalQuestion() as question:
+            app = CockpitApp(
+                supervisor,
+                user=decider()["who"],
+                theme=theme_of(None, question),
+                farewell=FAREWELL,
+                undo=UndoSettings(),
+                indexed=has_indexed_colours(),
+                guidance=Guidance(caption=captions(agents, scenes)),
+            )
+            app.question = question
+            told.end = app.exit
+            await app.run_async()
     finally:
         told.end = _nothing
         agents.cancel()

@@ -26,7 +26,7 @@ class CockpitSettings(Value):
     """The `[cockpit]` table of the configuration file."""
 
     theme: str | None = None
-    """Name of the theme. None: the cockpit's default."""
+    """Name of the theme. None or "auto": the default for a dark or a light terminal."""
     keymap: Literal["default", "vi"] = "default"
     """The set of keys that the user's own keys change."""
     undo: Literal["grave", "every", "none"] = "every"

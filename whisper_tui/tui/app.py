@@ -41,10 +41,12 @@ from whisper_tui.tui.messages import Connected, EventsLost, Opened
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.stylesheet import CockpitStylesheet
-from whisper_tui.tui.terminal_driver import TerminalDriver
+from whisper_tui.tui.terminal_driver import TerminalDriver, TerminalQuestion
 from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes
 
-DEFAULT_THEME = "whisper-dark"
+DEFAULT_THEME, LIGHT_THEME = "whisper-dark", "whisper-light"
+AUTOMATIC = "auto"
+"""The name for the default theme of the terminal's kind, dark or light."""
 _SHEETS = Path(__file__).parent / "styles"
 _STYLES = [*sorted((_SHEETS / "widgets").glob("*.tcss")), _SHEETS / "cockpit.tcss"]
 
@@ -87,12 +89,26 @@ def _title(command: Command) -> str:
     return f"{command.label}  ({command.key_name})" if command.key else command.label
 
 
+def asks_for_theme(named: str | None) -> bool:
+    """True if the terminal decides about the theme, and not the configuration."""
+    return named is None or named == AUTOMATIC
+
+
+def theme_of(named: str | None, question: TerminalQuestion) -> str | None:
+    """Return the configured theme, or the default one for the background that the terminal has told in time."""
+    if named is not None and not asks_for_theme(named):
+        return named
+    return LIGHT_THEME if question.dark is False else DEFAULT_THEME
+
+
 class CockpitApp(App[None]):
     """The cockpit of one supervisor. Raises `BadConfiguration` if no theme can be used."""
 
     TITLE = "whisper_tui"
     CSS_PATH = _STYLES  # type: ignore[assignment]
     COMMANDS: ClassVar = {CockpitCommands}
+    question: TerminalQuestion | None = None
+    """The question that the terminal was asked before the start; its driver reads what came with the answers."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True),
         # Without priority: where text is typed, this key takes back what was typed.

@@ -80,4 +80,11 @@ WHAT_IS_SHOWN = (
         "False",
         ("tests/supervisor/test_chain.py::test_a_noted_end_finds_what_the_chain_alone_cannot",),
     ),
+    Mutation(
+        "keys: answers of the terminal that come late",
+        "whisper_tui.tui.terminal_driver.AnswerFilter.flush",
+        "_SURE.match(self._begun)",
+        "False",
+        ("tests/tui/test_terminal_question.py::test_an_answer_is_never_a_key_wherever_it_is_cut",),
+    ),
 )
