@@ -120,7 +120,13 @@ class RowsPane(Scrolled):
     async def tick(self) -> None:
         """Poll for new output; a tick during a read is skipped."""
         view = self.view
-        if view is None or self._busy or self._problem or (view.complete and self.finder is None):
+        if view is None or self._busy or self._problem:
+            return
+        # A pane that is hidden and shown again within one frame gets no Resize, but its view may be new.
+        width = self._text_width if self.wraps else None
+        if self.display and self.size and (view.height, self._painter.width) != (max(1, self.size.height - 1), width):
+            await self.on_resize()
+        if view.complete and self.finder is None:
             return
         self._busy = True
         try:
