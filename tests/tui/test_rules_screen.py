@@ -27,7 +27,7 @@ from whisper_tui.model.shown_rules import (
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
-from whisper_tui.tui.rules.rule_dialogs import RuleForm
+from whisper_tui.tui.rules.rule_dialogs import RuleForm, WhyScreen
 from whisper_tui.tui.rules.rule_list import why_paragraphs
 from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
 
@@ -340,6 +340,22 @@ async def test_w_shows_the_rule_behind_the_selected_call_with_its_file_and_the_w
         book.now = RuleList(rules=(FORCE,))
         await seat.press("n", "w")
         await seat.sees("no file now: the user's rule status was removed")
+
+
+async def test_capital_y_answers_why_from_the_card_and_from_the_history() -> None:
+    play, book = begin(), Book()
+    by = Decider(surface="rule", who="status")
+    call_id = ran(play, "git", "status", by=by, verdict="allow", rule="status", wait_s=0)
+    async with cockpit(play, rule_book=book) as seat:
+        for screen in ("", "H"):
+            if screen:
+                await seat.press(screen)
+                await seat.sees("call")
+            await seat.press("Y")
+            await seat.until(lambda: isinstance(seat.app.screen, WhyScreen))
+            await seat.sees(f"Why was call {call_id} decided like this?", "by the user's rule status", "git status …")
+            await seat.press("escape")
+            await seat.until(lambda: not isinstance(seat.app.screen, WhyScreen))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.queue.call_list import CallList, FilterBar
 from whisper_tui.tui.queue.sections import GROUPINGS, Section
+from whisper_tui.tui.rules.rule_dialogs import WhyScreen
 from whisper_tui.tui.rules.rules_screen import RulesScreen
 
 CONVERSATION: tuple[Command, ...] = (
@@ -125,6 +126,15 @@ SCREENS: tuple[Command, ...] = (
         "Cockpit",
     ),
     Command(
+        "why",
+        "Y",
+        "Why",
+        "Show why the call was allowed, asked or denied: by which rule, approval or denial.",
+        "Cockpit",
+        "call",
+        only=("call",),
+    ),
+    Command(
         "export",
         "E",
         "Export",
@@ -192,7 +202,7 @@ class ScreenCommands:
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
-        return {"history": self.history, "rules": self.rules, "export": self.export}
+        return {"history": self.history, "rules": self.rules, "why": self.why, "export": self.export}
 
     def history(self) -> None:
         """Open the history."""
@@ -201,6 +211,11 @@ class ScreenCommands:
     def rules(self) -> None:
         """Open the screen of rules and standing approvals."""
         self._cockpit.screen.app.push_screen(RulesScreen(self._cockpit))
+
+    def why(self) -> None:
+        """Show why the selected call was allowed, asked or denied."""
+        if self._cockpit.shown is not None:
+            self._cockpit.screen.app.push_screen(WhyScreen(self._cockpit, self._cockpit.shown))
 
     def export(self) -> None:
         """Write the selected call, its session or everything to a file."""

@@ -40,6 +40,7 @@ from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.rules.rule_dialogs import WhyScreen
 
 HISTORY: tuple[Command, ...] = (
     Command("history-search", "slash", "Search", "Look for words in all calls ever.", "History", in_footer=True),
@@ -73,6 +74,7 @@ HISTORY: tuple[Command, ...] = (
     ),
     Command("history-again", "r", "Run again", "Ask for it once more, through the policy.", "History", in_footer=True),
     Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
+    Command("history-why", "Y", "Why", "Show why it was allowed, asked or denied.", "History", in_footer=True),
     Command("history-figures", "i", "Figures", "Show statistics of its session.", "History", in_footer=True),
     Command(
         "history-export", "E", "Export", "Write it, its session or everything to a file.", "History", in_footer=True
@@ -160,7 +162,9 @@ SKIP_S = 5.0
 """Seconds of one skip."""
 TYPING_S = 0.25
 """Debounce: seconds after the last typed letter until the search starts."""
-ON_A_CALL = frozenset({"history-session", "history-again", "history-reveal", "history-figures", "history-export"})
+ON_A_CALL = frozenset(
+    {"history-session", "history-again", "history-reveal", "history-figures", "history-why", "history-export"}
+)
 
 
 class SearchBox(Input):
@@ -214,6 +218,7 @@ class HistoryScreen(CommandScreen):
             "history-layout": lambda: self.query_one(OutputArea).choose_next(),
             "history-again": self._run_again,
             "history-reveal": self._reveal,
+            "history-why": self._why,
             "history-figures": self._figures,
             "history-export": self._export,
             "history-help": lambda: screen_help(self, "history", HISTORY, self.why_not),
@@ -400,6 +405,10 @@ class HistoryScreen(CommandScreen):
     def _reveal(self) -> None:
         if self.record is not None:
             self._cockpit.tell(self._unmasking.reveal(self.record))
+
+    def _why(self) -> None:
+        if self.record is not None:
+            self.app.push_screen(WhyScreen(self._cockpit, self.record))
 
     def _figures(self) -> None:
         if self.record is not None:

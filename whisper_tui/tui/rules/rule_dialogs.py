@@ -1,4 +1,4 @@
-"""The dialogs about rules: the form of a rule with a preview of its decisions, removal, and trust."""
+"""The dialogs about rules: the form of a rule, its removal, trust, and why a call was decided as it was."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from textual.widgets import Input, Label, Static
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import ChangedSinceSeen, WhisperError
-from whisper_tui.model.shown_rules import ProjectRules, RuleDraft, RuleEffect, RuleTrial, ShownRule
+from whisper_tui.model.shown_rules import ProjectRules, RuleDraft, RuleEffect, RuleList, RuleTrial, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
@@ -26,7 +26,7 @@ from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import EFFECTS, KINDS, ONLY_ALLOW, SANDBOXES, RuleFields, fields_of, kept_of
 from whisper_tui.tui.dialogs.scope_dialog import command_counts
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.rules.rule_list import verdict_paragraphs
+from whisper_tui.tui.rules.rule_list import verdict_paragraphs, why_paragraphs
 
 _HINTS = {
     "prefix": "npm run build",
@@ -373,3 +373,38 @@ class TrustScreen(Dialog[bool]):
     def action_trust(self) -> None:
         """Trust the file."""
         self.dismiss(True)
+
+
+class WhyScreen(Dialog[None]):
+    """Answers why the policy allowed, asked or denied a call, and who decided about it."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/statistics.tcss"]
+    LEAVE = "Close"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("Y,q", "leave", "Close")]
+
+    def __init__(self, cockpit: CockpitContext, record: CallRecord) -> None:
+        super().__init__()
+        self._cockpit = cockpit
+        self._record = record
+
+    def compose(self) -> ComposeResult:
+        """The answer, which scrolls."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Why was call {self._record.id} decided like this?")
+            yield ParagraphsView(id="why")
+            yield from self.buttons()
+
+    async def on_mount(self) -> None:
+        """Look up the rule, approval or denial that decided."""
+        board, session_id = self._cockpit.board, self._record.call.session_id
+        rules, denials, problem = RuleList(), tuple(board.denials.values()), ""
+        try:
+            # With the rules of its own workspace; those of others cannot have decided about it.
+            root = (await self._cockpit.supervision.session(session_id)).root
+            rules = await self._cockpit.supervision.rule_list((root,) if root else ())
+        except WhisperError as error:
+            problem = error_text(error)
+        words = why_paragraphs(self._record, rules, tuple(board.grants.values()), denials)
+        if problem:
+            words = (*words, BLANK, _line(f"The rules cannot be read now: {problem}", "risk"))
+        self.query_one("#why", ParagraphsView).show(words, from_top=True)
