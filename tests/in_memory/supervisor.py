@@ -6,12 +6,19 @@ from typing import Any
 
 from tests.in_memory.world import InMemoryRules, PlayedWorld, Written
 from whisper_tui.effects import effects_of
-from whisper_tui.model.api import HistoryQuery, Presence, Pruned, Supervision, SupervisorStatus
+from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Supervision, SupervisorStatus
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Deny, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
-from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, NotRunning, Refused
+from whisper_tui.model.errors import (
+    AlreadyDecided,
+    BadConfiguration,
+    ChangedSinceSeen,
+    InvalidRequest,
+    NotRunning,
+    Refused,
+)
 from whisper_tui.model.event import (
     AgentGaveUp,
     Claimed,
@@ -270,6 +277,19 @@ class InMemorySupervisor(PlayedWorld, Supervision):
     async def trust_rules(self, path: str, by: Decider, digest: str) -> None:
         """Refuse: there are no rule files."""
         raise Refused(f"there is no file of rules {path} here", hint="Use a supervisor")
+
+    async def settings(self) -> SettingList:
+        """Return the settings of the test."""
+        return SettingList(path="config.toml", settings=tuple(self.shown_settings.values()))
+
+    async def change_setting(self, name: str, value: str | None, seen: str, by: Decider) -> None:
+        """Change a setting of the test."""
+        self.check()
+        setting = self.shown_settings[name]
+        if value == "wrong":
+            raise BadConfiguration(f"config.toml: {name}: {value!r} is not allowed")
+        changed = {"value": setting.default if value is None else value, "in_file": value is not None}
+        self.shown_settings[name] = setting.model_copy(update=changed)
 
     async def pause(self, by: Decider) -> None:
         """Journal a pause, which stops nothing here."""

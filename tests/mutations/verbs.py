@@ -44,6 +44,8 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "remove_rule": {"name": "x", "by": BY},
         "trust_project": {"root": "/", "by": BY, "trusted": True},
         "trust_rules": {"path": "rules.toml", "by": BY, "digest": ""},
+        "settings": {},
+        "change_setting": {"name": "cockpit.undo", "value": "none", "seen": "every", "by": BY},
         "prune": {},
         "report_presence": {"presence": {"cockpit": "intruder", "present": True, "muted": True}},
         "close_session": {"session_id": session_id, "why": "x"},

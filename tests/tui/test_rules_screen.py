@@ -462,7 +462,7 @@ async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: t
         seat.app.screen.query_one("#rule-test", Input).focus()
         await seat.press(*"npm run x")
         await seat.sees("With this rule, the tested command is", "Asked: you would decide.", "no rule is about this")
-        assert book.tried[-1][1] == "npm run x"
+        await seat.until(lambda: book.tried[-1][1] == "npm run x")
         await seat.press("ctrl+s")
         await seat.sees("Rule npm run build saved; it holds at once.")
         assert book.now.rules[-1].definition == {"name": "npm run build", "prefix": ["npm", "run", "build"]}

@@ -18,7 +18,7 @@ from whisper_tui.agents.client_rules import ClientRules
 from whisper_tui.cli.commands.manage_rules import have_it_noted
 from whisper_tui.cli.commands.supervisor_control import step_down
 from whisper_tui.config import load, write_pointer
-from whisper_tui.config.configuration import Configuration
+from whisper_tui.config.configuration import Configuration, ConfigurationFile
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import NotAllowed
@@ -143,6 +143,7 @@ async def _supervise(
         gaps=_gaps,
         rule_book=rules,
         settings=configuration.supervisor,
+        settings_file=ConfigurationFile(home),
         limits=configuration.limits,
         retention=configuration.retention,
     )

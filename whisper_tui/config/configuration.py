@@ -3,12 +3,14 @@
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
+from pydantic.fields import FieldInfo
 
-from whisper_tui.config.private_files import read_private
-from whisper_tui.model.errors import BadConfiguration
+from whisper_tui.config.private_files import TomlText, read_private, write_private
+from whisper_tui.model.api import Setting, SettingList
+from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, InvalidRequest
 from whisper_tui.model.run import NO_LIMITS, Limits
 from whisper_tui.model.value import Value
 from whisper_tui.notify.notify_settings import NotifySettings
@@ -79,8 +81,11 @@ def read(home: Directories) -> Configuration:
     """Read the file; defaults where there is none. Raises `BadConfiguration`."""
     path = Path(home.config) / CONFIGURATION_FILE
     text = read_private(path)
-    if text is None:
-        return Configuration()
+    return Configuration() if text is None else _configuration(path, text)
+
+
+def _configuration(path: Path, text: str) -> Configuration:
+    """Read the text of the file. Raises `BadConfiguration`."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -141,3 +146,154 @@ def _check_known(path: Path, table: str, content: dict[str, Any], known: Iterabl
     for key in content:
         if key not in known:
             raise BadConfiguration(f"{path}: {unknown_key(table, key, known)}", hint="Correct it, then try again")
+
+
+Restart = Literal["supervisor", "cockpit", "both"]
+
+ABOUT: dict[str, tuple[Restart, str]] = {
+    "cockpit.theme": ("cockpit", "The colours of the cockpit."),
+    "cockpit.keymap": ("cockpit", "The set of keys; vi has j and k for down and up."),
+    "cockpit.undo": ("cockpit", "The approvals that u can take back: all, those with a severe risk, or none."),
+    "cockpit.undo_s": ("cockpit", "Seconds for which an approval of a severe risk can be taken back."),
+    "calling.when": ("both", "When you are notified: while you are away from the terminal, always, or never."),
+    "calling.away_after_s": ("cockpit", "Seconds without a key until you count as away."),
+    "calling.quiet": ("both", "Hours without notifications, in local time, like 22:00-07:00."),
+    "calling.at_most_every_s": ("both", "Seconds between two notifications; calls in between share the next one."),
+    "calling.bell": ("cockpit", "The bell of the terminal rings with a notification."),
+    "calling.notify": ("cockpit", "The escape sequence that notifies by the terminal."),
+    "calling.desktop": ("supervisor", "Notifications on the desktop, by notify-send or osascript."),
+    "calling.title": ("cockpit", "The number of waiting calls in the title of the terminal."),
+    "supervisor.workers": ("supervisor", "Commands that run at the same time."),
+    "supervisor.max_output_bytes": ("supervisor", "Bytes that are kept of each stream of a run; empty: all."),
+    "supervisor.min_free_bytes": ("supervisor", "Free bytes of the disk below which only the tail of output is kept."),
+    "supervisor.unasked_timeout_s": ("supervisor", "Seconds that a read-only command may run without approval."),
+    "supervisor.unasked_output_bytes": ("supervisor", "Bytes that are kept of each stream of such a command."),
+    "supervisor.when_agent_cancels": ("supervisor", "What happens to a running command whose agent cancels it."),
+    "retention.days": ("supervisor", "Days after which the output of a run is removed."),
+    "retention.gigabytes": ("supervisor", "Gigabytes of output that are kept; the oldest goes first."),
+    "limits.cpu_s": ("supervisor", "Seconds of processor time that a run may use; empty: any."),
+    "limits.memory_bytes": ("supervisor", "Bytes of memory that a run may use; empty: any."),
+    "limits.processes": ("supervisor", "Processes that a run may have at once; empty: any."),
+    "mcp.wait_s": (
+        "supervisor",
+        "Seconds within which calls over MCP are answered; empty: as the client waits.",
+    ),
+}
+"""The settings that the cockpit lists, with the programs that read them at their start, and a sentence about each.
+
+Rules, lists of tools, keys and the program that notifies are left to an editor: they decide what runs.
+"""
+
+
+class ConfigurationFile:
+    """The configuration file as a list of settings that are changed one by one."""
+
+    def __init__(self, home: Directories) -> None:
+        self.path = Path(home.config) / CONFIGURATION_FILE
+
+    def listed(self) -> SettingList:
+        """Return the settings that a person changes; with the defaults if the file cannot be read."""
+        try:
+            text = read_private(self.path) or ""
+            configuration, problem = _configuration(self.path, text), ""
+        except BadConfiguration as error:
+            text, configuration, problem = "", Configuration(), error.sentence()
+        document = tomllib.loads(text)
+        return SettingList(
+            path=str(self.path),
+            settings=tuple(_setting(name, configuration, document) for name in ABOUT),
+            problem=problem,
+        )
+
+    def change(self, name: str, value: str | None, seen: str) -> None:
+        """Write a setting, or remove it. Raises `ChangedSinceSeen`, `BadConfiguration` or `Refused`."""
+        if name not in ABOUT:
+            raise InvalidRequest(f"there is no setting {name!r} to change here", hint="Change it in an editor")
+        text = read_private(self.path) or ""
+        # A file that is wrong elsewhere is not changed: nobody could tell whether this made it worse.
+        now = _setting(name, _configuration(self.path, text), tomllib.loads(text))
+        if now.value != seen:
+            message = f"{self.path} was changed meanwhile: {name} is {now.value or 'empty'!r} there"
+            raise ChangedSinceSeen(message, hint="Look at it again")
+        table, key = name.split(".")
+        changed = TomlText(text)
+        if value is None or (not value.strip() and not now.default):
+            changed.unset(table, key)
+        else:
+            changed.set(table, key, _parsed(name, value.strip()))
+        _configuration(self.path, changed.text)
+        write_private(self.path, changed.text)
+
+
+def _field(name: str) -> FieldInfo:
+    """The field of a setting in its table."""
+    table, key = name.split(".")
+    kind = Configuration.model_fields[table].annotation
+    fields: dict[str, FieldInfo] = getattr(kind, "model_fields", {})
+    return fields[key]
+
+
+def _setting(name: str, configuration: Configuration, document: dict[str, Any]) -> Setting:
+    table, key = name.split(".")
+    restart, about = ABOUT[name]
+    field = _field(name)
+    options = _types(field)
+    choices: tuple[str, ...] = ("true", "false") if bool in options else ()
+    for option in options:
+        choices += tuple(get_args(option)) if get_origin(option) is Literal else ()
+    return Setting(
+        name=name,
+        about=about,
+        value=_written(getattr(getattr(configuration, table), key)),
+        default=_written(field.get_default(call_default_factory=True, validated_data={})),
+        choices=choices,
+        allowed=" or ".join(choices) if choices else _allowed(field, options),
+        in_file=key in document.get(table, {}),
+        restart=restart,
+    )
+
+
+def _types(field: FieldInfo) -> tuple[Any, ...]:
+    """The types of a field; of a union, each."""
+    annotation = field.annotation
+    return (annotation,) if get_origin(annotation) in {None, Literal} else get_args(annotation)
+
+
+def _allowed(field: FieldInfo, options: tuple[Any, ...]) -> str:
+    """The values that a field takes, in words."""
+    if str in options:
+        return "a text"
+    kind = "a number" if float in options else "a whole number"
+    words = {"ge": "from {}", "gt": "above {}", "le": "to {}"}
+    limits = [
+        text.format(_written(getattr(each, bound)))
+        for each in field.metadata
+        for bound, text in words.items()
+        if getattr(each, bound, None) is not None
+    ]
+    endless = ["or inf for no limit"] if any(getattr(each, "allow_inf_nan", False) for each in field.metadata) else []
+    return " ".join((kind, *limits, *endless))
+
+
+def _written(value: object) -> str:
+    """Return a value as people type it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _parsed(name: str, text: str) -> bool | int | float | str:
+    """Return the value that a person has typed. Raises `InvalidRequest`."""
+    options = _types(_field(name))
+    if bool in options and text in {"true", "false"}:
+        return text == "true"
+    if not {int, float} & set(options) or bool in options:
+        return text
+    try:
+        return int(text) if text.lstrip("-").isdecimal() else float(text)
+    except ValueError:
+        raise InvalidRequest(f"{text!r} is not a number", hint="Type a number like 30 or 2.5") from None

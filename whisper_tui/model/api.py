@@ -1,7 +1,7 @@
 """The API of the supervisor, in process and over the socket."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import Field
 
@@ -103,6 +103,35 @@ class Presence(Value):
     """True if somebody is there, as the settings of notifications mean it."""
     muted: bool = False
     """True if that person has switched notifications off."""
+
+
+class Setting(Value):
+    """A setting of the configuration file that a person changes."""
+
+    name: str
+    """Its table and its key, like `cockpit.theme`."""
+    about: str
+    """A sentence about it."""
+    value: str
+    """Empty: it has none."""
+    default: str
+    choices: tuple[str, ...] = ()
+    """All values that it may have. Empty: those that `allowed` describes."""
+    allowed: str = ""
+    """The values that it may have, in words."""
+    in_file: bool = False
+    """True if the configuration file says it; else the default holds."""
+    restart: Literal["supervisor", "cockpit", "both"] = "supervisor"
+    """The programs that read it when they start."""
+
+
+class SettingList(Value):
+    """The settings of the configuration file as it is now."""
+
+    path: str
+    settings: tuple[Setting, ...] = ()
+    problem: str = ""
+    """Why the file cannot be read. Empty: it can."""
 
 
 class Pruned(Value):
@@ -338,6 +367,17 @@ class Supervision(Protocol):
         """Let all that a rule file of the user allows hold.
 
         `digest`: of the entries that the human has seen in it; `ChangedSinceSeen` if it has others.
+        """
+        ...
+
+    async def settings(self) -> SettingList:
+        """Return the settings of the configuration file that a person changes; rules are not among them."""
+        ...
+
+    async def change_setting(self, name: str, value: str | None, seen: str, by: Decider) -> None:
+        """Write a setting into the configuration file; None removes it, so that the default holds.
+
+        `seen`: the value that the human has seen; `ChangedSinceSeen` if the file has another one.
         """
         ...
 

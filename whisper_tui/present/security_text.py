@@ -38,6 +38,8 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "remove_rule": "remove a rule",
         "trust_project": "trust the rules of a project",
         "trust_rules": "change what is allowed by rules",
+        "settings": "read the settings",
+        "change_setting": "change a setting",
         "prune": "remove recorded output",
         "report_presence": "report a person at a cockpit",
         "shutdown": "stop the supervisor",

@@ -1,10 +1,11 @@
 """Settings of the supervisor in the configuration file."""
 
 import os
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import Field
 
+from whisper_tui.model.api import SettingList
 from whisper_tui.model.value import Value
 
 
@@ -38,3 +39,15 @@ class RetentionSettings(Value):
     """Since a run was over."""
     gigabytes: float | None = Field(default=5.0, ge=0, allow_inf_nan=True)
     """10^9 bytes that the output of all runs may take of the disk."""
+
+
+class SettingsFile(Protocol):
+    """The configuration file of an instance. Raises `WhisperError`."""
+
+    def listed(self) -> SettingList:
+        """Return the settings that a person changes."""
+        ...
+
+    def change(self, name: str, value: str | None, seen: str) -> None:
+        """Write a setting, or remove it; `seen`: the value that it must have now."""
+        ...

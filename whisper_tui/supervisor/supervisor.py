@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SupervisorStatus
+from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, SupervisorStatus
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
 from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Grant, Scope, SessionDenial
@@ -59,7 +59,7 @@ from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.stalls import StallMonitor
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import CockpitPresences, Environments, Sessions
-from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
+from whisper_tui.supervisor.settings import RetentionSettings, SettingsFile, SupervisorSettings
 from whisper_tui.system.state_directory import Directories
 
 END_S = 15.0
@@ -205,6 +205,7 @@ class Supervisor:
         gaps: HookGaps | None = None,
         rule_book: RuleBook | None = None,
         settings: SupervisorSettings | None = None,
+        settings_file: SettingsFile | None = None,
         limits: Limits = NO_LIMITS,
         retention: RetentionSettings | None = None,
         clock: Callable[[], float] = time.time,
@@ -214,7 +215,7 @@ class Supervisor:
         self.stopped = asyncio.Event()
         """Set when a shutdown was requested."""
         Path(home.state).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._settings = settings or SupervisorSettings()
+        self._settings, self._settings_file = settings or SupervisorSettings(), settings_file
         store = self._store = Store(Journal(Path(home.state) / "journal.sqlite"))
         self.rule_trust = RuleTrust(store, clock)
         self.presences = CockpitPresences()
@@ -408,6 +409,19 @@ class Supervisor:
         """Trust the allow rules of a rule file."""
         self._rules_now("")
         self.rule_trust.trust(path, by, digest)
+
+    async def settings(self) -> SettingList:
+        """The settings of the configuration file that a person changes."""
+        return await asyncio.to_thread(self._file_of_settings().listed)
+
+    async def change_setting(self, name: str, value: str | None, seen: str, by: Decider) -> None:
+        """Write a setting into the configuration file."""
+        self._file_of_settings().change(name, value, seen)
+
+    def _file_of_settings(self) -> SettingsFile:
+        if self._settings_file is None:
+            raise Refused("this supervisor has no configuration file", hint="Use the supervisor of an instance")
+        return self._settings_file
 
     async def status(self) -> SupervisorStatus:
         """Counts, settings and problems of the supervisor."""

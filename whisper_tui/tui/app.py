@@ -40,6 +40,7 @@ from whisper_tui.tui.keymap import Keymap, in_force
 from whisper_tui.tui.messages import Connected, EventsLost, Opened
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
+from whisper_tui.tui.settings_screen import SettingsScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 from whisper_tui.tui.terminal_driver import TerminalDriver, TerminalQuestion
 from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes
@@ -257,6 +258,10 @@ class CockpitApp(App[None]):
             dialog_help(self.screen)
         elif isinstance(self.screen, CockpitScreen | CommandScreen):
             self.screen.does[next(id_ for id_ in self.screen.does if id_.endswith("help"))]()
+
+    def action_open_settings(self) -> None:
+        """Open the screen of settings."""
+        self.push_screen(SettingsScreen(self._cockpit, tuple(self._themes), self.use_theme))
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme."""

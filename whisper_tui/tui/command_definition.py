@@ -72,9 +72,9 @@ Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal"
 """The selected call that a command needs: none, any, a waiting one, one with live processes, one that reads input, one
 that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox."""
 
-Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules"]
+Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
-Place = Literal["queue", "call", "output", "terminal", "history", "rules", "dialog"]
+Place = Literal["queue", "call", "output", "terminal", "history", "rules", "settings", "dialog"]
 """Where a person is, for the help."""
 _PLACES: dict[Group, tuple[Place, ...]] = {
     "Decide": ("queue", "call"),
@@ -85,6 +85,7 @@ _PLACES: dict[Group, tuple[Place, ...]] = {
     "Output": ("output",),
     "History": ("history",),
     "Rules": ("rules",),
+    "Settings": ("settings",),
 }
 
 

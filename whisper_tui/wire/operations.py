@@ -183,6 +183,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.remove_rule, "decides"),
             _operation(Supervision.trust_project, "decides"),
             _operation(Supervision.trust_rules, "decides"),
+            # They name the user's programs and habits, which are none of an agent's business.
+            _operation(Supervision.settings, "decides"),
+            _operation(Supervision.change_setting, "decides"),
             _operation(Supervision.prune, "decides"),
             _operation(Supervision.report_presence, "decides"),
             _operation(Supervision.status),

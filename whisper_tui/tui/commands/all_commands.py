@@ -17,6 +17,7 @@ from whisper_tui.tui.commands import (
 from whisper_tui.tui.history.history_screen import HISTORY
 from whisper_tui.tui.keymap import KEY_SETS, PANE_KEYS, SETS, Keymap, KeySet, Remaps, build_keymap
 from whisper_tui.tui.rules.rules_screen import RULES
+from whisper_tui.tui.settings_screen import SETTINGS
 
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
@@ -38,7 +39,7 @@ COMMANDS: tuple[Command, ...] = (
 )
 """The commands of the cockpit itself, in the order of the help and of the footer."""
 BY_ID = {command.id: command for command in COMMANDS}
-OTHER_SCREENS: tuple[tuple[Command, ...], ...] = (HISTORY, RULES)
+OTHER_SCREENS: tuple[tuple[Command, ...], ...] = (HISTORY, RULES, SETTINGS)
 """The commands of the screens that lie over the cockpit and have keys of their own."""
 GROUPS: tuple[Group, ...] = ("Decide", "Run", "Move", "View", "Output", "Cockpit")
 

@@ -143,6 +143,7 @@ SCREENS: tuple[Command, ...] = (
         "call",
         only=("call",),
     ),
+    Command("settings", "comma", "Settings", "See and change the settings of the configuration file.", "Cockpit"),
     Command("theme", "t", "Theme", "Switch between the dark and the light theme.", "Cockpit"),
     Command("choose-theme", "ctrl+t", "Themes", "Choose a theme from a list, with preview.", "Cockpit"),
 )
@@ -276,6 +277,7 @@ class NavigationCommands:
             "filter": lambda: self._cockpit.screen.query_one(FilterBar).open(),
             "clear-filter": self.clear_filter,
             "theme": lambda: self._cockpit.screen.app.run_action("other_theme"),
+            "settings": lambda: self._cockpit.screen.app.run_action("open_settings"),
             "choose-theme": lambda: self._cockpit.screen.app.run_action("choose_theme"),
             "help": self.help,
             "quit": self.leave,

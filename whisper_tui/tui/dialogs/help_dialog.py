@@ -40,6 +40,7 @@ HERE: dict[Place, str] = {
     "terminal": "Here: the terminal of the command",
     "history": "Here: the history",
     "rules": "Here: the rules",
+    "settings": "Here: the settings",
     "dialog": "Here: this dialog",
 }
 KEY_COLUMNS, NAME_COLUMNS, WIDEST, BESIDE = 13, 20, 108, 10
