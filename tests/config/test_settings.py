@@ -6,7 +6,7 @@ import pytest
 
 from whisper_tui.config import load
 from whisper_tui.config.configuration import ABOUT, ConfigurationFile
-from whisper_tui.model.api import Setting, Supervision
+from whisper_tui.model.api import ShownSetting, Supervision
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, InvalidRequest, WhisperError
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
@@ -37,7 +37,7 @@ def home(tmp_path: Path) -> Directories:
     return home
 
 
-def of(file: ConfigurationFile, name: str) -> Setting:
+def of(file: ConfigurationFile, name: str) -> ShownSetting:
     return next(each for each in file.listed().settings if each.name == name)
 
 
@@ -108,7 +108,8 @@ def test_a_file_that_was_changed_meanwhile_or_cannot_be_read_is_not_changed(home
 
 
 async def test_the_settings_are_changed_through_the_api_of_a_supervisor(home: Directories) -> None:
-    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), settings_file=ConfigurationFile(home))
+    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
+    supervisor.settings_file = ConfigurationFile(home)
     await supervisor.open()
     listening = await serve(supervisor, home, {})
     api: Supervision = await SupervisorClient.connect(home, start=False)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from whisper_tui.model.api import Presence, Setting
+from whisper_tui.model.api import Presence, ShownSetting
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, ClientInfo, Session, ToolCall
 from whisper_tui.model.decision import Decider, Deny, beginnings
@@ -129,7 +129,7 @@ class PlayedWorld:
         """The sizes of each terminal, the first one first."""
         self.rule_book: InMemoryRules | None = None
         """The rules that are shown. None: there are none."""
-        self.shown_settings: dict[str, Setting] = {}
+        self.shown_settings: dict[str, ShownSetting] = {}
         """The settings that `settings` reports, by name."""
         self._watchers: set[asyncio.Event] = set()
         self._submitted = self._denied = 0

@@ -6,16 +6,16 @@ from textual.widgets import Input
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import begin
 from tests.tui.scenes import Play
-from whisper_tui.model.api import Setting
+from whisper_tui.model.api import ShownSetting
 from whisper_tui.tui.settings_screen import SETTINGS, SettingDialog, SettingsScreen
 
 SHOWN = (
-    Setting(name="cockpit.theme", about="The colours.", value="", default="", allowed="a text", restart="cockpit"),
-    Setting(
+    ShownSetting(name="cockpit.theme", about="The colours.", value="", default="", allowed="a text", restart="cockpit"),
+    ShownSetting(
         name="cockpit.undo", about="The approvals that u takes back.", value="every", default="every",
         choices=("grave", "every", "none"), allowed="grave or every or none", restart="cockpit",
     ),
-    Setting(
+    ShownSetting(
         name="retention.days", about="Days of output.", value="7", default="30", allowed="a number above 0",
         in_file=True,
     ),

@@ -143,10 +143,10 @@ async def _supervise(
         gaps=_gaps,
         rule_book=rules,
         settings=configuration.supervisor,
-        settings_file=ConfigurationFile(home),
         limits=configuration.limits,
         retention=configuration.retention,
     )
+    supervisor.settings_file = ConfigurationFile(home)
     rules.follow(supervisor.rule_trust)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

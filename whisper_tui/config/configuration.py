@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from whisper_tui.config.private_files import TomlText, read_private, write_private
-from whisper_tui.model.api import Setting, SettingList
+from whisper_tui.model.api import SettingList, ShownSetting
 from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, InvalidRequest
 from whisper_tui.model.run import NO_LIMITS, Limits
 from whisper_tui.model.value import Value
@@ -233,7 +233,7 @@ def _field(name: str) -> FieldInfo:
     return fields[key]
 
 
-def _setting(name: str, configuration: Configuration, document: dict[str, Any]) -> Setting:
+def _setting(name: str, configuration: Configuration, document: dict[str, Any]) -> ShownSetting:
     table, key = name.split(".")
     restart, about = ABOUT[name]
     field = _field(name)
@@ -241,7 +241,7 @@ def _setting(name: str, configuration: Configuration, document: dict[str, Any]) 
     choices: tuple[str, ...] = ("true", "false") if bool in options else ()
     for option in options:
         choices += tuple(get_args(option)) if get_origin(option) is Literal else ()
-    return Setting(
+    return ShownSetting(
         name=name,
         about=about,
         value=_written(getattr(getattr(configuration, table), key)),

@@ -105,7 +105,7 @@ class Presence(Value):
     """True if that person has switched notifications off."""
 
 
-class Setting(Value):
+class ShownSetting(Value):
     """A setting of the configuration file that a person changes."""
 
     name: str
@@ -129,7 +129,7 @@ class SettingList(Value):
     """The settings of the configuration file as it is now."""
 
     path: str
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ShownSetting, ...] = ()
     problem: str = ""
     """Why the file cannot be read. Empty: it can."""
 

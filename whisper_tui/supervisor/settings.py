@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from whisper_tui.model.api import SettingList
+from whisper_tui.model.errors import Refused
 from whisper_tui.model.value import Value
 
 
@@ -51,3 +52,15 @@ class SettingsFile(Protocol):
     def change(self, name: str, value: str | None, seen: str) -> None:
         """Write a setting, or remove it; `seen`: the value that it must have now."""
         ...
+
+
+class NoSettingsFile:
+    """Stands for the configuration file of a supervisor that has none, and refuses everything."""
+
+    def listed(self) -> SettingList:
+        """Raise `Refused`."""
+        raise Refused("this supervisor has no configuration file", hint="Use the supervisor of an instance")
+
+    def change(self, name: str, value: str | None, seen: str) -> None:
+        """Raise `Refused`."""
+        self.listed()

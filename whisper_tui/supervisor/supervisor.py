@@ -59,7 +59,7 @@ from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.stalls import StallMonitor
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import CockpitPresences, Environments, Sessions
-from whisper_tui.supervisor.settings import RetentionSettings, SettingsFile, SupervisorSettings
+from whisper_tui.supervisor.settings import NoSettingsFile, RetentionSettings, SettingsFile, SupervisorSettings
 from whisper_tui.system.state_directory import Directories
 
 END_S = 15.0
@@ -194,6 +194,8 @@ class Supervisor:
 
     notify_problem = ""
     """Why the last notification failed, for the status. Set by whoever notifies."""
+    settings_file: SettingsFile = NoSettingsFile()
+    """The configuration file. Set by whoever runs the supervisor of an instance."""
 
     def __init__(
         self,
@@ -205,7 +207,6 @@ class Supervisor:
         gaps: HookGaps | None = None,
         rule_book: RuleBook | None = None,
         settings: SupervisorSettings | None = None,
-        settings_file: SettingsFile | None = None,
         limits: Limits = NO_LIMITS,
         retention: RetentionSettings | None = None,
         clock: Callable[[], float] = time.time,
@@ -215,7 +216,7 @@ class Supervisor:
         self.stopped = asyncio.Event()
         """Set when a shutdown was requested."""
         Path(home.state).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._settings, self._settings_file = settings or SupervisorSettings(), settings_file
+        self._settings = settings or SupervisorSettings()
         store = self._store = Store(Journal(Path(home.state) / "journal.sqlite"))
         self.rule_trust = RuleTrust(store, clock)
         self.presences = CockpitPresences()
@@ -412,16 +413,11 @@ class Supervisor:
 
     async def settings(self) -> SettingList:
         """The settings of the configuration file that a person changes."""
-        return await asyncio.to_thread(self._file_of_settings().listed)
+        return await asyncio.to_thread(self.settings_file.listed)
 
     async def change_setting(self, name: str, value: str | None, seen: str, by: Decider) -> None:
         """Write a setting into the configuration file."""
-        self._file_of_settings().change(name, value, seen)
-
-    def _file_of_settings(self) -> SettingsFile:
-        if self._settings_file is None:
-            raise Refused("this supervisor has no configuration file", hint="Use the supervisor of an instance")
-        return self._settings_file
+        self.settings_file.change(name, value, seen)
 
     async def status(self) -> SupervisorStatus:
         """Counts, settings and problems of the supervisor."""

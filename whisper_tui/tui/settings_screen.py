@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from whisper_tui.model.api import Setting, SettingList
+from whisper_tui.model.api import SettingList, ShownSetting
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
 from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
@@ -56,7 +56,7 @@ AFTER = {
 }
 
 
-def setting_paragraphs(setting: Setting, path: str) -> tuple[Paragraph, ...]:
+def setting_paragraphs(setting: ShownSetting, path: str) -> tuple[Paragraph, ...]:
     """Return a setting in full."""
     where = f"{path}" if setting.in_file else "the default, for the file does not set it"
     return (
@@ -84,7 +84,7 @@ class SettingDialog(Dialog[str]):
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Save", "save"),)
     CSS_PATH: ClassVar[StyleFiles] = ["styles/dialog.tcss"]
 
-    def __init__(self, cockpit: CockpitContext, setting: Setting) -> None:
+    def __init__(self, cockpit: CockpitContext, setting: ShownSetting) -> None:
         super().__init__()
         self._cockpit = cockpit
         self._setting = setting
@@ -141,7 +141,7 @@ class SettingsScreen(CommandScreen):
         self._themes = tuple(themes)
         self._use_theme = use_theme
         self._list = SettingList(path="")
-        self._entries: list[Setting | None] = []
+        self._entries: list[ShownSetting | None] = []
         """The setting of each row of the list. None: a heading."""
         self.does: dict[str, Callable[[], object]] = {
             "settings-change": self._change,
@@ -172,7 +172,7 @@ class SettingsScreen(CommandScreen):
             self._cockpit.tell(error_text(error), severity="error")
         self._draw()
 
-    def _with_themes(self, setting: Setting) -> Setting:
+    def _with_themes(self, setting: ShownSetting) -> ShownSetting:
         """Return a setting with the themes as its choices, which only the cockpit knows, if it is the theme."""
         if setting.name != THEME:
             return setting
@@ -199,7 +199,7 @@ class SettingsScreen(CommandScreen):
         self._show_highlighted()
 
     @property
-    def _highlighted(self) -> Setting | None:
+    def _highlighted(self) -> ShownSetting | None:
         at = self.query_one(OptionList).highlighted
         return self._entries[at] if at is not None and at < len(self._entries) else None
 
@@ -221,7 +221,7 @@ class SettingsScreen(CommandScreen):
 
         self.app.push_screen(SettingDialog(self._cockpit, setting), answered)
 
-    async def _changed(self, setting: Setting, value: str) -> None:
+    async def _changed(self, setting: ShownSetting, value: str) -> None:
         """Say what the change needs, and use it at once if that is possible."""
         if setting.name == THEME and value in self._themes:
             self._use_theme(value)
@@ -244,7 +244,7 @@ class SettingsScreen(CommandScreen):
         await self._reload()
 
 
-def _row(setting: Setting) -> Content:
+def _row(setting: ShownSetting) -> Content:
     """Return a setting as one line; a value from the file stands out."""
     key = setting.name.partition(".")[2]
     style = "bold $foreground" if setting.in_file else "$muted"
