@@ -113,8 +113,6 @@ class Parts:
                 self.tickets.on_session_closed(event.session_id)
             case Resumed():
                 self.pool.on_resumed()
-            case _:
-                pass
 
     async def open(self, read_rules: Callable[[], object]) -> None:
         """Judge calls that have no verdict yet, recover the runs, and begin to work."""
