@@ -44,7 +44,7 @@ PAGE = """\
   </head>
   <body>
     <div class="note opening"><p>The cockpit opens …</p></div>
-    <div class="note closed"><p>The cockpit is closed; everything goes on. <a href="">Open it again</a></p></div>
+    <div class="note closed"><p>The cockpit is closed; commands keep running. <a href="">Open it again</a></p></div>
     <div id="terminal" class="textual-terminal" data-session-websocket-url="@SOCKET@" data-font-size="16"></div>
   </body>
 </html>
@@ -324,7 +324,7 @@ async def serve_cockpit(home: Directories, port: int) -> None:
         told = _told_to_end()
         sys.stdout.write(
             f"The cockpit is at {site.address}\n"
-            "Whoever has this address can approve commands. Ctrl-C ends it; commands go on.\n"
+            "Whoever has this address can approve commands. Ctrl-C ends it; commands keep running.\n"
         )
         sys.stdout.flush()
         await told.wait()

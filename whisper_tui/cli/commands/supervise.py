@@ -18,7 +18,7 @@ def add_supervise(verbs: Subcommands) -> None:
         "supervise",
         "run the supervisor in the foreground; other subcommands start it automatically",
         _supervise,
-        details="SIGTERM and Ctrl-C stop it; commands go on under their keepers and are taken back at the next start.",
+        details="SIGTERM and Ctrl-C stop it; commands keep running, and the next supervisor takes them over.",
     )
     parser.add_argument(
         "--replace",
