@@ -6,7 +6,37 @@ GUARD = "tests/tui/test_guard.py::"
 UNDO = "tests/tui/test_undo.py::"
 REFUSED = "tests/mutations/test_refused_attempts.py::"
 
+UNREAD = "tests/effects/test_code_nobody_read.py::"
+
 WHAT_IS_SHOWN = (
+    Mutation(
+        "code that nobody has read",
+        "whisper_tui.present.risk_text.risk_line",
+        "bool(record.resolved and record.resolved.not_inspected)",
+        "False",
+        ("tests/tui/test_board.py::test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagged",),
+    ),
+    Mutation(
+        "the level of scripts that is read",
+        "whisper_tui.effects.script_code.record_file",
+        "changes.script",
+        "False",
+        (UNREAD + "test_code_that_was_not_read_is_said_to_be_not_inspected",),
+    ),
+    Mutation(
+        "scripts that an earlier command writes",
+        "whisper_tui.effects.script_code.record_file",
+        "found.made",
+        "False",
+        (UNREAD + "test_code_that_was_not_read_is_said_to_be_not_inspected",),
+    ),
+    Mutation(
+        "approved scripts as they were judged",
+        "whisper_tui.supervisor.resolve.command_files.ApprovedScripts.keep",
+        "digest_of(content) == each.digest",
+        "True",
+        ("tests/api/test_effects.py::test_a_script_that_has_changed_since_it_was_judged_is_not_kept",),
+    ),
     Mutation(
         "the guard of a key",
         "whisper_tui.tui.commands.approve_deny.SelectionGuard.holds",
