@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.demo.scripted_agents import END, Workspace, temporary_workspace
+from whisper_tui.demo.scripted_agents import Workspace, temporary_workspace
 from whisper_tui.demo.story import (
     BUILD,
     CRAWL_LINES,
+    END,
     SCENES,
     TEST_FAILS,
     TEST_PASSES,

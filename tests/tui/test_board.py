@@ -187,7 +187,7 @@ def test_the_last_calls_of_the_session_are_shown_with_their_outcomes() -> None:
     record = play.stage.board.calls["7"]
     text = text_of(describe(record, None, play.clock(), roster.beside(record)))
     last = text[text.index("Last calls") :]
-    order = ["◆ waiting  echo", "✘ denied  rm -rf ./build", "✔ exit 0  ./serve.sh", "✘ exit 1  ./test.sh"]
+    order = ["◆ waiting  echo", "✘ denied  rm -rf cache", "✔ exit 0  ./serve.sh", "✘ exit 1  ./test.sh"]
     assert [last.index(words) for words in order] == sorted(last.index(words) for words in order)
     assert "./tag.sh" not in last
     assert len(roster.beside(record)) <= KEPT - 1

@@ -16,14 +16,13 @@ from whisper_tui.config.private_files import write_private
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.demo.scripted_agents import Workspace, captions, play_agent, temporary_workspace
 from whisper_tui.demo.scripted_human import run_without_terminal
-from whisper_tui.demo.story import StoryScene
+from whisper_tui.demo.story import FAREWELL, StoryScene
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, prepare
 
 STEP_S, HASTY_STEP_S = 0.2, 0.01
 """Seconds between two lines of the demo's scripts: in the cockpit, and printed."""
-FAREWELL = "The demo is over, and all that it ran with it. Connect your own agent: whisper-tui install claude"
 CONFIGURATION = "[rules]\nread_only = false\n"
 """Read-only commands are asked too, because each command belongs to the story."""
 ENDED = 128

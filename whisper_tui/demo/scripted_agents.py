@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, Agent, Denies, StoryScene
+from whisper_tui.demo.story import BUILDER, END, RELEASER, SCENES, Agent, Denies, StoryScene
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import ClientInfo, CommandSpec, SessionHello
 from whisper_tui.model.ending import Denied
@@ -193,7 +193,6 @@ async def _play(
 
 
 BEGINNING = "Two agents work on a small site, and you decide. This line says what to try."
-END = "That was the demo. q leaves it. Now your own agent: whisper-tui install claude"
 
 
 def caption(scene: StoryScene, record: CallRecord) -> str:

@@ -120,6 +120,11 @@ def crawl_line(number: int) -> str:
     return f"{number:>7} GET /plants/{number * 7919 % 1_000_000:06}.html 200 {'checked':<63}\n"
 
 
+END = "That was the demo. q leaves it. Now your own agent: whisper-tui install claude"
+"""The advice when the story is over."""
+FAREWELL = "The demo is over, and all that it ran with it. Connect your own agent: whisper-tui install claude"
+"""Printed once the cockpit of the demo is closed."""
+
 SCENES: tuple[StoryScene, ...] = (
     StoryScene(
         id="hours",
