@@ -48,7 +48,7 @@ def hold_and_follow(terminal: Terminal) -> list[float]:
     """`f` and `f` again, so many times."""
     found = []
     for _ in range(ROUNDS):
-        found.append(terminal.key(b"f", b"f follows"))
+        found.append(terminal.key(b"f", b"f to follow"))
         found.append(terminal.key(b"f", b"following"))
     return found
 
@@ -92,7 +92,7 @@ def size(folder: Path, count: int) -> tuple[list[float], float]:
         terminal.key(b"\t\t", b"stdout")
         found = []
         for _ in range(ROUNDS):
-            found.append(terminal.key(b"g", b"f follows"))
+            found.append(terminal.key(b"g", b"f to follow"))
             found.append(terminal.key(b"G", b"following"))
         return found, terminal.peak_mb()
     finally:

@@ -26,7 +26,9 @@ def title_line(
     """Return the title in `width` columns. `beside`: a note on a hidden stream; `problem`: why the search stopped."""
     role: Role = "strong" if view is not None else "muted"
     amount = f" {size(view.size)}" if view is not None else ""
-    left: Line = (Span("── ", "frame"), Span(title, role), Span(f"{amount}{beside} ", "muted"))
+    before, sign, after = title.partition("▌")
+    name = (Span(before, role), Span(sign, "bad"), Span(after, role))
+    left: Line = (Span("── ", "frame"), *(span for span in name if span.text), Span(f"{amount}{beside} ", "muted"))
     found, state = _found(finder, view, problem), _state(view)
     between = (Span(" ·", found[-1].role),) if found and state else ()
     end = Span(" ─" if found or state else "─", "frame")
