@@ -174,7 +174,7 @@ async def test_a_watcher_sees_what_is_there_and_then_what_happens(harness):
     assert board.sessions[harness.session.id] == harness.session
 
 
-async def test_a_watcher_goes_on_where_it_stopped(harness):
+async def test_a_watcher_resumes_where_it_stopped(harness):
     await harness.run("true")
     seqs = []
     async with asyncio.timeout(30), aclosing(harness.api.watch(after=3)) as batches:
@@ -203,7 +203,7 @@ async def test_a_session_is_described_resumed_and_closed(harness):
         await harness.submit("true")
 
 
-async def test_the_size_of_a_terminal_is_told(harness):
+async def test_the_size_of_a_terminal_is_reported(harness):
     call_id = await harness.submit("sh", "-c", "read go; stty size", tty=True)
     await harness.decide(call_id, Approve())
     await harness.until(call_id, "running")

@@ -34,7 +34,7 @@ async def test_a_conversation_is_seen_by_whoever_comes_later(harness):
     ]
 
 
-async def test_nothing_is_said_to_an_agent_that_does_not_listen_or_is_gone(harness):
+async def test_messages_to_an_agent_that_does_not_listen_are_refused(harness):
     await harness.api.say(harness.session.id, "I work.", MODEL)
     with pytest.raises(Refused, match="does not listen"):
         await harness.api.say(harness.session.id, "Stop", ADA)
@@ -44,6 +44,6 @@ async def test_nothing_is_said_to_an_agent_that_does_not_listen_or_is_gone(harne
 
 
 @pytest.mark.parametrize("text", ["", "x" * (LONGEST_SAID + 1)])
-async def test_what_is_said_has_bounds(harness, text):
+async def test_messages_have_bounds(harness, text):
     with pytest.raises(InvalidRequest, match="characters"):
         await harness.api.say(harness.session.id, text, MODEL)

@@ -120,7 +120,7 @@ def test_a_script_that_has_changed_since_it_was_judged_is_not_kept(tmp_path: Pat
     assert store.find(str(tmp_path / "x.sh")) is None
 
 
-async def test_a_disk_that_hangs_holds_one_thread_and_is_said_not_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_disk_blocks_one_thread_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_tui.supervisor.queries.DISK_PATIENCE_S", 0.1)
     disk, hung = DiskThread(), Event()
     before = threading.active_count()

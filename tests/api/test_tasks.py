@@ -33,7 +33,7 @@ async def test_a_start_is_waited_for_and_not_the_end(harness: Harness) -> None:
         assert (await waiting).state.kind == "running"
 
 
-async def test_the_file_of_a_stream_holds_all_of_it(harness: Harness) -> None:
+async def test_the_file_of_a_stream_has_all_of_it(harness: Harness) -> None:
     call_id = await line(harness, "printf 'a\\0b'; printf error >&2")
     assert await harness.api.output_file(call_id, "out") is None
     await harness.decide(call_id, Approve())

@@ -88,7 +88,7 @@ async def test_a_call_for_the_supervisor_is_not_handed_over(harness: Harness) ->
         await harness.api.hand_over(call_id, "secret")
 
 
-async def test_what_nobody_can_start_any_more_is_withdrawn(harness: Harness) -> None:
+async def test_calls_that_nobody_can_start_are_withdrawn(harness: Harness) -> None:
     approved, waiting = await ask(harness, "echo 1"), await ask(harness, "echo 2")
     await harness.decide(approved, Approve())
     await harness.api.close_session(harness.session.id, "the agent ended")

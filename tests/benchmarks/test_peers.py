@@ -43,7 +43,7 @@ async def served(place: Path) -> Server:
     return await Server.start([sys.executable, "-c", SERVER], os.environ, place)
 
 
-def test_ratios_are_those_to_the_first_row_and_what_failed_is_said_in_words():
+def test_ratios_refer_to_the_first_row_and_failures_are_described():
     rows = [Row("floor", (2.0, 1000)), Row("a | b", (5.0, None)), Row("peer", (), "hangs\nat once")]
     assert table([Column("ms", 1, ratio=True), Column("MiB/s", 0)], rows).splitlines() == [
         "| way | ms | ratio | MiB/s | remark |",

@@ -113,7 +113,7 @@ async def say(instance: Instance, session_id: str, text: str) -> None:
         await supervision.close()
 
 
-async def test_an_agent_that_stays_works_on_what_is_said_to_it_and_its_words_are_in_the_journal(instance: Instance):
+async def test_a_staying_agent_works_on_messages_and_its_answers_are_journaled(instance: Instance):
     model = ScriptedModel(text("One ", "file."), text("It is empty."))
     async with model.open():
         process = await agent(instance, model, "--stay")
@@ -134,7 +134,7 @@ async def test_an_agent_that_stays_works_on_what_is_said_to_it_and_its_words_are
     assert users == ["what is here?", "look into it"]
 
 
-async def test_an_agent_that_does_not_stay_is_told_nothing(instance: Instance):
+async def test_an_agent_that_does_not_stay_gets_no_messages(instance: Instance):
     model = ScriptedModel([*text("I look."), call(0, "c1", "run_shell_command", '{"command": "true"}')], text("Done."))
     async with model.open():
         process = await agent(instance, model)

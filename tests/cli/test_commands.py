@@ -37,7 +37,7 @@ def test_a_call_waits_is_listed_approved_and_answered(instance):
 
 
 @needs_sandbox
-def test_what_a_sandbox_blocked_is_shown_and_marked_in_the_history(instance):
+def test_blocked_attempts_are_shown_and_marked_in_the_history(instance):
     call = instance.call("execute_command", command="touch", args=["made"])
     assert instance.run("approve", "1", "--read-only").returncode == 0
     call.communicate(timeout=90)
@@ -64,7 +64,7 @@ def test_show_states_the_effects_of_a_waiting_call_and_of_no_other(instance):
     assert json.loads(instance.run("show", "--json", "1").stdout)["effects"] is None
 
 
-def test_a_denial_reaches_the_caller_word_for_word(instance):
+def test_a_denial_reaches_the_caller_verbatim(instance):
     reason = 'Not   here: use "make", please…'
     call = instance.call("run_shell_command", command="rm -rf build", description="Clean")
     assert instance.run("deny", "1", "--reason", reason).returncode == 0
@@ -79,7 +79,7 @@ def test_a_denial_reaches_the_caller_word_for_word(instance):
     )
 
 
-def test_what_is_edited_runs_and_the_caller_is_told(instance):
+def test_an_edited_call_runs_and_the_caller_is_told(instance):
     call = instance.call("execute_command", command="echo", args=["asked"])
     approved = instance.run("approve", "1", "--command", "echo 'two words'", "--cwd", "/")
     assert "echo 'two words'" in approved.stdout and "changed" in approved.stdout
@@ -111,7 +111,7 @@ def test_a_decision_that_comes_too_late_is_refused(instance):
         assert "does not wait for a decision" in answer.stderr
 
 
-def test_what_a_command_leaves_behind_is_shown_and_ended(instance):
+def test_background_processes_are_shown_and_ended(instance):
     call = instance.call("run_shell_command", command="sleep 300 & echo hi")
     instance.run("approve", "1")
     (left,) = json.loads(call.communicate(timeout=90)[0])["backgroundPids"]
@@ -296,7 +296,7 @@ def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(insta
         ((), 2, "needs a terminal"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_an_exit_code(instance, words, code, complaint):
+def test_failures_are_one_sentence_and_an_exit_code(instance, words, code, complaint):
     answer = instance.run(*words)
     assert (answer.returncode, answer.stdout) == (code, "")
     assert complaint in answer.stderr and "whisper-tui" in answer.stderr
@@ -319,7 +319,7 @@ def test_broken_rules_do_not_keep_calls_from_being_asked(instance):
     call.communicate(timeout=90)
 
 
-def test_a_reader_that_stops_reading_is_no_error(instance):
+def test_a_reader_that_stops_reading_is_not_an_error(instance):
     process = subprocess.Popen(
         [*PROGRAM, "list", "--home", str(instance.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -28,7 +28,7 @@ def test_an_approved_command_runs_where_and_how_the_agent_wanted_it(shell: Shell
     assert (row["state"], row["exit_code"], row["client"]) == ("ended", 7, "claude-code")
 
 
-def test_a_limit_that_ended_a_command_is_told_beside_its_signal(shell: Shell) -> None:
+def test_a_limit_that_ended_a_command_is_reported_with_its_signal(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[limits]\nprocesses = 4\n")
     ran = shell.run(shell.approved("for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"))
     assert b"the command was ended, because it had more than 4 processes" in ran.stderr
@@ -105,7 +105,7 @@ def test_standard_input_reaches_the_command(shell: Shell) -> None:
     assert shell.run(shell.approved("cat"), input=data).stdout == data
 
 
-def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -> None:
+def test_standard_input_survives_the_death_of_the_supervisor(shell: Shell) -> None:
     data = os.urandom(3_000_000)
     words = shell.approved("head -c 100 > begun; until test -e go; do sleep 0.1; done; cat > rest; exit 9")
     process = shell.start(words, stdin=subprocess.PIPE)
@@ -119,7 +119,7 @@ def test_standard_input_goes_on_over_the_death_of_the_supervisor(shell: Shell) -
     assert b"".join((shell.instance.workspace / name).read_bytes() for name in ("begun", "rest")) == data
 
 
-def test_the_end_of_the_input_is_told_to_the_next_supervisor_too(shell: Shell) -> None:
+def test_the_end_of_the_input_reaches_the_next_supervisor_too(shell: Shell) -> None:
     words = shell.approved("until test -e go; do sleep 0.1; done; cat")
     process = shell.start(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
@@ -147,7 +147,7 @@ def test_output_that_could_be_taken_for_a_refusal_comes_whole_and_once(shell: Sh
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"{" * 3_000_000 + b"\n", b"")
 
 
-def test_it_dies_of_the_signal_that_the_command_died_of(shell: Shell) -> None:
+def test_exec_dies_of_the_same_signal_as_the_command(shell: Shell) -> None:
     assert shell.run(shell.approved("kill -KILL $$")).returncode == -signal.SIGKILL
 
 
@@ -178,13 +178,13 @@ def test_when_the_agent_kills_it_the_command_is_ended_too(shell: Shell) -> None:
     assert row["signal"] in {signal.SIGTERM, signal.SIGKILL}
 
 
-def test_what_a_command_leaves_behind_does_not_hold_it_back(shell: Shell) -> None:
+def test_background_processes_do_not_delay_exec(shell: Shell) -> None:
     ran = shell.run(shell.approved("sleep 1000 & echo $!"))
     assert ran.returncode == 0
     assert int(ran.stdout) in [process["pid"] for process in shell.row("1")["background"]]
 
 
-def test_it_goes_on_over_the_death_of_the_supervisor_and_loses_no_byte(shell: Shell) -> None:
+def test_exec_survives_the_death_of_the_supervisor_and_loses_no_byte(shell: Shell) -> None:
     words = shell.approved("echo before; until test -e go; do sleep 0.1; done; seq 1 20000; exit 9")
     process = shell.start(words, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"before\n"

@@ -24,7 +24,7 @@ def test_every_form_of_a_call_that_ran(instance):
     assert "### Call 1: exit code 3" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_what_cannot_be_exported_is_one_sentence(instance):
+def test_failed_exports_are_one_sentence(instance):
     for words, code, sentence in (
         (("export", "9", "--format", "jsonl"), 4, "There is no call 9"),
         (("export", "--format", "asciicast"), 2, "A recording is of one call"),

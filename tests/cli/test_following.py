@@ -90,7 +90,7 @@ def test_a_failed_command_does_not_change_the_directory(claude: Claude, command:
     assert (ran.stdout, claude.cwd) == (out, str(claude.workspace))
 
 
-def test_what_a_command_prints_is_what_it_printed_before(claude: Claude) -> None:
+def test_the_output_of_subcommands_is_unchanged(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     ran = claude.bash("set -x; cd build; echo ${BASH_ENV-none} | tee f; (cd /; exit 1) || echo $?; trap")
     assert ran.stdout.startswith(b"none\n1\n")
@@ -99,7 +99,7 @@ def test_what_a_command_prints_is_what_it_printed_before(claude: Claude) -> None
     assert wrong.returncode == 2 and wrong.stderr.startswith(b"bash: -c: line 1: syntax error")
 
 
-def test_what_a_command_leaves_in_the_background_does_not_hold_it_back(claude: Claude) -> None:
+def test_background_processes_do_not_delay_the_next_command(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     assert claude.bash("sleep 1000 & cd build; echo $!").returncode == 0
     assert claude.cwd == f"{claude.workspace}/build"

@@ -27,14 +27,14 @@ def test_an_edited_command_runs_instead_and_the_model_is_told(shell: Shell) -> N
     assert "What ran: echo edited" in answer["hookSpecificOutput"]["additionalContext"]
 
 
-def test_a_denied_command_never_runs_and_the_reason_is_told_word_for_word(shell: Shell) -> None:
+def test_a_denied_command_never_runs_and_the_reason_is_reported_verbatim(shell: Shell) -> None:
     asking = shell.ask("touch ran")
     shell.deny(shell.waiting(), "use make test instead")
     assert "use make test instead" in reason(finished(asking))
     assert not (shell.instance.workspace / "ran").exists()
 
 
-def test_at_its_deadline_the_hook_says_no_and_the_same_command_goes_on_waiting(shell: Shell) -> None:
+def test_at_its_deadline_the_hook_denies_and_the_same_command_keeps_waiting(shell: Shell) -> None:
     shell.supervisor_runs()
     told = reason(finished(shell.ask("echo late", "--deadline", "1")))
     assert "Not approved yet" in told and "ticket 1" in told
@@ -149,7 +149,7 @@ def test_wrong_words_are_a_refusal_too(shell: Shell) -> None:
     assert process.returncode == 2 and b"invalid choice" in err
 
 
-def test_gemini_is_told_behind_the_result_what_its_own_words_about_a_change_mean(shell: Shell) -> None:
+def test_gemini_gets_an_explanation_of_a_change_after_the_result(shell: Shell) -> None:
     asking = shell.ask("echo asked", client="gemini")
     shell.approve(shell.waiting(), "echo edited")
     command = finished(asking)["hookSpecificOutput"]["tool_input"]["command"]
@@ -165,7 +165,7 @@ def test_the_shell_of_gemini_may_substitute_though_our_tool_of_that_name_may_not
 
 
 @pytest.mark.parametrize("command", ["touch x && echo 'it''s \"$HOME\"'", "-x | true\n# `second`", "x" * 9000])
-def test_where_the_client_shows_what_it_runs_the_command_stands_beside_its_ticket(shell: Shell, command: str) -> None:
+def test_the_command_is_shown_beside_its_ticket_if_the_client_shows_it(shell: Shell, command: str) -> None:
     asking = shell.ask(command, client="codex")
     shell.approve(shell.waiting())
     line = rewritten(finished(asking))

@@ -31,7 +31,7 @@ def test_a_call_is_shown_whole_while_it_waits_and_masked_from_then_on(instance: 
     assert [row["id"] for row in instance.rows("history", "--text", SECRET)] == ["1"]
 
 
-def test_what_an_error_repeats_of_a_command_is_masked_in_the_log() -> None:
+def test_secrets_in_errors_are_masked_in_the_log() -> None:
     try:
         raise ValueError(f"cannot run --token {SECRET}")
     except ValueError:

@@ -7,7 +7,7 @@ from tests.outside import outside_only
 pytestmark = outside_only
 
 
-def test_what_was_removed_is_told_as_removed_and_the_call_is_still_known(instance):
+def test_removed_output_is_reported_and_the_call_is_still_known(instance):
     (instance.root / "config" / "config.toml").write_text("[retention]\ndays = 1\n")
     call = instance.call("execute_command", command="echo", args=["hello"])
     assert instance.run("approve", "1").returncode == 0

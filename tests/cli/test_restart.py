@@ -38,7 +38,7 @@ def lines(instance) -> list[str]:
     return ran.read_text().splitlines() if ran.exists() else []
 
 
-def test_what_runs_goes_on_and_what_waits_waits_on_while_another_supervisor_takes_over(instance):
+def test_runs_and_waiting_calls_survive_a_takeover(instance):
     first = instance.call("run_shell_command", command=RUN.format("one"))
     assert instance.run("approve", "1").returncode == 0
     instance.until(lambda: lines(instance) == ["one"])
@@ -70,7 +70,7 @@ def test_a_supervisor_that_is_not_understood_steps_down_for_one_that_is(instance
     assert pid_of(instance) != older.pid
 
 
-def test_a_supervisor_goes_on_where_this_program_could_not_take_its_place(instance):
+def test_a_supervisor_continues_if_the_takeover_is_impossible(instance):
     assert instance.run("restart").returncode == 0
     before = pid_of(instance)
     with sqlite3.connect(instance.root / "state" / "journal.sqlite") as journal:

@@ -54,7 +54,7 @@ def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
     assert instance.run("rules", "remove", "git push").returncode == 1
 
 
-def test_examples_that_fail_are_told(instance: Instance, tmp_path: Path) -> None:
+def test_failing_examples_are_reported(instance: Instance, tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text('[[allow]]\nname = "x"\nprefix = ["ls"]\nmatch = ["ls -l", "cat x"]\n')
     file.chmod(0o600)
@@ -63,9 +63,7 @@ def test_examples_that_fail_are_told(instance: Instance, tmp_path: Path) -> None
     assert "does not match 'cat x'" in answer.stdout and "1 of 2 examples hold" in answer.stdout
 
 
-def test_imported_rules_are_shown_or_written_and_what_is_left_behind_is_said(
-    instance: Instance, tmp_path: Path
-) -> None:
+def test_imported_rules_are_shown_or_written_and_the_rest_is_reported(instance: Instance, tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"permissions": {"allow": ["Bash(git commit:*)", "Bash(python:*)"]}}')
     shown = instance.run("rules", "import", str(file))

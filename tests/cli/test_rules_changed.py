@@ -36,7 +36,7 @@ def asked(instance: Instance, *words: str) -> bool:
     return waits
 
 
-def test_what_somebody_wrote_into_the_rules_allows_nothing_until_a_human_trusts_it(instance, rules):
+def test_foreign_changes_of_rules_allow_nothing_until_they_are_trusted(instance, rules):
     rules.write_text(ANYTHING)
     assert asked(instance, "true")
     listed = instance.run("rules", "list")
@@ -50,7 +50,7 @@ def test_what_somebody_wrote_into_the_rules_allows_nothing_until_a_human_trusts_
     assert not asked(instance, "true")
 
 
-def test_a_change_is_told_while_no_call_comes_and_kept_in_the_history(instance, rules):
+def test_a_change_is_reported_without_any_call_and_kept_in_the_history(instance, rules):
     watching = instance.start("watch")
     assert "Connected" in watching.stdout.readline()
     rules.write_text(ANYTHING)
@@ -62,7 +62,7 @@ def test_a_change_is_told_while_no_call_comes_and_kept_in_the_history(instance, 
     assert instance.run("history", "verify").returncode == 0
 
 
-def test_what_denies_or_asks_holds_at_once_and_taking_it_out_needs_trust(instance, rules):
+def test_denying_entries_apply_at_once_and_removing_them_needs_trust(instance, rules):
     assert instance.run("rules", "add", "allow", "true").returncode == 0
     assert not asked(instance, "true")
     before = rules.read_text()

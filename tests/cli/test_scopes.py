@@ -48,7 +48,7 @@ REFUSED = [
 ]
 
 
-def test_what_does_not_go_together_is_one_sentence_and_approves_nothing(instance: Instance) -> None:
+def test_contradictory_options_are_one_sentence_and_approve_nothing(instance: Instance) -> None:
     waiting(instance, "push", "here")
     for words, sentence in REFUSED:
         answer = instance.run("approve", "1", *words)

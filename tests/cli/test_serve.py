@@ -146,9 +146,7 @@ async def test_it_listens_on_loopback_alone(served: Served) -> None:
     assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
 
 
-async def test_a_call_is_approved_in_the_page_and_everything_goes_on_without_it(
-    instance: Instance, served: Served
-) -> None:
+async def test_a_call_is_approved_in_the_page_and_runs_on_without_it(instance: Instance, served: Served) -> None:
     call = instance.call("execute_command", command="echo", args=["through the page"])
     async with page(served) as seat:
         await seat.sees("Waiting for you")
@@ -186,7 +184,7 @@ async def test_each_page_is_a_cockpit_of_its_own(served: Served) -> None:
     await until(lambda: served.cockpits() == [])
 
 
-async def test_a_port_that_is_taken_is_said_in_a_sentence(instance: Instance, served: Served) -> None:
+async def test_a_used_port_is_reported_in_a_sentence(instance: Instance, served: Served) -> None:
     port = served.host.rpartition(":")[2]
     answer = instance.run("serve", "--port", port)
     assert answer.returncode == 3

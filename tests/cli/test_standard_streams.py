@@ -106,9 +106,7 @@ def test_every_subcommand_is_tried() -> None:
 @pytest.mark.parametrize("streams", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("verb", COMMON)
 @pytest.mark.slow
-def test_what_cannot_be_printed_is_said_and_the_exit_code_says_it_too(
-    settled: Instance, verb: str, streams: str
-) -> None:
+def test_unprintable_output_is_reported_with_an_exit_code(settled: Instance, verb: str, streams: str) -> None:
     done = carried_out(settled, streams, verb, *SUBCOMMANDS[verb])
     if verb in SILENT:
         assert done.returncode in {*MEANINGS, 126, 128 + signal.SIGTERM}

@@ -76,7 +76,7 @@ def test_it_ends_when_its_terminal_is_gone_and_no_signal_says_so(running: Callab
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_goes_on_without_its_terminal_and_rests(running: Callable[..., Terminal], name: str) -> None:
+def test_a_server_survives_its_terminal_and_is_idle(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name, controlling=False)
     terminal.hang_up()
     terminal.rests()

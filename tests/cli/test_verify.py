@@ -8,7 +8,7 @@ from tests.outside import outside_only
 
 
 @outside_only
-def test_a_journal_is_verified_beside_the_supervisor_and_a_change_is_told(instance):
+def test_a_journal_is_verified_during_operation_and_a_change_is_reported(instance):
     call = instance.call("execute_command", command="true")
     assert instance.run("approve", "1").returncode == 0
     call.communicate(timeout=90)
@@ -25,7 +25,7 @@ def test_a_journal_is_verified_beside_the_supervisor_and_a_change_is_told(instan
 
 
 @outside_only
-def test_recorded_output_that_was_forged_is_told_and_output_that_is_gone_is_not(instance):
+def test_forged_output_is_reported_and_removed_output_is_not(instance):
     for number, word in enumerate(("first", "second"), start=1):
         call = instance.call("execute_command", command="printf", args=[word])
         assert instance.run("approve", str(number)).returncode == 0
@@ -43,7 +43,7 @@ def test_recorded_output_that_was_forged_is_told_and_output_that_is_gone_is_not(
     assert pruned.returncode == 0 and "that of 1 other is no longer kept" in pruned.stdout
 
 
-def test_an_end_that_is_none_and_a_journal_that_is_not_there_are_told(instance):
+def test_an_invalid_end_and_a_missing_journal_are_reported(instance):
     assert instance.run("history", "verify", "--head", "nonsense").returncode in {2, 3}
     assert "There is no journal" in instance.run("history", "verify").stderr
     assert instance.run("history", "--head", "1:00").returncode == 2

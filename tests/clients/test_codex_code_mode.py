@@ -49,7 +49,7 @@ def test_an_approved_command_of_a_script_runs_and_the_script_has_its_output(play
     assert played.record(AS_IT_IS).state.ending == Exited(code=0)
 
 
-def test_of_an_edited_command_the_script_has_the_output_and_the_model_is_told_what_ran(played):
+def test_after_an_edit_the_script_gets_the_output_and_the_model_a_note(played):
     assert "as edited" in played.answer(ANOTHER).result
     assert "changed the command" in played.answer(ANOTHER).everything
     assert not (played.workspace / "as-asked-ran").exists()

@@ -70,12 +70,12 @@ def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played
     return play(program, (LOOKS, CHANGES, OTHER), directory, ask_for=ask_for, set_up=set_up)
 
 
-def test_what_only_looks_is_not_run_where_the_client_denies_it(program, played):
+def test_a_read_only_command_is_refused_if_the_client_denies_it(program, played):
     assert SECRET not in played.answer(LOOKS).everything
     assert "denies this command itself" in program.shell_said(played.answer(LOOKS).result)
 
 
-def test_nobody_is_asked_about_what_the_client_denies(program, played):
+def test_nobody_is_asked_about_calls_that_the_client_denies(program, played):
     for scene in (LOOKS, CHANGES):
         state = played.record(scene).state
         assert isinstance(state, Ended) and isinstance(state.ending, Denied), played.written
@@ -83,7 +83,7 @@ def test_nobody_is_asked_about_what_the_client_denies(program, played):
     assert not (played.workspace / "denied-ran").exists()
 
 
-def test_what_the_client_does_not_deny_is_asked_as_ever(program, played):
+def test_calls_that_the_client_does_not_deny_are_asked_as_usual(program, played):
     assert "nothing is denied" in program.shell_said(played.answer(OTHER).result)
 
 

@@ -37,7 +37,7 @@ def test_the_doctor_proves_the_gate_of_the_installed_client_with_a_canary(progra
     assert "stopped a canary" in gate["sentence"]
 
 
-def test_what_was_installed_can_be_taken_back_to_the_byte(program, stage):
+def test_an_installation_can_be_reverted_to_the_byte(program, stage):
     before = settings(stage.user_home)
     stage.whisper_tui("install", program.name, "--yes")
     assert settings(stage.user_home) != before

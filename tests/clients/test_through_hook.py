@@ -93,7 +93,7 @@ def test_an_approved_command_runs_in_the_workspace_and_its_output_is_the_tools_o
     assert played.record(AS_IT_IS).call.spec.cwd == str(played.workspace)
 
 
-def test_of_an_edited_command_the_model_sees_the_output_and_is_told_what_ran(program, played):
+def test_after_an_edit_the_model_sees_the_output_and_a_note(program, played):
     answer = played.answer(ANOTHER)
     assert "as edited" in program.shell_said(answer.result)
     assert "changed the command" in answer.everything
@@ -102,7 +102,7 @@ def test_of_an_edited_command_the_model_sees_the_output_and_is_told_what_ran(pro
     assert played.record(ANOTHER).edited
 
 
-def test_the_reason_of_a_denial_reaches_the_model_word_for_word_and_nothing_ran(program, played):
+def test_the_reason_of_a_denial_reaches_the_model_verbatim_and_nothing_ran(program, played):
     assert NO.human.reason in program.shell_said(played.answer(NO).result)
     state = played.record(NO).state
     assert isinstance(state, Ended) and isinstance(state.ending, Denied) and state.attempt is None
@@ -128,7 +128,7 @@ def test_a_background_process_does_not_hold_the_client_up_and_stays_under_superv
     assert left.command == "tail -f /dev/null"
 
 
-def test_of_a_hundred_kilobytes_the_client_gets_every_byte(program, played):
+def test_the_client_gets_every_byte_of_a_hundred_kilobytes(program, played):
     numbers = "".join(f"{number}\n" for number in range(1, 20_001))
     state = played.record(LONG).state
     assert isinstance(state, Ended)
@@ -160,13 +160,13 @@ def test_the_next_command_runs_and_was_shown_where_the_clients_own_shell_would_b
     assert (kept / "gone-ran").exists()
 
 
-def test_what_was_never_decided_never_ran(program, impatient):
+def test_undecided_calls_never_ran(program, impatient):
     assert "Not approved yet, and nothing ran" in program.shell_said(impatient.answer(UNHEARD).result)
     assert impatient.record(UNHEARD).attempt is None
     assert not (impatient.workspace / "unheard-ran").exists()
 
 
-def test_what_waits_when_the_user_interrupts_the_client_waits_on_marked_and_its_session_is_over(interrupted):
+def test_waiting_calls_of_an_interrupted_client_stay_marked_in_the_queue(interrupted):
     record = interrupted.record(UNHEARD)
     assert interrupted.exit_code is not None, interrupted.written
     assert isinstance(record.state, Waiting)

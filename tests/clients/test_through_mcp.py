@@ -95,7 +95,7 @@ def test_an_approved_command_runs_in_the_workspace_and_its_output_is_the_answer(
     assert not played.record(AS_IT_IS).edited
 
 
-def test_of_an_edited_command_the_model_is_told_what_ran_and_sees_the_output_of_that(program, played):
+def test_after_an_edit_the_model_sees_a_note_and_the_output(program, played):
     said = program.mcp_said(played.answer(ANOTHER).result)
     assert "The human changed the command before it ran. What ran: echo as edited." in said
     assert said.endswith("Output: as edited\n")
@@ -103,7 +103,7 @@ def test_of_an_edited_command_the_model_is_told_what_ran_and_sees_the_output_of_
     assert played.record(ANOTHER).state.ending == Exited(code=0)
 
 
-def test_the_reason_of_a_denial_reaches_the_model_word_for_word_and_nothing_ran(program, played):
+def test_the_reason_of_a_denial_reaches_the_model_verbatim_and_nothing_ran(program, played):
     said = program.mcp_said(played.answer(NO).result)
     assert said.endswith(f"Denied by the human. Nothing ran. Reason: {NO.human.reason}")
     state = played.record(NO).state
@@ -111,14 +111,14 @@ def test_the_reason_of_a_denial_reaches_the_model_word_for_word_and_nothing_ran(
     assert not (played.workspace / "denied-ran").exists()
 
 
-def test_an_exit_code_and_what_was_written_to_standard_error_are_told(program, played):
+def test_an_exit_code_and_standard_error_are_reported(program, played):
     facts = {"stdout": "before\n", "stderr": "wrong\n", "exitCode": 7, "signal": None}
     text = "Output: before\n\nError: wrong\n\nExit Code: 7"
     assert_told(program, played.answer(FAILING).result, facts, text)
     assert played.record(FAILING).state.ending == Exited(code=7)
 
 
-def test_a_command_that_the_human_ended_by_a_signal_is_told_as_such(program, played):
+def test_a_command_ended_by_the_humans_signal_is_reported_as_such(program, played):
     facts = {"stdout": "begun\n", "exitCode": None, "signal": 15}
     assert_told(program, played.answer(KILLED).result, facts, "Output: begun\n\nSignal: 15")
     assert played.record(KILLED).state.ending == Signalled(number=15, by_us=True)
@@ -133,7 +133,7 @@ def test_a_background_process_is_named_and_does_not_hold_the_answer_back(program
     assert left.command == "tail -f /dev/null"
 
 
-def test_of_a_hundred_kilobytes_the_model_sees_both_ends_and_the_file_that_has_every_byte(program, played):
+def test_the_model_sees_both_ends_of_long_output_and_the_file_with_all_of_it(program, played):
     numbers = "".join(f"{number}\n" for number in range(1, 20_001))
     said = program.mcp_said(played.answer(LONG).result)
     shown = json.loads(said[said.index("{") :])["stdout"] if program.prefers_structured else said
@@ -159,13 +159,13 @@ def test_waiting_for_the_ticket_brings_the_answer_of_the_command_which_ran_once(
     assert (impatient.workspace / "late-ran").read_text() == "it ran\n"
 
 
-def test_what_was_never_decided_never_ran(program, impatient):
+def test_undecided_calls_never_ran(program, impatient):
     assert "Not approved yet, and nothing has run" in program.mcp_said(impatient.answer(UNHEARD).result)
     assert impatient.record(UNHEARD).attempt is None
     assert not (impatient.workspace / "unheard-ran").exists()
 
 
-def test_what_waits_when_the_user_interrupts_the_client_waits_on_marked_and_its_session_is_over(interrupted):
+def test_waiting_calls_of_an_interrupted_client_stay_marked_in_the_queue(interrupted):
     record = interrupted.record(UNHEARD)
     assert interrupted.exit_code is not None, interrupted.written
     assert interrupted.session(UNHEARD).closed_because is not None

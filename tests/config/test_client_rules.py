@@ -65,9 +65,7 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize(("client", "name", "text"), ALL, ids=[f"{client} {name}" for client, name, _ in ALL])
-def test_a_rule_counts_from_the_next_call_and_as_long_as_it_stands_there(
-    place: Place, client: str, name: str, text: str
-) -> None:
+def test_a_rule_applies_from_the_next_call_until_it_is_removed(place: Place, client: str, name: str, text: str) -> None:
     assert place.of(client).deny == ()
     path = place.write(name, text)
     (rule,) = place.of(client).deny

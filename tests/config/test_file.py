@@ -82,7 +82,7 @@ def test_settings_and_rules_are_read(configured):
         ("[cockpit]\ncolour = 'red'", "'colour' in [cockpit]"),
     ],
 )
-def test_what_is_wrong_is_named_with_the_file_and_the_key(configured, home, text, complaint):
+def test_mistakes_are_reported_with_the_file_and_the_key(configured, home, text, complaint):
     with pytest.raises(BadConfiguration) as error:
         configured(text)
     assert str(home.config / "config.toml") in error.value.message
@@ -124,7 +124,7 @@ def test_a_file_that_others_can_change_is_refused(configured, home, mode):
         load(home)
 
 
-def test_a_directory_in_its_place_is_said(home):
+def test_a_directory_instead_of_the_file_is_reported(home):
     (home.config / "config.toml").mkdir()
     with pytest.raises(BadConfiguration, match="cannot be read"):
         load(home)

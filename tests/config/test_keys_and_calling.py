@@ -58,11 +58,11 @@ def test_without_a_word_about_it_the_cockpit_calls_by_bell_and_terminal_alone(co
         ("[calling]\nbel = true", "did you mean 'bell'"),
     ],
 )
-def test_what_is_wrong_is_named(configured, text, complaint):
+def test_mistakes_are_named(configured, text, complaint):
     with pytest.raises(BadConfiguration) as error:
         configured(text)
     assert complaint in error.value.message
 
 
-def test_an_unknown_command_is_no_error_of_the_file(configured):
+def test_an_unknown_command_is_not_an_error_of_the_file(configured):
     assert configured("[keys]\naprove = 'y'").keys == {"aprove": "y"}

@@ -30,7 +30,7 @@ def moved(tmp_path, environ):
     return {**environ, "XDG_STATE_HOME": str(tmp_path / "states"), "XDG_CONFIG_HOME": str(tmp_path / "configs")}
 
 
-def test_an_explicit_home_holds_everything_and_beats_the_environment(tmp_path):
+def test_an_explicit_home_contains_everything_and_overrides_the_environment(tmp_path):
     assert find_directories(str(tmp_path), {"WHISPER_TUI_HOME": "/elsewhere"}) == below(tmp_path)
 
 

@@ -53,13 +53,13 @@ async def test_an_agent_that_is_approved_does_not_ask_again_in_other_words(monke
     assert len(records) == len(QUICK) - 1
 
 
-async def test_an_agent_that_is_denied_goes_on_as_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_denied_agent_follows_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     records = await play(monkeypatch, lambda _: Deny(reason="no"))
     assert commands(records).count("rm -rf cache") == 1
     assert all(record.process is None for record in records)
 
 
-async def test_what_follows_is_asked_only_when_what_it_follows_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_scene_is_asked_only_after_its_predecessor_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     records = await play(monkeypatch, lambda _: Approve())
     ended = {record.call.spec.command.words()[-1]: record for record in records}
     fix = ended["echo 'rate = 20' > tax.conf"]

@@ -76,9 +76,7 @@ def test_without_a_terminal_it_plays_the_story_and_exits_with_0(environment: dic
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_when_it_is_told_to_end_its_commands_end_with_it(
-    environment: dict[str, str], tmp_path: Path, number: signal.Signals
-) -> None:
+def test_the_demos_commands_end_with_it(environment: dict[str, str], tmp_path: Path, number: signal.Signals) -> None:
     with start(environment, stderr=subprocess.PIPE) as demo:
         read_until(demo, lambda line: "in the background" in line)
         demo.send_signal(number)

@@ -23,7 +23,7 @@ async def play(rules: Rules | None = None) -> tuple[bool, list[str]]:
             return await run_without_terminal(supervisor, workspace, lines.append), lines
 
 
-async def test_the_story_comes_out_as_it_is_told() -> None:
+async def test_the_story_ends_as_scripted() -> None:
     good, lines = await play()
     told = "\n".join(lines)
     assert good, told
@@ -45,7 +45,7 @@ async def test_the_story_comes_out_as_it_is_told() -> None:
     assert re.search(rf"told .*{re.escape(reason)}", told)
 
 
-async def test_what_is_printed_holds_nothing_that_a_terminal_obeys() -> None:
+async def test_the_printed_story_contains_no_escape_sequences() -> None:
     _, lines = await play()
     assert all(line.isprintable() for line in lines)
 
@@ -60,7 +60,7 @@ async def test_no_process_and_no_file_is_left_behind() -> None:
     assert not Path(workspace.place).exists()
 
 
-async def test_a_step_that_does_not_come_out_is_named_and_the_others_go_on() -> None:
+async def test_a_failing_step_is_named_and_the_others_continue() -> None:
     denied = ExactRule(name="no tests", argv=("./test.sh",), justification="not today")
     good, lines = await play(Rules(deny=(denied,)))
     assert not good

@@ -19,7 +19,7 @@ async def decided(play: Play, call_id: str, decision: Approve | Deny) -> None:
     await play.stage.decide(call_id, decision, ME, record.seen_digest())
 
 
-async def test_whoever_watches_has_the_same_board() -> None:
+async def test_every_watcher_has_the_same_board() -> None:
     play = Play.begin()
     first = play.ask("build")
     board = Board()
@@ -122,6 +122,6 @@ async def test_a_broken_stage_tells_everybody() -> None:
         await stage.status()
 
 
-async def test_an_unknown_call_is_said_to_be_unknown() -> None:
+async def test_an_unknown_call_is_reported_as_unknown() -> None:
     with pytest.raises(UnknownCall):
         await Play.begin().stage.record("99")

@@ -473,7 +473,7 @@ def test_a_command_changes_what_is_stated(text: str, template: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("text", rows(UNKNOWN))
-def test_a_command_of_which_not_all_is_known_is_said_to_be_one(text: str, template: Path, tmp_path: Path) -> None:
+def test_an_incompletely_known_command_is_reported_as_such(text: str, template: Path, tmp_path: Path) -> None:
     if programs_are_missing(text, template):
         pytest.skip("a program of this row is not installed")
     ran = Ran(template, tmp_path / "copy", text)

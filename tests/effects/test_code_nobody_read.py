@@ -108,7 +108,7 @@ NOT_INSPECTED = {
 
 
 @pytest.mark.parametrize("text", NOT_INSPECTED)
-def test_code_that_was_not_read_is_said_to_be_not_inspected(text: str, workspace: Path) -> None:
+def test_unread_code_is_reported_as_not_inspected(text: str, workspace: Path) -> None:
     _, resolved = judged(text, workspace)
     assert [code.not_inspected for code in resolved.not_inspected] == [NOT_INSPECTED[text]]
     effects = effects_of(Shell(text=text), str(workspace), [str(workspace)], {"PATH": "/usr/bin:/bin"}, budget_s=20)
@@ -130,7 +130,7 @@ def test_code_that_was_not_read_is_said_to_be_not_inspected(text: str, workspace
         "go version",
     ],
 )
-def test_a_command_that_runs_no_other_code_is_not_said_to_run_any(text: str, workspace: Path) -> None:
+def test_a_command_without_other_code_shows_none(text: str, workspace: Path) -> None:
     assert judged(text, workspace)[1].code == ()
 
 

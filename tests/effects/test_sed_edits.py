@@ -82,7 +82,7 @@ def test_extended_patterns_are_computed_as_sed_does(script: str) -> None:
 
 
 @pytest.mark.parametrize("script", NOT_COMPUTED)
-def test_what_is_not_simple_is_not_computed(script: str) -> None:
+def test_only_simple_scripts_are_computed(script: str) -> None:
     assert parse_sed(script, extended=False) is None
 
 

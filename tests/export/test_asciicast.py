@@ -114,7 +114,7 @@ ROUGH = (
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_what_leaves_the_screen_is_left_out_however_the_output_is_cut(size):
+def test_sequences_beyond_the_screen_are_removed_however_output_is_split(size):
     data = ROUGH.encode()
     shown = PlayableFilter(terminal=True)
     text = "".join(shown.feed(data[at : at + size]) for at in range(0, len(data), size)) + shown.feed(b"", last=True)

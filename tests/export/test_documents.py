@@ -93,7 +93,7 @@ async def test_a_report_and_json_lines_tell_the_sandbox_and_what_it_blocked(harn
     assert (row["sandbox"]["kind"], row["blocked"]["words"]) == ("read-only", f"tried to write {path}")
 
 
-async def test_a_report_holds_text_of_agents_in_code_that_it_cannot_leave(harness):
+async def test_text_of_agents_cannot_leave_its_code_span_in_a_report(harness):
     await harness.submit(text=ROUGH)
     text = await text_of(harness, ExportSelection(sessions=(harness.session,)), "markdown")
     assert "\x1b" not in text and "\u202e" not in text
@@ -134,7 +134,7 @@ async def test_a_file_is_private_and_replaced_only_when_all_is_written(harness, 
         await save(document(harness.api, ExportSelection(), "jsonl", {}), tmp_path / "missing" / "file")
 
 
-async def test_output_that_was_removed_is_told_as_removed_in_every_form(harness, tmp_path):
+async def test_removed_output_is_reported_in_every_format(harness, tmp_path):
     record = await harness.run("echo", "hello")
     kept = json.loads(await text_of(harness, ExportSelection(calls=(record.id,)), "jsonl"))
     assert kept["output_removed"] is False

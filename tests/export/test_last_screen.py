@@ -46,7 +46,7 @@ async def test_an_editor_is_reported_as_the_last_screen_that_it_drew(harness):
     assert "␛" not in text and "[?" not in text
 
 
-async def test_what_was_printed_around_a_full_screen_program_is_told_apart(harness):
+async def test_output_around_a_full_screen_program_is_separate(harness):
     text = await report(harness, rf"echo before; printf '{TAKE}in the program{GIVE_BACK}'; echo after")
     assert "full-screen program, 80x24:\n\n```text\nin the program\n```" in text
     assert "Output, as the last screen of its terminal, 80x24:\n\n```text\nbefore\nafter\n```" in text
@@ -72,7 +72,7 @@ async def test_lines_with_colours_are_shown_as_lines_however_many(harness):
     assert "the end of" in text and "\n99\n100\nred\n```" in text and "screen" not in text
 
 
-async def test_of_a_long_run_the_end_is_drawn_and_that_is_said(harness, monkeypatch):
+async def test_only_the_end_of_a_long_run_is_drawn_with_a_note(harness, monkeypatch):
     monkeypatch.setattr(last_screens, "MOST_REPLAYED", 3000)
     text = await report(
         harness, rf"printf '{TAKE}'; for n in $(seq 500); do printf '\033[Hround %s  ' $n; done; printf end"
@@ -81,13 +81,13 @@ async def test_of_a_long_run_the_end_is_drawn_and_that_is_said(harness, monkeypa
     assert "The last screen of its full-screen program" in text
 
 
-async def test_a_screen_that_takes_too_long_to_draw_is_given_up_and_that_is_said(harness, monkeypatch):
+async def test_a_screen_that_takes_too_long_is_omitted_with_a_note(harness, monkeypatch):
     monkeypatch.setattr(last_screens, "MOST_SECONDS", 0.0)
     text = await report(harness, rf"printf '{TAKE}x'")
     assert "drawing it took too long. An export as `asciicast` plays it" in text
 
 
-async def test_nothing_that_a_program_draws_leaves_its_block(harness):
+async def test_output_of_a_program_cannot_leave_its_block(harness):
     text = await report(harness, rf"printf '{TAKE}```\r\n# heading\342\200\256\033]0;title\007'")
     assert "\x1b" not in text and "\u202e" not in text and "title" not in text.partition("full-screen")[2]
     assert "````text\n```\n# heading\n````" in text

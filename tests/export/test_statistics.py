@@ -23,7 +23,7 @@ def of(*records):
     return found
 
 
-def test_who_decided_is_counted_apart():
+def test_deciders_are_counted_separately():
     memory, rule = Decider(surface="memory", who="g1"), Decider(surface="rule", who="status")
     found = of(
         decided(HUMAN, 4),
@@ -45,7 +45,7 @@ def test_the_time_saved_is_the_median_for_each_call_that_memory_let_through():
     assert found.saved_s == 50
 
 
-def test_nothing_is_said_about_time_before_anybody_decided():
+def test_without_decisions_there_are_no_times():
     found = of(CallRecord(call=a_call(), state=Waiting(since=2.0)))
     assert found.median_wait_s is None
     assert found.saved_s is None

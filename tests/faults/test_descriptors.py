@@ -36,7 +36,7 @@ async def nothing_under_way(instance: Instance, pid: int) -> None:
 
 
 @outside_only
-async def test_without_file_descriptors_a_run_is_not_taken_for_lost_and_work_goes_on_when_there_are_some(
+async def test_a_lack_of_file_descriptors_loses_no_run(
     instance: Instance,
 ) -> None:
     pid = instance.pid()

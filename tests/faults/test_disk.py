@@ -52,9 +52,7 @@ def fill(disk: Path) -> Path:
 
 
 @outside_only
-async def test_on_a_full_disk_nothing_is_lost_and_everybody_is_told_and_it_goes_on_when_there_is_room(
-    disk: Path, on_disk: Instance
-) -> None:
+async def test_on_a_full_disk_nothing_is_lost_and_work_resumes_with_free_space(disk: Path, on_disk: Instance) -> None:
     running, waiting = await on_disk.start_long(), await on_disk.submit("touch waited; echo waited")
     filler = fill(disk)
     told = await on_disk.refusal("touch more", tries=200, description="x" * 50_000)

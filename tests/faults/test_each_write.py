@@ -42,7 +42,7 @@ async def board_problems(world: World) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_whatever_write_fails_is_done_in_the_end_once_and_as_if_nothing_had_failed(tmp_path: Path) -> None:
+async def test_any_failed_write_is_eventually_done_exactly_once(tmp_path: Path) -> None:
     undisturbed, _ = await after(tmp_path / "undisturbed", None)
     written = facts(undisturbed.journal)
     usual = {str(number): undisturbed.facts_of(str(number)) for number in range(1, len(ENDINGS) + 1)}
@@ -61,7 +61,7 @@ async def test_whatever_write_fails_is_done_in_the_end_once_and_as_if_nothing_ha
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_whatever_write_fails_the_next_supervisor_does_what_is_left(tmp_path: Path) -> None:
+async def test_after_any_failed_write_the_next_supervisor_completes_the_work(tmp_path: Path) -> None:
     undisturbed, _ = await after(tmp_path / "undisturbed", None)
     written = facts(undisturbed.journal)
     await undisturbed.supervisor.close()

@@ -58,7 +58,7 @@ def _is_there(pid: int) -> bool:
 
 
 @outside_only
-async def test_a_command_that_the_system_cannot_start_is_told_as_that_and_the_next_one_runs_when_it_can(
+async def test_a_failed_start_is_reported_and_the_next_command_runs(
     instance: Instance,
 ) -> None:
     await instance.works_again()

@@ -13,7 +13,7 @@ from whisper_tui.model.errors import JournalFailed
 from whisper_tui.supervisor.journal.sqlite_file import check_file
 
 
-async def test_while_another_program_has_the_journal_locked_nothing_runs_and_everybody_is_told(tmp_path: Path) -> None:
+async def test_while_the_journal_is_locked_nothing_runs_and_it_is_reported(tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     await world.open()
     agent = await world.session("agent")
@@ -41,7 +41,7 @@ async def test_while_another_program_has_the_journal_locked_nothing_runs_and_eve
     await world.supervisor.close()
 
 
-async def test_a_backup_disturbs_nobody_and_holds_whole_facts(tmp_path: Path) -> None:
+async def test_a_backup_disturbs_nobody_and_contains_whole_facts(tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     await world.open()
     agent = await world.session("agent")

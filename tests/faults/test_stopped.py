@@ -24,7 +24,7 @@ async def stop(instance: Instance, pid: int) -> None:
 
 
 @outside_only
-async def test_who_orders_something_of_a_keeper_that_hangs_is_told_so_and_it_is_done_when_it_goes_on(
+async def test_an_order_to_a_stopped_keeper_fails_now_and_is_executed_later(
     instance: Instance,
 ) -> None:
     call_id = await instance.start_long()

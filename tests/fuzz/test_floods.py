@@ -105,7 +105,7 @@ def test_memory_stays_bounded_while_everything_is_thrown_at_it(flooded: Target):
         flooded.check()
 
 
-def test_watching_without_reading_holds_lines_and_not_what_they_were_made_of(flooded: Target):
+def test_encoded_lines_and_not_events_are_queued_for_slow_watchers(flooded: Target):
     for flood in (large_calls, calls_of_many_small_things):
         for _ in range(2):
             flooded.exchange(PORT + flood(flooded))

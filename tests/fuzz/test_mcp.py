@@ -97,11 +97,11 @@ RAW = (
 
 
 @pytest.mark.parametrize("line", RAW, ids=range(len(RAW)))
-def test_a_line_that_no_client_sends_is_refused_and_the_conversation_goes_on(target: Target, line: bytes):
+def test_an_invalid_line_is_refused_and_the_connection_stays_open(target: Target, line: bytes):
     assert conversation(target, line)
 
 
-def test_raw_lines_are_refused_and_the_conversation_goes_on(target: Target):
+def test_raw_lines_are_refused_and_the_connection_stays_open(target: Target):
     @fuzzed(6)
     @given(sent=st.binary(max_size=200))
     @example(sent=b"\n\r\n\t\n")

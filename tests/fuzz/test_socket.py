@@ -90,7 +90,7 @@ def test_frames_that_are_cut_and_merged_are_read_as_if_they_were_whole(target: T
 
 
 @pytest.mark.parametrize("version", [0, 3, -1, "1", None, [1], {}, 2**70, 1.5])
-def test_another_version_is_told_and_closed(target: Target, version: object):
+def test_another_version_is_reported_and_disconnected(target: Target, version: object):
     (answer,) = lines(target.exchange(json.dumps({"door": "port", "version": version}).encode() + b"\n"))
     assert "version" in answer["error"]["message"] and answer["error"]["hint"]
 

@@ -138,7 +138,7 @@ async def test_the_editor_shows_what_was_asked_and_every_change(text: str, adver
 
 
 @each_text
-async def test_what_runs_and_what_it_left_behind_is_shown_letter_by_letter(text: str, adversary: Adversary) -> None:
+async def test_running_and_background_processes_are_shown_with_escaped_text(text: str, adversary: Adversary) -> None:
     call_id = adversary.ask(Shell(text=f"run {text}"))
     adversary.run(call_id, f"printed {text}\n")
     async with seated(adversary) as seat:

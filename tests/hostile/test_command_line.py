@@ -103,7 +103,7 @@ def test_output_in_a_terminal_keeps_its_colours_and_shows_the_rest() -> None:
         assert not any(is_hidden(character, printed=True) for character in plain)
 
 
-def test_nothing_in_an_entry_of_the_log_feigns_another_entry() -> None:
+def test_a_log_entry_cannot_fake_another_entry() -> None:
     record = logging.LogRecord("whisper_tui", logging.WARNING, "x", 1, "%s", (f"{LINES}{TEXT}",), None)
     first, *rest = MaskedLines().format(record).split("\n")
     assert first.endswith(" WARNING whisper_tui: one")

@@ -84,6 +84,6 @@ async def test_a_report_about_endless_text_is_written() -> None:
     assert "END" in await exported(adversary, ExportSelection(sessions=(adversary.session,)), "markdown")
 
 
-def test_the_page_of_the_cockpit_holds_no_text_of_agents_and_runs_no_script_but_its_own() -> None:
+def test_the_page_of_the_cockpit_contains_no_agent_text_and_only_its_own_script() -> None:
     assert page("127.0.0.1:1", "token").count("<script") == 1
     assert "script-src 'self';" in headers("127.0.0.1:1")["Content-Security-Policy"]

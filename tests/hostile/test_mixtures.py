@@ -30,7 +30,7 @@ def seen(text: str, *, printed: bool = False) -> bool:
 
 @fuzzed(100)
 @given(texts)
-def test_what_is_shown_on_one_line_holds_nothing_hidden(text: str) -> None:
+def test_text_on_one_line_has_no_hidden_characters(text: str) -> None:
     for shown in (visible(text), joined(said(text)), in_code(text), one_safe_line(text), cell(visible(text), COLUMNS)):
         assert seen(shown)
     assert joined(said(text)) == visible(text)

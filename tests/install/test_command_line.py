@@ -49,7 +49,7 @@ def answered(machine: Machine, line: str, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_change_is_shown_and_written_and_taken_back(machine: Machine, client: str) -> None:
+def test_the_change_is_shown_written_and_reverted(machine: Machine, client: str) -> None:
     done = whisper(machine, "install", client, "--yes")
     assert done.returncode == 0, done.stderr
     assert f"+++ {machine.home}" in done.stdout and "Wrote " in done.stdout
@@ -88,7 +88,7 @@ def test_a_project_is_named_or_is_here(machine: Machine) -> None:
     assert missing.returncode == 2 and "nowhere" in missing.stderr
 
 
-def test_what_would_install_nothing_is_refused(machine: Machine) -> None:
+def test_a_request_that_installs_nothing_is_refused(machine: Machine) -> None:
     refused = whisper(machine, "install", "claude", "--no-hook", "--no-mcp", "--yes")
     assert refused.returncode == 2
     assert machine.files() == {}

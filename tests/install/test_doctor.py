@@ -52,7 +52,7 @@ def test_a_hook_that_is_gone_is_missed(machine: Machine, client: str) -> None:
     assert f"Run whisper-tui install {client}" in said(report, "hook", CheckState.BAD)
 
 
-def test_a_client_without_anything_of_ours_is_no_trouble_unless_it_was_asked_for(machine: Machine, client: str) -> None:
+def test_an_unconnected_client_is_only_reported_if_it_was_named(machine: Machine, client: str) -> None:
     assert machine.doctor(client, asked_for=False).proved
     assert "run unseen" in said(machine.doctor(client), "hook", CheckState.BAD)
 
@@ -92,7 +92,7 @@ def test_a_launcher_that_is_gone_is_named(machine: Machine, client: str) -> None
         ("babbles", "hello"),
     ],
 )
-def test_a_hook_that_answers_otherwise_is_no_gate(machine: Machine, client: str, mood: str, why: str) -> None:
+def test_a_hook_with_another_answer_fails_the_test(machine: Machine, client: str, mood: str, why: str) -> None:
     machine.install(client)
     machine.mood(mood)
     report = machine.doctor(client)
@@ -100,7 +100,7 @@ def test_a_hook_that_answers_otherwise_is_no_gate(machine: Machine, client: str,
     assert why in sentence or "whisper_tui gave no answer, so nothing was run" in sentence
 
 
-def test_a_hook_that_does_not_answer_is_no_gate(machine: Machine, client: str) -> None:
+def test_a_hook_without_an_answer_fails_the_test(machine: Machine, client: str) -> None:
     machine.install(client)
     machine.mood("hangs")
     machine.canary_s = 2.0
@@ -117,7 +117,7 @@ def test_a_hook_for_the_user_and_one_for_the_project_are_one_too_many(machine: M
     assert FILES[client] in sentence and f"work/project/{PROJECT_FILES[client]}" in sentence
 
 
-def test_the_hook_of_another_installation_is_told(machine: Machine, client: str) -> None:
+def test_the_hook_of_another_installation_is_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     elsewhere = machine.program("whisper-tui", HERE / "fake_launcher.py", machine.home.parent / "elsewhere")
     machine.launch = Launch((str(elsewhere),))
@@ -127,7 +127,7 @@ def test_the_hook_of_another_installation_is_told(machine: Machine, client: str)
 
 
 @pytest.mark.parametrize("client", WITH_TIMEOUTS)
-def test_a_client_that_waits_too_short_a_time_is_told_with_the_numbers(machine: Machine, client: str) -> None:
+def test_too_short_timeouts_are_reported_with_the_numbers(machine: Machine, client: str) -> None:
     machine.install(client)
     change(machine, FILES[client], "86400", "600")
     sentence = said(machine.doctor(client), "timeout", CheckState.BAD)
@@ -147,7 +147,7 @@ def test_without_a_timeout_the_clients_own_counts(machine: Machine, client: str)
 
 
 @pytest.mark.parametrize("client", WITH_TIMEOUTS)
-def test_a_hook_for_another_tool_is_no_gate(machine: Machine, client: str) -> None:
+def test_a_hook_for_another_tool_is_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     shell = "run_shell_command" if client == "gemini" else "Bash"
     path = machine.home / FILES[client]
@@ -157,7 +157,7 @@ def test_a_hook_for_another_tool_is_no_gate(machine: Machine, client: str) -> No
     assert "other tools" in told or "does not let the hook see the tools Bash, Monitor, PowerShell" in told
 
 
-def test_a_hook_that_is_for_bash_alone_is_no_gate_for_monitor(machine: Machine) -> None:
+def test_a_hook_for_bash_alone_does_not_cover_monitor(machine: Machine) -> None:
     machine.install("claude")
     change(machine, FILES["claude"], "Bash|Monitor|PowerShell", "Bash")
     assert "see the tools Monitor, PowerShell" in said(machine.doctor("claude"), "hook", CheckState.BAD)
@@ -174,7 +174,7 @@ def test_a_hook_that_is_for_bash_alone_is_no_gate_for_monitor(machine: Machine) 
         ("opencode", ".config/opencode/opencode.jsonc"),
     ],
 )
-def test_a_broken_file_is_told_with_its_place(machine: Machine, client: str, name: str) -> None:
+def test_a_broken_file_is_reported_with_the_line(machine: Machine, client: str, name: str) -> None:
     machine.install(client)
     (machine.home / name).write_text("{\n  [[\n")
     report = machine.doctor(client)
@@ -183,7 +183,7 @@ def test_a_broken_file_is_told_with_its_place(machine: Machine, client: str, nam
     assert str(machine.home / name) in sentence and "line" in sentence
 
 
-def test_a_client_that_is_not_there_is_told(machine: Machine, client: str) -> None:
+def test_a_missing_client_is_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     (machine.bin / client).unlink()
     report = machine.doctor(client)
@@ -191,13 +191,13 @@ def test_a_client_that_is_not_there_is_told(machine: Machine, client: str) -> No
     assert report.version is None
 
 
-def test_a_client_that_does_not_tell_its_version_is_told(machine: Machine, client: str) -> None:
+def test_a_client_without_a_version_is_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     (machine.bin / client).write_text("#!/bin/sh\nexit 1\n")
     assert "does not print its version" in said(machine.doctor(client), "client", CheckState.BAD)
 
 
-def test_calls_that_may_not_take_long_and_are_asked_about_twice_are_told(machine: Machine, client: str) -> None:
+def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     if client == "codex":
         change(machine, ".codex/config.toml", "tool_timeout_sec = 86400\n", "")

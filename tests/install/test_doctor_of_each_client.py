@@ -22,7 +22,7 @@ def without_node(machine: Machine) -> None:
     machine.environ["PATH"] = f"{machine.bin}:{tools}"
 
 
-def test_a_codex_that_does_not_trust_the_hook_is_told(machine: Machine) -> None:
+def test_an_untrusted_hook_of_codex_is_reported(machine: Machine) -> None:
     machine.install("codex")
     change(machine, ".codex/config.toml", "sha256:", "sha256:0")
     report = machine.doctor("codex")
@@ -33,33 +33,31 @@ def test_a_codex_that_does_not_trust_the_hook_is_told(machine: Machine) -> None:
     assert not report.proved
 
 
-def test_a_codex_that_does_not_read_the_project_is_told(machine: Machine) -> None:
+def test_a_codex_that_does_not_read_the_project_is_reported(machine: Machine) -> None:
     machine.install("codex", project=True)
     assert "does not read" in said(machine.doctor("codex"), "trust", CheckState.BAD)
 
 
-def test_a_codex_that_cannot_be_asked_leaves_the_trust_unknown(machine: Machine) -> None:
+def test_a_codex_that_does_not_answer_leaves_the_trust_unknown(machine: Machine) -> None:
     machine.install("codex")
     (machine.bin / "codex-mood").write_text("old")
     assert "unknown" in said(machine.doctor("codex"), "trust", CheckState.BAD)
 
 
-def test_a_codex_whose_hooks_are_switched_off_is_told(machine: Machine) -> None:
+def test_disabled_hooks_of_codex_are_reported(machine: Machine) -> None:
     machine.write(".codex/config.toml", "[features]\nhooks = false\n")
     machine.install("codex")
     assert "switches all hooks off" in said(machine.doctor("codex"), "hooks", CheckState.BAD)
 
 
-def test_a_codex_without_the_rule_for_its_sandbox_is_told(machine: Machine) -> None:
+def test_a_missing_sandbox_rule_of_codex_is_reported(machine: Machine) -> None:
     machine.install("codex")
     (machine.home / ".codex/rules/whisper_tui.rules").unlink()
     assert "sandbox" in said(machine.doctor("codex"), "sandbox", CheckState.NOTE)
 
 
 @pytest.mark.parametrize(("version", "known"), [("2.1.197", False), ("2.1.240", False), ("2.1.241", True)])
-def test_a_claude_code_that_may_let_commands_pass_a_failing_hook_is_told(
-    machine: Machine, version: str, known: bool
-) -> None:
+def test_a_claude_code_that_may_ignore_failing_hooks_is_reported(machine: Machine, version: str, known: bool) -> None:
     machine.client("claude", f"{version} (Claude Code)")
     machine.install("claude")
     report = machine.doctor("claude")
@@ -67,13 +65,13 @@ def test_a_claude_code_that_may_let_commands_pass_a_failing_hook_is_told(
     assert report.proved
 
 
-def test_a_claude_code_that_is_not_told_to_block_on_failure_is_told(machine: Machine) -> None:
+def test_a_claude_code_hook_without_block_on_failure_is_reported(machine: Machine) -> None:
     machine.install("claude")
     change(machine, ".claude/settings.json", '"onFailure": "block",', "")
     assert "when the hook itself fails" in said(machine.doctor("claude"), "hook", CheckState.NOTE)
 
 
-def test_a_claude_code_whose_hooks_are_all_disabled_is_told(machine: Machine) -> None:
+def test_disabled_hooks_of_claude_code_are_reported(machine: Machine) -> None:
     machine.write(".claude/settings.json", '{"disableAllHooks": true}')
     machine.install("claude")
     assert "disables all hooks" in said(machine.doctor("claude"), "hooks", CheckState.BAD)
@@ -86,13 +84,13 @@ def test_a_server_of_claude_code_that_is_shared_in_the_project_is_found(machine:
 
 
 @pytest.mark.parametrize("setting", [{"enabled": False}, {"disabled": ["whisper_tui"]}])
-def test_a_gemini_cli_whose_hook_is_switched_off_is_told(machine: Machine, setting: dict[str, Any]) -> None:
+def test_a_disabled_hook_of_gemini_cli_is_reported(machine: Machine, setting: dict[str, Any]) -> None:
     machine.write(".gemini/settings.json", json.dumps({"hooksConfig": setting}))
     machine.install("gemini")
     assert "off" in said(machine.doctor("gemini"), "hooks", CheckState.BAD)
 
 
-def test_a_gemini_cli_that_asks_once_more_is_told(machine: Machine) -> None:
+def test_a_gemini_cli_that_asks_again_is_reported(machine: Machine) -> None:
     machine.install("gemini")
     (machine.home / ".gemini/policies/whisper_tui.toml").unlink()
     assert "asks again" in said(machine.doctor("gemini"), "policy", CheckState.NOTE)
@@ -108,7 +106,7 @@ def test_the_plugin_of_opencode_is_proved_without_node_too(machine: Machine) -> 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 @pytest.mark.parametrize("damage", ["throw new Error", "const answer = await ask"])
-def test_a_plugin_of_opencode_that_was_changed_is_no_gate(machine: Machine, damage: str) -> None:
+def test_a_changed_plugin_of_opencode_fails_the_test(machine: Machine, damage: str) -> None:
     machine.environ["PATH"] += os.pathsep + str(Path(shutil.which("node") or "").parent)
     machine.install("opencode")
     change(machine, FILES["opencode"], damage, f"return; {damage}")
@@ -132,7 +130,7 @@ def test_a_second_plugin_of_opencode_is_one_too_many(machine: Machine) -> None:
         ("work/project/.claude/settings.json", True, False),
     ],
 )
-def test_a_claude_code_that_runs_the_commands_of_skills_is_told(
+def test_a_claude_code_that_runs_commands_of_skills_is_reported(
     machine: Machine, name: str, value: bool | None, is_told: bool
 ) -> None:
     machine.install("claude")
@@ -146,7 +144,7 @@ def test_a_claude_code_that_runs_the_commands_of_skills_is_told(
         assert "skills and slash commands" in said(report, "skills", CheckState.BAD)
 
 
-def test_a_claude_code_in_whose_sandbox_approved_commands_would_fail_is_told(machine: Machine) -> None:
+def test_a_claude_code_sandbox_that_breaks_approved_commands_is_reported(machine: Machine) -> None:
     machine.write("work/project/.claude/settings.json", '{"sandbox": {"enabled": true}}')
     machine.install("claude")
     assert machine.doctor("claude").proved

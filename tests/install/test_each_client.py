@@ -97,7 +97,7 @@ def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) 
 
 
 @pytest.mark.parametrize("mood", ["broken", "old", "gone"])
-def test_a_codex_that_cannot_be_asked_leaves_the_hook_untrusted_and_that_is_said(machine: Machine, mood: str) -> None:
+def test_a_codex_that_does_not_answer_leaves_the_hook_untrusted_with_a_note(machine: Machine, mood: str) -> None:
     if mood == "gone":
         (machine.bin / "codex").unlink()
     else:
@@ -134,7 +134,7 @@ def test_codex_in_a_project_is_trusted_in_the_users_configuration(machine: Machi
     assert f"{machine.project}/.codex/hooks.json:pre_tool_use:0:0" in machine.text(".codex/config.toml")
 
 
-def test_hooks_of_codex_behind_ours_have_to_be_trusted_anew_and_that_is_said(machine: Machine) -> None:
+def test_a_note_says_that_later_hooks_of_codex_must_be_trusted_again(machine: Machine) -> None:
     machine.install("codex")
     text = machine.said(".codex/hooks.json")
     text["hooks"]["PreToolUse"].append({"hooks": [{"type": "command", "command": "mine"}]})
@@ -162,7 +162,7 @@ def test_gemini_cli_counts_in_milliseconds_and_is_asked_only_for_its_own_shell(m
     assert rule["commandPrefix"] == f"{machine.bin}/whisper-tui exec"
 
 
-def test_gemini_cli_goes_on_asking_where_the_agent_runs_commands_itself(machine: Machine) -> None:
+def test_gemini_cli_keeps_asking_if_the_agent_runs_commands_itself(machine: Machine) -> None:
     machine.install("gemini", agent_runs=True)
     assert list(machine.files()) == [".gemini/settings.json"]
     assert "--agent-runs" in machine.text(".gemini/settings.json")
@@ -227,13 +227,13 @@ def test_claude_code_runs_no_commands_of_skills_and_lets_approved_ones_out_of_it
     assert settings["sandbox"] == {"excludedCommands": [f"{machine.bin}/whisper-tui exec *"]}
 
 
-def test_claude_code_is_left_as_it_is_where_there_is_no_hook(machine: Machine) -> None:
+def test_without_a_hook_claude_code_stays_unchanged(machine: Machine) -> None:
     machine.install("claude", hook=False)
     assert set(machine.said(".claude/settings.json")) == {"permissions"}
 
 
 @pytest.mark.parametrize("chosen", ["true", "false"])
-def test_what_users_have_chosen_about_skills_and_the_sandbox_comes_back(machine: Machine, chosen: str) -> None:
+def test_the_users_settings_for_skills_and_the_sandbox_are_restored(machine: Machine, chosen: str) -> None:
     text = (
         f'{{\n  "disableSkillShellExecution": {chosen}, // no\n'.replace(" // no", "")
         + '  "sandbox": {"enabled": true, "excludedCommands": ["docker *"]}\n}\n'

@@ -32,7 +32,7 @@ SWITCHES = [
 
 
 @pytest.mark.parametrize(("client", "name", "text", "why"), SWITCHES)
-def test_what_a_project_switches_off_is_a_sentence_with_client_place_and_file(
+def test_settings_that_bypass_the_hook_are_reported_with_client_and_file(
     machine: Machine, client: str, name: str, text: str, why: str
 ) -> None:
     machine.install(client)
@@ -43,7 +43,7 @@ def test_what_a_project_switches_off_is_a_sentence_with_client_place_and_file(
     assert why in sentence and name in sentence
 
 
-def test_an_opencode_without_plugins_is_told(machine: Machine) -> None:
+def test_an_opencode_without_plugins_is_reported(machine: Machine) -> None:
     machine.install("opencode")
     environ = {**machine.environ, "OPENCODE_PURE": "1"}
     (sentence,) = gaps("opencode", machine.project, environ)
@@ -51,7 +51,7 @@ def test_an_opencode_without_plugins_is_told(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("client", "name", "text", "why"), SWITCHES)
-def test_nothing_is_said_where_no_hook_was_installed(
+def test_nothing_is_reported_without_an_installed_hook(
     machine: Machine, client: str, name: str, text: str, why: str
 ) -> None:
     machine.install(client, hook=False)
@@ -103,7 +103,7 @@ def status(machine: Machine) -> Any:
 
 
 @outside_only
-def test_it_is_told_for_as_long_as_the_client_is_connected(machine: Machine) -> None:
+def test_a_bypassed_hook_is_reported_while_the_client_is_connected(machine: Machine) -> None:
     machine.install("claude")
     machine.write("work/project/.claude/settings.local.json", '{"disableAllHooks": true}')
     try:

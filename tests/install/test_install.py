@@ -56,7 +56,7 @@ def still_says(after: Any, before: Any) -> bool:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_everything_that_a_user_said_is_still_said_and_every_comment_is_there(machine: Machine, client: str) -> None:
+def test_the_users_settings_and_comments_stay(machine: Machine, client: str) -> None:
     before = machine.realistic(client)
     machine.install(client)
     for name, content in before.items():
@@ -68,7 +68,7 @@ def test_everything_that_a_user_said_is_still_said_and_every_comment_is_there(ma
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_was_there_is_kept_beside_the_file_for_the_user_alone(machine: Machine, client: str) -> None:
+def test_a_private_backup_is_kept_beside_the_file(machine: Machine, client: str) -> None:
     before = machine.realistic(client)
     machine.install(client)
     for name, content in before.items():
@@ -132,7 +132,7 @@ def test_another_installation_takes_the_place_of_the_one_before(machine: Machine
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_is_not_asked_for_again_is_taken_out(machine: Machine, client: str) -> None:
+def test_entries_that_are_no_longer_wanted_are_removed(machine: Machine, client: str) -> None:
     before = machine.realistic(client)
     machine.install(client)
     everything = machine.files()
@@ -150,7 +150,7 @@ def test_what_is_not_asked_for_again_is_taken_out(machine: Machine, client: str)
     }
 
 
-def test_what_a_user_added_to_our_entry_is_kept(machine: Machine) -> None:
+def test_keys_that_a_user_added_to_our_entry_are_kept(machine: Machine) -> None:
     machine.install("codex")
     path = machine.home / ".codex" / "config.toml"
     path.write_text(path.read_text() + '\n[mcp_servers.whisper.env]\nLANG = "C"\n')

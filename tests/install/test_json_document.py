@@ -25,7 +25,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_what_was_put_in_can_be_taken_out_to_the_letter(text: str) -> None:
+def test_an_added_value_can_be_removed_to_the_byte(text: str) -> None:
     document = JsonDocument(text, comments=True)
     before = document.plain()
     document.put(("mcpServers", "whisper"), {"command": "x", "args": ["mcp"]})
@@ -51,7 +51,7 @@ def test_new_text_is_indented_as_the_rest_and_ends_its_lines_as_the_rest() -> No
     assert document.text == f'{{\r\n    "a": 1,\r\n    "b": {{\r\n{inner}    }}\r\n}}\r\n'
 
 
-def test_an_array_of_words_stands_in_one_line() -> None:
+def test_an_array_of_words_takes_one_line() -> None:
     document = JsonDocument("{\n}\n", comments=False)
     document.put(("args",), ["mcp", "x", 1])
     assert document.text == '{\n  "args": ["mcp", "x", 1]\n}\n'
@@ -69,7 +69,7 @@ def test_a_comment_stays_with_the_line_that_it_is_about() -> None:
     assert document.text == '{\n  "a": 1, // why, not\n  "b": 2\n}\n'
 
 
-def test_a_value_is_replaced_where_it_stands() -> None:
+def test_a_value_is_replaced_in_place() -> None:
     document = JsonDocument('{\n  "a": [1, 2], // two\n  "b": {"c": 1}\n}', comments=True)
     document.put(("a", 1), 3)
     document.put(("b", "c"), None)
@@ -105,13 +105,13 @@ def test_letters_of_all_languages_stay_themselves() -> None:
         ("[" * 300, 1),
     ],
 )
-def test_what_is_no_json_is_told_with_its_line(text: str, line: int) -> None:
+def test_invalid_json_is_reported_with_its_line(text: str, line: int) -> None:
     with pytest.raises(JsonProblem) as told:
         JsonDocument(text, comments=False)
     assert told.value.line == line
 
 
-def test_of_two_members_of_one_name_the_last_holds() -> None:
+def test_the_last_of_two_members_with_one_name_wins() -> None:
     document = JsonDocument('{"a": {"x": 1}, "a": {"y": 1}}', comments=False)
     document.put(("a", "z"), 1)
     assert document.text == '{"a": {"x": 1}, "a": {"y": 1, "z": 1}}'

@@ -86,7 +86,7 @@ def test_the_variables_of_a_project_do_not_move_the_server_of_the_tools(machine:
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
-def test_variables_in_the_settings_of_a_project_are_told(machine: Machine, name: str) -> None:
+def test_variables_in_the_settings_of_a_project_are_reported(machine: Machine, name: str) -> None:
     machine.install("claude")
     settings = {"env": {"WHISPER_TUI_HOME": "evil", "EDITOR": "vi"}}
     machine.write(f"work/project/.claude/{name}", json.dumps(settings))
@@ -97,7 +97,7 @@ def test_variables_in_the_settings_of_a_project_are_told(machine: Machine, name:
 
 
 @pytest.mark.parametrize("name", [".env", ".gemini/.env", "../.env"])
-def test_variables_in_the_files_that_gemini_cli_reads_are_told(machine: Machine, name: str) -> None:
+def test_variables_in_the_files_of_gemini_cli_are_reported(machine: Machine, name: str) -> None:
     machine.install("gemini")
     path = machine.project / name
     path.parent.mkdir(exist_ok=True)
@@ -114,7 +114,7 @@ def test_variables_that_change_the_code_of_the_hook_are_no_trifle(machine: Machi
     assert not report.proved
 
 
-def test_a_hook_that_has_to_find_its_directories_is_told(machine: Machine) -> None:
+def test_a_hook_without_its_directories_is_reported(machine: Machine) -> None:
     machine.install("claude")
     path = machine.home / ".claude" / "settings.json"
     path.write_text(path.read_text().replace(" --home /w", ""))

@@ -51,7 +51,7 @@ def test_a_place_that_the_client_would_not_read_is_named_and_nothing_is_written(
     assert machine.files() == before
 
 
-def test_a_file_that_is_no_text_is_not_touched(machine: Machine) -> None:
+def test_a_file_that_is_not_text_is_not_touched(machine: Machine) -> None:
     path = machine.write(".claude/settings.json", "")
     path.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(BadConfiguration, match="UTF-8"):

@@ -24,7 +24,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_what_was_put_in_can_be_taken_out_to_the_letter(text: str) -> None:
+def test_an_added_value_can_be_removed_to_the_byte(text: str) -> None:
     document = TomlDocument(text)
     document.append(("hooks", "PreToolUse"), GROUP)
     document.put(("mcp_servers", "whisper"), SERVER)
@@ -50,7 +50,7 @@ def test_a_table_that_was_edited_goes_whole_and_its_neighbours_stay() -> None:
     assert document.text == '[mcp_servers.a]\ncommand = "a" # first\n\n[mcp_servers.b]\ncommand = "b" # last\n'
 
 
-def test_a_value_that_is_there_is_changed_where_it_stands() -> None:
+def test_an_existing_value_is_changed_in_place() -> None:
     document = TomlDocument('[hooks.state."k"]\ntrusted_hash = "old"\n\n[tui]\n# the end\n')
     document.put(("hooks", "state", "k"), {"trusted_hash": "new"})
     assert tomllib.loads(document.text)["hooks"]["state"]["k"]["trusted_hash"] == "new"

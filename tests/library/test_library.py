@@ -71,7 +71,7 @@ def edited(record: CallRecord) -> Approve:
     return Approve(edited=record.spec.model_copy(update={"command": Argv(program="echo", args=("edited",))}))
 
 
-async def test_a_changed_command_is_told_in_the_result(tmp_path):
+async def test_a_changed_command_is_reported_in_the_result(tmp_path):
     async with in_process("my agent", root=tmp_path, decide=edited) as agent:
         asked = {"command": "touch", "args": ["asked"]}
         result = await agent.call("execute_command", asked)
@@ -98,7 +98,7 @@ async def test_for_a_model_there_is_one_text_of_bounded_length(tmp_path):
         assert (len(both[0]) <= 30_000, len(both[1]["stdout"])) == (True, 1_988_895)
 
 
-async def test_why_nothing_ran_is_told_to_a_model_and_wrong_arguments_are_such_a_failure(tmp_path):
+async def test_a_model_learns_why_nothing_ran(tmp_path):
     async with in_process("my agent", root=tmp_path, decide=lambda _: Deny(reason="not here")) as agent:
         assert "not here" in await agent.tell("execute_command", {"command": "touch", "args": ["x"]})
         assert "'command' is missing" in await agent.tell("execute_command", {})
@@ -131,7 +131,7 @@ async def test_a_tool_of_the_authors_own_is_asked_about(tmp_path):
     assert [record.spec.command for record in asked] == [Function(tool="post", arguments={"text": "hello"})]
 
 
-async def test_what_runs_ends_with_the_block_and_the_journal_stays_where_it_is_wanted(tmp_path):
+async def test_runs_end_with_the_block_and_the_journal_stays(tmp_path):
     home = tmp_path / "home"
     async with in_process("my agent", root=tmp_path, home=str(home), decide=everything) as agent:
         envelope = await agent.call("ExecCommand", {"cmd": "exec sleep 300", "yield_time_ms": 0, "login": False})

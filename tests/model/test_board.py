@@ -81,7 +81,7 @@ def test_a_call_is_settled_once_and_kept_in_the_order_of_ending() -> None:
     assert list(board.settled) == ["2", "1"]
 
 
-def test_what_an_ended_call_was_is_kept_with_it() -> None:
+def test_an_ended_call_keeps_its_facts() -> None:
     record = a_board(*whole_life()).record("1")
     assert isinstance(record.state, Ended)
     assert record.state.ending == Exited(code=0)

@@ -65,7 +65,7 @@ class TestOldJournals:
         assert {json.loads(line)["kind"] for line in lines} <= KINDS
         assert [EVENT.validate_json(line).seq for line in lines] == list(range(1, len(lines) + 1))
 
-    def test_nothing_that_was_written_is_lost_in_reading(self, journal: Path) -> None:
+    def test_everything_that_was_written_is_read_again(self, journal: Path) -> None:
         for line in journal.read_text(encoding="utf-8").splitlines():
             written, read = json.loads(line), json.loads(EVENT.dump_json(EVENT.validate_json(line)))
             assert _without(written, read) == {}

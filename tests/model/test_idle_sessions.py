@@ -29,7 +29,7 @@ def pass_by(board: Board, *session_ids: str) -> None:
         board.apply_all((opened(session_id), closed(session_id)))
 
 
-def test_the_longest_closed_sessions_are_forgotten_with_what_was_said_and_approved_in_them() -> None:
+def test_the_longest_closed_sessions_are_dropped_with_their_messages_and_approvals() -> None:
     board = a_board(opened("s1"), opened("open"))
     board.apply(SessionSaid(at=2.0, session_id="s1", text="hello", by=HUMAN))
     board.apply(Granted(at=2.0, grant=a_grant("g1", session_id="s1")))

@@ -59,22 +59,22 @@ def test_a_secret_is_replaced_and_the_rest_stays(text: str, shown: str) -> None:
         "",
     ],
 )
-def test_what_is_no_secret_is_left_alone(text: str) -> None:
+def test_text_without_secrets_stays_unchanged(text: str) -> None:
     assert masked(text) == text
     assert secret_spans(text) == ()
 
 
-def test_masked_text_holds_nothing_more_to_mask() -> None:
+def test_masking_is_idempotent() -> None:
     once = masked(f"PASSWORD=pw run --token {TOKEN}")
     assert masked(once) == once
 
 
-def test_words_that_no_shell_reads_are_looked_at_one_by_one() -> None:
+def test_words_of_an_argv_are_checked_one_by_one() -> None:
     words = ("mysql", "-ppw", "--password", "a b", "--user=me", "SECRET=x; y")
     assert masked_words(words) == ("mysql", f"-p{MASK}", "--password", MASK, "--user=me", f"SECRET={MASK}")
 
 
-def test_arguments_are_looked_at_by_their_names_at_every_depth() -> None:
+def test_arguments_are_checked_by_their_names_at_every_depth() -> None:
     sent = {
         "url": "https://a:pw@h",
         "auth": {"apiKey": "x", "n": 1},
@@ -154,7 +154,7 @@ def test_a_remembered_approval_is_masked() -> None:
     assert masked_grant(grant).spec.command == Argv(program="run", args=("--token", MASK))
 
 
-def test_of_an_endless_text_nothing_is_shown_that_was_not_looked_through() -> None:
+def test_only_searched_parts_of_a_very_long_text_are_shown() -> None:
     secret = "ghp_" + "a" * 36
     shown = masked("x " * MOST_EXAMINED + secret)
     assert secret not in shown
@@ -162,6 +162,6 @@ def test_of_an_endless_text_nothing_is_shown_that_was_not_looked_through() -> No
     assert masked_words(["ls", "y" * MOST_EXAMINED + secret])[1].endswith("⟨40 more characters⟩")
 
 
-def test_texts_that_nearly_hold_secrets_are_looked_through_once() -> None:
+def test_texts_that_nearly_contain_secrets_are_searched_once() -> None:
     for text in ("eyJ-", "a-", "token-", "-----BEGIN A", "sk-"):
         assert masked(text * (MOST_EXAMINED // len(text)))

@@ -239,7 +239,7 @@ def test_nearly_all_secrets_in_typical_commands_are_hidden() -> None:
 
 
 @pytest.mark.parametrize("line", SECRETS)
-def test_what_is_hidden_leaves_the_program_to_be_seen(line: str) -> None:
+def test_masking_keeps_the_program_visible(line: str) -> None:
     text = masked(line.replace("«", "").replace("»", ""))
     assert not text.startswith(MASK) and len(text) >= 8
 

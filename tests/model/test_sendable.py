@@ -9,5 +9,5 @@ def test_text_of_any_language_is_sendable_and_half_a_character_is_not() -> None:
     assert not is_sendable("\ud800")
 
 
-def test_a_variable_that_is_no_text_is_left_out_by_its_name_or_its_value() -> None:
+def test_a_variable_that_is_not_text_is_omitted() -> None:
     assert sendable({"PATH": "/bin", "NAME": "\udc80", "\udc81": "value"}) == {"PATH": "/bin"}

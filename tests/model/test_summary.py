@@ -58,7 +58,7 @@ def test_the_state_is_named_in_one_word(length, state):
         ),
     ],
 )
-def test_an_ending_is_told_exactly(ending, expected):
+def test_an_ending_is_described_exactly(ending, expected):
     found = row(*RUN, finished(ending=ending))
     assert tuple(found[key] for key in ("ending", "exit_code", "signal", "signal_name", "reason")) == expected
 
@@ -78,7 +78,7 @@ def test_the_limit_that_ended_a_run_is_its_reason_whoever_sent_the_signal(limit,
         assert row(*run, finished(ending=Signalled(number=9, by_us=by_us, limit=limit)))["reason"] == reason
 
 
-def test_what_the_control_group_of_a_run_adds_to_its_limits_is_told():
+def test_additional_limits_of_a_control_group_are_described():
     group = ControlGroup(path="/sys/fs/cgroup/whisper-1.1", sums=("memory_bytes",))
     grouped = spawned().model_copy(update={"process": a_process().model_copy(update={"group": group})})
     found = [call_details(a_board(*RUN[:5], last).record("1"), a_session()) for last in (grouped, spawned())]
@@ -90,7 +90,7 @@ def test_an_argv_is_an_array_and_a_shells_line_its_text():
     assert row(submitted(spec=a_shell("a | b")))["command"] == "a | b"
 
 
-def test_what_was_edited_is_shown_beside_what_was_asked():
+def test_an_edit_is_shown_beside_the_original():
     edited = decided(decision=Approve(edited=a_shell("make", cwd="/elsewhere")))
     found = row(opened(), submitted(spec=a_shell("rm -rf x")), judged(), edited)
     assert (found["command"], found["cwd"]) == ("make", "/elsewhere")
@@ -124,7 +124,7 @@ def test_signals_without_a_name_keep_their_number():
     assert (signal_name(15), signal_name(40)) == ("SIGTERM", "SIG40")
 
 
-def test_what_a_sandbox_kept_it_from_is_told_in_fields_and_in_words():
+def test_blocked_attempts_are_in_fields_and_in_words():
     blocked = Blocked(attempts=(BlockedAttempt(what="write", subject="/x"),), more=2)
     ended = finished().model_copy(update={"blocked": blocked})
     confined = decided(decision=Approve(sandbox=Sandbox(kind="workspace")))

@@ -31,7 +31,7 @@ ACUTE = "\u0301"
         ("\ue0b0\U0010ffff", "⟨U+E0B0⟩⟨U+10FFFF⟩"),
     ],
 )
-def test_what_cannot_be_seen_is_made_visible(text: str, shown: str) -> None:
+def test_invisible_characters_are_made_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
@@ -39,7 +39,7 @@ def test_lines_can_be_kept_and_nothing_else_with_them() -> None:
     assert visible("one\ntwo\tthree\r\x1b", keep_lines=True) == "one\ntwo    three␍␛"
 
 
-def test_what_is_shown_holds_nothing_that_is_hidden() -> None:
+def test_visible_text_contains_no_hidden_characters() -> None:
     everything = "".join(map(chr, (*range(0x20000), *range(0xE0000, 0xE0200), sys.maxunicode)))
     assert not any(map(is_hidden, set(visible(everything))))
 
@@ -59,7 +59,7 @@ def test_marks_stay_on_a_letter_as_long_as_they_are_few() -> None:
 
 
 @pytest.mark.parametrize("before", ["", "\u200b", "\n"])
-def test_a_mark_that_stands_on_nothing_of_its_own_is_shown(before: str) -> None:
+def test_a_combining_mark_without_a_letter_is_shown(before: str) -> None:
     assert visible(before + ACUTE + "x").endswith("⟨U+0301⟩x")
 
 
@@ -67,7 +67,7 @@ def test_blanks_of_other_widths_and_icons_have_their_place_in_output() -> None:
     assert visible("a\u3000\u2800\xa0\ue0b0\u202e", printed=True) == "a\u3000\u2800\xa0\ue0b0⟨U+202E⟩"
 
 
-def test_nothing_that_looks_like_a_space_is_taken_for_one() -> None:
+def test_only_real_spaces_count_as_spaces() -> None:
     assert all(is_hidden(chr(code)) and not is_hidden(chr(code), printed=True) for code in BLANKS)
 
 

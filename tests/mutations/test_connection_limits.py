@@ -46,15 +46,13 @@ async def human_is_served(field: Field) -> bool:
 
 
 @pytest.mark.parametrize("hands_on", ["no", "yes"])
-async def test_a_command_that_forks_holds_a_quarter_and_the_human_gets_in(
-    field: Field, holder: list[str], hands_on: str
-):
+async def test_a_forking_command_gets_a_quarter_and_the_human_gets_in(field: Field, holder: list[str], hands_on: str):
     await field.runs(*holder, hands_on)
     assert await field.line_of(field.root / "counted") == f"{PLACES // 4}\n"
     assert await human_is_served(field)
 
 
-async def test_what_an_agent_starts_holds_half_and_the_human_gets_in(field: Field, holder: list[str]):
+async def test_processes_of_an_agent_get_half_and_the_human_gets_in(field: Field, holder: list[str]):
     agent = await asyncio.create_subprocess_exec(
         "sh", "-c", 'read go; "$@" & read end; kill 0', "agent", *holder, "no",
         stdin=subprocess.PIPE, start_new_session=True,

@@ -29,7 +29,7 @@ def attempt(at: float = 1.0, operation: str = "decide", about: str | None = "7")
 
 
 @outside_only
-async def test_who_tried_what_from_which_call_is_in_the_journal_and_in_the_history(field: Field):
+async def test_refused_attempts_are_in_the_journal_and_the_history(field: Field):
     wanted = await field.ask("touch", "owned")
     approve = [PYTHON, "-m", "whisper_tui", "approve", wanted, "--home", str(field.root)]
     culprit = await field.ask("env", f"PYTHONPATH={field.environment['PYTHONPATH']}", *approve)
@@ -76,7 +76,7 @@ def test_the_text_mode_says_it_and_shows_what_is_hidden_in_it():
     assert "inside call 5 tried to decide about call 7" in line
 
 
-def test_what_was_not_recorded_is_told_with_the_next():
+def test_unrecorded_attempts_are_counted_in_the_next_record():
     told = refused_sentence(attempt(operation="pause", about=None).model_copy(update={"left_out": 12}))
     assert "tried to pause everything" in told and "12 others before it went unrecorded" in told
 
@@ -123,7 +123,7 @@ async def test_a_restart_from_inside_a_supervised_command_is_taken_down(field: F
 
 
 @outside_only
-async def test_an_order_that_somebody_else_gives_to_a_keeper_is_not_obeyed_and_is_told(field: Field):
+async def test_a_foreign_order_to_a_keeper_is_ignored_and_reported(field: Field):
     victim = await field.runs("sleep", "60")
     control = field.home.state / "runs" / f"{victim}.1" / "ctl"
     kill = json.dumps({"do": "signal", "number": 9, "target": "tree"})
@@ -140,7 +140,7 @@ async def test_an_order_that_somebody_else_gives_to_a_keeper_is_not_obeyed_and_i
 
 
 @outside_only
-async def test_an_order_holds_whatever_somebody_else_has_begun_to_write_before_it(field: Field):
+async def test_an_order_is_valid_after_a_foreign_partial_line(field: Field):
     victim = await field.runs("sleep", "60")
     control = field.home.state / "runs" / f"{victim}.1" / "ctl"
     control.write_bytes(b"x" * 100_000 + b'\n{"do": "sig')
@@ -150,7 +150,7 @@ async def test_an_order_holds_whatever_somebody_else_has_begun_to_write_before_i
 
 
 @outside_only
-async def test_a_flood_of_orders_is_told_once_and_counted_and_not_told_again_after_a_restart(tmp_path: Path):
+async def test_a_flood_of_foreign_orders_is_reported_once_and_counted(tmp_path: Path):
     async with a_field(tmp_path, ends_runs=False) as field:
         victim = await field.runs("sleep", "60")
         control = field.home.state / "runs" / f"{victim}.1" / "ctl"

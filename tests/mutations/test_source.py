@@ -65,6 +65,6 @@ def test_an_expression_an_argument_or_statements_are_replaced_however_they_are_l
         ("back.Door.check", "close()"),
     ],
 )
-def test_a_place_or_a_text_that_is_not_there_just_once_is_said(root, place, text):
+def test_an_ambiguous_or_missing_expression_is_reported(root, place, text):
     with pytest.raises(CannotLocate):
         Place(root, f"package.doors.{place}").replaced(text, "pass")

@@ -110,7 +110,7 @@ async def test_a_program_that_was_swapped_does_not_run_and_the_human_is_asked_ag
     assert told in await workshop.comes_back(call)
 
 
-async def test_what_was_not_swapped_runs(workshop: Workshop):
+async def test_unchanged_files_run(workshop: Workshop):
     await workshop.busy()
     call = await workshop.approved("tool")
     workshop.let_go()
@@ -118,7 +118,7 @@ async def test_what_was_not_swapped_runs(workshop: Workshop):
     assert (workshop.root / "ran").read_text() == "good\n"
 
 
-async def test_what_was_swapped_and_is_approved_again_runs_as_it_is_now(workshop: Workshop):
+async def test_changed_files_run_after_a_new_approval(workshop: Workshop):
     await workshop.busy()
     call = await workshop.approved("tool")
     rewrite_file(workshop)
@@ -172,7 +172,7 @@ async def test_a_script_that_was_changed_is_noticed(workshop: Workshop, words: t
 @pytest.mark.parametrize(
     ("words", "noticed"), [("python3 x.py", True), ("python3 -m x x.py", False), ("cat x.py", False)]
 )
-def test_scripts_are_looked_at_and_data_is_not(tmp_path: Path, words: str, noticed: bool):
+def test_scripts_are_compared_and_data_is_not(tmp_path: Path, words: str, noticed: bool):
     (tmp_path / "x.py").touch()
     found = resolve(CommandSpec(command=Shell(text=words), cwd=str(tmp_path)), {"PATH": os.environ["PATH"]})
     assert (str(tmp_path / "x.py") in found.files) is noticed

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_each_defence_stands_where_the_table_says_and_its_tests_are_there(mutation: Mutation):
+def test_each_defence_is_where_the_table_says_and_its_tests_exist(mutation: Mutation):
     Place(ROOT, mutation.place).replaced(mutation.text, mutation.instead)
     assert mutation.text != mutation.instead and mutation.tests
     for test in mutation.tests:

@@ -58,7 +58,7 @@ def test_a_supervised_command_that_listens_in_the_place_of_the_supervisor_is_not
 
 @pytest.mark.parametrize("listener", ["unmarked"], indirect=True)
 @pytest.mark.usefixtures("listener")
-def test_whoever_bears_no_mark_is_talked_to(home):
+def test_an_unmarked_process_is_accepted(home):
     for connection in (connect(home), connect_quickly(str(home.runtime))):
         assert connection is not None
         connection.close()
@@ -78,7 +78,7 @@ with subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIP
 
 
 @pytest.mark.parametrize(("mark", "talked_to"), [("marked", False), ("unmarked", True)])
-def test_a_limit_that_a_container_sets_for_all_of_its_processes_is_no_mark(home, mark, talked_to):
+def test_a_limit_of_a_whole_container_is_not_a_mark(home, mark, talked_to):
     listens = [sys.executable, "-c", LISTENS, str(home.runtime / "supervisor.sock"), mark]
     words = [sys.executable, "-c", CONNECTS_QUICKLY, str(home.runtime), *listens]
     ran = subprocess.run(words, capture_output=True, check=True, text=True, timeout=90)

@@ -83,7 +83,7 @@ async def test_no_verb_is_obeyed_from_what_a_connected_agent_has_started(way, fi
     try:
         hello = SessionHello(name="builder", root=str(field.root), pid=agent.pid, key="k1")
         await field.supervisor.open_session(hello)
-        await field.until(lambda: any(pid == agent.pid for pid, _ in field.server._picture.agents()))
+        await field.until(lambda: any(pid == agent.pid for pid, _ in field.server._state.agents()))
         await field.until(lambda: read_process(agent.pid).descends_from == "agent")
         agent.stdin.write(b"\n")
         await all_refused(field, wanted, answers)
@@ -149,7 +149,7 @@ async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_super
 
 
 @linux_only
-async def test_what_a_command_starts_bears_a_mark_that_we_do_not(field):
+async def test_descendants_of_a_command_have_a_mark_that_we_do_not(field):
     call = await field.runs("sh", "-c", "setsid sleep 300 & wait")
     leader = (await field.supervisor.record(call)).process.leader.pid
     assert read_process(leader).descends_from == "command"

@@ -301,12 +301,12 @@ def test_a_rule_that_names_one_such_option_does_not_cover_the_next(text: str, na
         *listed("covered"),
     ],
 )
-def test_what_people_allow_every_day_stays_covered(text: str) -> None:
+def test_common_allow_rules_still_match(text: str) -> None:
     assert judged(text, Rule(name="r", prefix=words(text)[:1])) == "allow"
 
 
 @pytest.mark.parametrize("text", [each for each in TOLD if not each.startswith("strange")])
-def test_it_is_pointed_out_to_whoever_is_asked(text: str) -> None:
+def test_the_risk_is_shown_to_the_human(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
     question = Question("s", ROOT, spec, "", Resolved(program="/bin/bash", cwd=ROOT, shell="bash"))
     assert {"runs-other-code", "writes-file", "destructive"} & {risk.id for risk in risks_of(question)}

@@ -92,7 +92,7 @@ TEXTS = st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=12).map("".joi
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(text=TEXTS)
-def test_what_bash_ran_was_seen_and_never_allowed_without_being_named(bash: Bash, text: str) -> None:
+def test_programs_that_bash_ran_were_found_and_never_allowed_without_being_named(bash: Bash, text: str) -> None:
     ran = [call for call in bash.calls(text) if call]
     script = read_script(text)
     inner, _ = inner_commands(script)

@@ -112,7 +112,7 @@ def test_more_disguises_are_denied(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [*ASKED, "sudo --unheard-of touch zz", "echo dG91Y2ggeno= | base64 -d | sh", "${x@P}", "source ./x"]
 )
-def test_what_cannot_be_seen_through_is_asked(text: str) -> None:
+def test_opaque_commands_are_asked(text: str) -> None:
     assert kind(text) in {"ask", "refuse"}
 
 

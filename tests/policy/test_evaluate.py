@@ -95,7 +95,7 @@ def test_deny_beats_every_doubt(risk: str) -> None:
 
 
 @pytest.mark.parametrize("risk", DOUBTFUL)
-def test_what_cannot_be_read_with_certainty_is_asked_whatever_rules_and_memory_say(risk: str) -> None:
+def test_uncertain_commands_are_asked_despite_rules_and_approvals(risk: str) -> None:
     spec = DOUBTFUL[risk]
     rule = ExactRule(name="always", text=spec.command.words()[-1])
     verdict = evaluate(a_question(spec), Rules(allow=(rule,)), (a_grant(spec=spec),))

@@ -47,7 +47,7 @@ def test_a_command_among_the_arguments_is_denied_by_its_own_words(arguments: dic
 
 
 @pytest.mark.parametrize("arguments", [{"text": "git push"}, {"command": "git status"}, {"command": 3}, {}])
-def test_what_is_not_called_a_command_is_none(arguments: dict[str, Any]) -> None:
+def test_text_that_is_not_a_command_is_none(arguments: dict[str, Any]) -> None:
     assert judged(Rules(deny=(PUSH,)), "tweet", **arguments).kind == "ask"
 
 

@@ -58,7 +58,7 @@ def test_the_rights_of_root_on_this_machine_are_pointed_out(text: str) -> None:
         "launchctl load x",
     ],
 )
-def test_what_goes_on_without_being_asked_is_pointed_out(text: str) -> None:
+def test_commands_that_continue_unasked_are_flagged(text: str) -> None:
     assert "persistence" in ids(a_shell(text))
 
 
@@ -87,7 +87,7 @@ def test_git_in_another_place_is_outside_of_the_workspace(text: str) -> None:
         "unzip a.zip -d sub",
     ],
 )
-def test_what_stays_within_is_not(text: str) -> None:
+def test_commands_that_stay_inside_are_not_flagged(text: str) -> None:
     assert not {"keystroke-injection", "privilege", "persistence", "destructive", "outside-workspace"} & set(
         ids(a_shell(text))
     )

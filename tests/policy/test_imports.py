@@ -60,7 +60,7 @@ decision = "allow"
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.rules", "x.toml", "x.txt"])
-def test_what_is_no_such_file_is_an_error(name: str) -> None:
+def test_another_file_format_is_an_error(name: str) -> None:
     with pytest.raises(ValueError):
         import_rules(name, "[(")
 

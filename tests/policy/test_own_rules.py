@@ -65,7 +65,7 @@ SHELL = {"toolName": "run_shell_command"}
     ],
     ids=["claude", "codex", "gemini", "gemini lists", "opencode", "opencode without a blank"],
 )
-def test_what_a_client_denies_is_refused_whatever_else_allows_it(own: OwnRules) -> None:
+def test_a_clients_denial_overrides_everything(own: OwnRules) -> None:
     for command in ("touch x", "head -1 x", "cd sub && touch x", "env A=1 touch x", "bash -c 'touch x'"):
         assert verdict(own, command) == "refuse", command
     assert verdict(own, "ls") == "allow"
@@ -83,7 +83,7 @@ def test_what_a_client_denies_is_refused_whatever_else_allows_it(own: OwnRules) 
     ],
     ids=["claude", "codex", "gemini", "opencode"],
 )
-def test_what_a_client_asks_about_is_asked_whatever_else_allows_it(own: OwnRules) -> None:
+def test_a_clients_question_overrides_permissions(own: OwnRules) -> None:
     assert verdict(own, "git push origin") == "ask"
     assert verdict(own, "git status") == "allow"
 
@@ -109,7 +109,7 @@ def test_a_client_that_asks_about_all_is_not_overruled_by_the_list_of_commands_t
     ],
     ids=["opencode", "gemini"],
 )
-def test_where_a_denial_has_exceptions_a_human_is_asked(own: OwnRules) -> None:
+def test_a_denial_with_exceptions_becomes_a_question(own: OwnRules) -> None:
     assert verdict(own, "git status") == "ask"
     assert verdict(own, "git log") == "ask"
     assert verdict(own, "ls") == "allow"
@@ -139,7 +139,7 @@ def test_a_client_without_a_shell_says_nothing_about_tools_that_it_has_instead(o
     ],
     ids=["opencode", "gemini", "claude", "codex"],
 )
-def test_what_a_client_does_not_deny_in_the_end_is_not_denied_here_and_nothing_more_is_allowed(own: OwnRules) -> None:
+def test_an_overridden_denial_is_not_imported_and_allows_nothing(own: OwnRules) -> None:
     assert verdict(own, "touch x") == "allow"
     assert verdict(own, "ls") == "allow"
     assert verdict(own, "cargo test") == "ask"
@@ -163,7 +163,7 @@ def test_a_rule_that_cannot_be_carried_over_lets_everything_be_asked(own: OwnRul
     assert "default.rules" in found.reason
 
 
-def test_the_reason_names_the_client_its_rule_and_where_it_stands() -> None:
+def test_the_reason_names_the_client_the_rule_and_the_file() -> None:
     own = codex_profile.own_rules_in('prefix_rule(pattern=["touch"], decision="forbidden", justification="Use make")')
     found = evaluate(question("touch x"), own.rules("Codex", "/r/default.rules"), ())
     assert found.reason == "Codex denies this command itself (touch in /r/default.rules): Use make"

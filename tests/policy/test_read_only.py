@@ -34,7 +34,7 @@ def kind(text: str, *, neutral: bool = True, rules: Rules = LOOKING) -> str:
         "bash -c 'ls | wc -l'",
     ],
 )
-def test_what_only_looks_runs_without_being_asked(text: str) -> None:
+def test_read_only_commands_run_without_approval(text: str) -> None:
     assert kind(text) == "allow"
     assert kind(text, rules=Rules()) == "ask"
 
@@ -79,7 +79,7 @@ def test_what_only_looks_runs_without_being_asked(text: str) -> None:
         "zsh -c ls",
     ],
 )
-def test_what_could_do_more_is_asked(text: str) -> None:
+def test_commands_that_could_do_more_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
@@ -93,7 +93,7 @@ def test_words_that_no_shell_reads_are_judged_alike() -> None:
 
 
 @pytest.mark.parametrize("text", ["ls & cat file", "sleep 60 &", "bash -c 'ls &'", "nohup ls &", "timeout 5 ls & true"])
-def test_nothing_that_stays_after_its_answer_is_on_the_list(text: str) -> None:
+def test_no_lasting_command_is_on_the_list(text: str) -> None:
     assert kind(text) == "ask"
 
 
@@ -118,7 +118,7 @@ def test_nothing_that_stays_after_its_answer_is_on_the_list(text: str) -> None:
         "tar -t --file=host:archive.tar",
     ],
 )
-def test_what_the_project_or_another_machine_could_decide_is_not_on_the_list(text: str) -> None:
+def test_commands_under_foreign_control_are_not_on_the_list(text: str) -> None:
     assert kind(text) == "ask"
 
 
@@ -140,7 +140,7 @@ def test_a_program_that_the_agent_could_have_put_there_is_not_on_the_list(progra
     assert evaluate(question, LOOKING, ()).kind == expected
 
 
-def test_programs_that_were_not_looked_up_are_not_taken_on_trust() -> None:
+def test_unresolved_programs_are_not_trusted() -> None:
     found = FOUND.model_copy(
         update={"cwd": CWD, "shell": "bash", "commands": (Meaning(words=("ls",), program="/usr/bin/ls"),)}
     )
@@ -186,7 +186,7 @@ def test_programs_that_were_not_looked_up_are_not_taken_on_trust() -> None:
         "timeout 5 cat /home/me/x",
     ],
 )
-def test_what_is_inside_of_peoples_files_elsewhere_is_asked(text: str) -> None:
+def test_contents_of_private_files_elsewhere_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
@@ -203,12 +203,12 @@ def test_what_is_inside_of_peoples_files_elsewhere_is_asked(text: str) -> None:
         "tail -5 /var/log/messages",
     ],
 )
-def test_names_everywhere_and_files_of_the_system_may_be_looked_at(text: str) -> None:
+def test_names_everywhere_and_system_files_may_be_read(text: str) -> None:
     assert kind(text) == "allow"
 
 
 @pytest.mark.parametrize("root", ["/", "/home", "/home/me", "/root"])
-def test_a_workspace_that_holds_a_home_is_read_with_a_question(root: str) -> None:
+def test_reading_a_workspace_that_contains_a_home_is_asked(root: str) -> None:
     found = FOUND.model_copy(update={"cwd": root, "shell": "bash"})
     for text, expected in (("rg x", "ask"), ("cat x", "ask"), ("ls", "allow")):
         question = a_question(CommandSpec(command=Shell(text=text), cwd=root), resolved=found, session_root=root)
@@ -321,7 +321,7 @@ def test_a_workspace_that_holds_a_home_is_read_with_a_question(root: str) -> Non
         'jq -n \'import "config" as $d {search:"~/.docker"}; $d\'',
     ],
 )
-def test_what_runs_writes_or_reaches_further_than_its_words_say_is_asked(text: str) -> None:
+def test_commands_with_hidden_effects_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
@@ -349,7 +349,7 @@ def test_what_runs_writes_or_reaches_further_than_its_words_say_is_asked(text: s
         "systemctl show x",
     ],
 )
-def test_what_shows_the_environment_of_programs_or_secrets_of_a_cloud_is_asked(text: str) -> None:
+def test_commands_that_show_environments_or_cloud_secrets_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
@@ -383,7 +383,7 @@ def test_what_shows_the_environment_of_programs_or_secrets_of_a_cloud_is_asked(t
         "pip list",
     ],
 )
-def test_what_remains_on_the_list(text: str) -> None:
+def test_the_rest_of_the_list_is_allowed(text: str) -> None:
     assert kind(text) == "allow"
 
 
@@ -410,7 +410,7 @@ def test_the_shells_code_in_a_word_is_seen_although_quotes_break_it_up_in_the_te
         "head -c 8 /dev/urandom | xxd",
     ],
 )
-def test_what_stays_inside_of_the_workspace_or_harms_nobody_runs(text: str) -> None:
+def test_harmless_commands_in_the_workspace_run(text: str) -> None:
     assert kind(text) == "allow"
 
 
@@ -472,7 +472,7 @@ def test_files_that_only_sound_alike_are_no_secrets(name: str) -> None:
         "base64 < .env",
     ],
 )
-def test_what_shows_the_environment_has_a_risk(text: str) -> None:
+def test_commands_that_show_the_environment_have_a_risk(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=CWD)
     verdict = evaluate(a_question(spec, session_root=CWD), LOOKING, ())
     assert verdict.kind == "ask"
@@ -480,7 +480,7 @@ def test_what_shows_the_environment_has_a_risk(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["ps -ef", "ps aux", "env A=1 make", "ssh -i .ssh/id_rsa x", "set -e", "rm .env"])
-def test_what_shows_no_environment_has_no_such_risk(text: str) -> None:
+def test_other_commands_have_no_such_risk(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=CWD)
     verdict = evaluate(a_question(spec, session_root=CWD), LOOKING, ())
     assert "reads-secrets" not in {risk.id for risk in verdict.risks}
@@ -508,5 +508,5 @@ def test_a_shim_asks_the_project_what_it_shall_start() -> None:
 @pytest.mark.parametrize(
     "text", ["docker ps", "kubectl get pods -n x", "az vm list -o table", "gh pr list", "systemctl status ssh", "dmesg"]
 )
-def test_what_needs_a_socket_or_a_device_is_asked_for_no_sandbox_lets_it_work(text: str) -> None:
+def test_commands_that_need_sockets_or_devices_are_asked(text: str) -> None:
     assert kind(text) == "ask"

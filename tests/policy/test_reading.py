@@ -67,7 +67,7 @@ def test_the_wide_reading_sees_what_other_readers_miss(text: str, names: list[tu
     assert sorted(map(repr, (command.argv for command in found.commands))) == sorted(map(repr, names))
 
 
-def test_what_comes_before_a_mistake_is_kept() -> None:
+def test_text_before_a_syntax_error_is_kept() -> None:
     found = read_script("rm x\nif")
     assert found.problem
     assert [command.argv for command in found.commands] == [("rm", "x")]

@@ -54,7 +54,7 @@ def test_a_substitution_is_found_and_marked(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2800"])
-def test_a_blank_that_is_no_space_is_found_and_marked(blank: str) -> None:
+def test_a_blank_other_than_a_space_is_found_and_marked(blank: str) -> None:
     (risk,) = risks_of(a_question(a_shell(f"ls{blank}x")))
     assert risk.id == "deceptive-characters"
     assert risk.sentence == f"Contains unusual blanks (U+{ord(blank):04X})"

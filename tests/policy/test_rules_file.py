@@ -91,7 +91,7 @@ def test_a_rule_that_fails_its_examples_is_reported_and_everything_is_asked(exam
         ("[[permit]]\n", "'permit'"),
     ],
 )
-def test_what_cannot_be_read_is_said(text: str, complaint: str) -> None:
+def test_unreadable_text_is_reported(text: str, complaint: str) -> None:
     assert complaint in (read(text).broken or "")
 
 

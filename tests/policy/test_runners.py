@@ -195,13 +195,13 @@ def asked(text: str) -> Question:
 
 
 @pytest.mark.parametrize("text", [text for text in REACHED if text.split()[0] not in {"timeout", "perf", "envconsul"}])
-def test_a_runner_is_never_said_to_be_without_a_risk(text: str) -> None:
+def test_a_runner_always_has_a_risk(text: str) -> None:
     destructive = text.replace("touch", "rm -rf" if "'" in text else "rm").replace("zz", "-rf .")
     assert risks_of(asked(destructive)) != ()
 
 
 @pytest.mark.parametrize("text", ["devbox run rm -rf .", "some-new-runner rm -rf .", "some-new-runner bash -c x"])
-def test_what_a_known_or_an_unknown_runner_may_destroy_is_pointed_out(text: str) -> None:
+def test_destructive_commands_behind_runners_are_flagged(text: str) -> None:
     assert {"destructive", "runs-other-code"} & {risk.id for risk in risks_of(asked(text))}
 
 

@@ -21,12 +21,12 @@ def verdict(text: str, tool: str = "run_shell_command") -> Verdict:
 @pytest.mark.parametrize(
     "text", ["echo $(id)", "echo `id`", "cat <(id)", "tee >(id)", "echo $'\\'' $(id)", "bash -c 'echo $(id)'"]
 )
-def test_what_bash_would_substitute_fails_the_call(text: str) -> None:
+def test_substitutions_fail_the_call(text: str) -> None:
     assert verdict(text).kind == "refuse"
 
 
 @pytest.mark.parametrize("text", ["echo '$(x)'", "echo $((1+2))", "cat <<'END'\n$(x)\nEND", "echo \\$(x"])
-def test_what_bash_would_not_substitute_is_fine(text: str) -> None:
+def test_text_without_substitutions_is_accepted(text: str) -> None:
     assert verdict(text).kind == "ask"
 
 

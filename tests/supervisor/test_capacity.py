@@ -13,7 +13,7 @@ from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission
 
 
-async def test_a_session_has_so_many_calls_and_the_others_go_on(bench, monkeypatch):
+async def test_a_session_has_a_limit_of_calls_and_the_others_continue(bench, monkeypatch):
     monkeypatch.setattr(admission, "MOST_OF_A_SESSION", 2)
     greedy, modest = await bench.session(), await bench.session()
     first = await bench.submit(greedy, "true")
@@ -51,7 +51,7 @@ async def test_calls_that_wait_take_no_more_memory_than_there_is_for_them(bench,
     await bench.submit(session, "echo", "x" * 3000)
 
 
-async def test_what_calls_take_together_is_the_sum_of_what_each_takes(bench):
+async def test_the_weight_of_calls_is_the_sum_of_their_weights(bench):
     chance = random.Random(7)
     held = admission.Capacity(bench.supervisor._store)
     sessions_ = [await bench.session() for _ in range(3)]
@@ -92,7 +92,7 @@ async def test_ended_calls_that_are_large_are_left_to_the_journal_sooner(bench: 
     assert (await bench.record(ids[0])).state.ending.reason == "no"
 
 
-def test_what_takes_more_memory_than_characters_weighs_more():
+def test_structures_weigh_more_than_their_characters():
     plain, wide = (memory_weight(a_call(spec=a_shell(text * 10_000))) for text in ("x", "😀"))
     assert 10_000 < plain < 12_000 and wide > 40_000
     lists = a_call().model_copy(update={"arguments": {"all": [[] for _ in range(1000)]}})

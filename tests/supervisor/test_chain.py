@@ -38,7 +38,7 @@ def test_a_journal_that_nobody_touched_is_whole(path: Path) -> None:
     assert verdict.head is not None and verdict.events == verdict.head.seq == len(FACTS)
 
 
-def test_the_chain_goes_on_where_another_process_had_left_it(path: Path) -> None:
+def test_the_chain_continues_after_another_process(path: Path) -> None:
     before = check_file(path).head
     again = Journal(path)
     again.append(MORE)
@@ -99,7 +99,7 @@ def test_a_noted_end_finds_what_the_chain_alone_cannot(
 
 
 @pytest.mark.parametrize("text", ["", "5", "x:00", "5:00", "0:" + "00" * 32, "-1:" + "00" * 32])
-def test_what_is_no_noted_end_is_refused(text: str) -> None:
+def test_an_invalid_end_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         Head.parse(text)
 
@@ -113,7 +113,7 @@ def test_a_journal_without_a_chain_gets_one_when_it_is_opened(path: Path) -> Non
     assert (verdict.problem, verdict.events) == (None, len(FACTS) + 1)
 
 
-def test_a_journal_that_is_not_there_or_not_readable_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_journal_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no journal"):
         check_file(tmp_path / "journal.sqlite")
     (tmp_path / "journal.sqlite").write_bytes(b"no database" * 1000)

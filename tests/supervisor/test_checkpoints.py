@@ -27,7 +27,7 @@ def test_however_much_is_written_the_log_grows_no_longer_than_between_two_checkp
     again.close()
 
 
-def test_writes_go_on_while_a_checkpoint_is_made(tmp_path: Path) -> None:
+def test_writes_continue_during_a_checkpoint(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
     for number in range(1, 3 * EVERY + 1):
         journal.append([submitted(number)], durable=number % 10 == 0)

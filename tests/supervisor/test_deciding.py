@@ -34,7 +34,7 @@ async def test_what_is_approved_is_what_is_started(bench: Bench) -> None:
     assert order.environment["WHISPER_TUI_CALL_ID"] == call_id
 
 
-async def test_a_denied_call_never_starts_and_keeps_the_reason_word_for_word(bench: Bench) -> None:
+async def test_a_denied_call_never_starts_and_keeps_the_reason_verbatim(bench: Bench) -> None:
     call_id = await bench.submit(await bench.session(), "true")
     waiting = asyncio.create_task(bench.supervisor.outcome(call_id))
     await bench.deny(call_id, "use make test instead")
@@ -221,7 +221,7 @@ async def test_a_program_swapped_after_the_approval_is_asked_again(bench: Bench)
     assert "changed" in (record.state.returned_because or "")  # type: ignore[union-attr]
 
 
-async def test_an_order_that_cannot_be_given_is_told(bench: Bench) -> None:
+async def test_a_failed_order_is_reported(bench: Bench) -> None:
     bench.executor.refuse_starts = True
     call_id = await bench.submit(await bench.session(), "true")
     await bench.approve(call_id)

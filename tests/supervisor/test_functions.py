@@ -20,7 +20,7 @@ async def submit(bench: Bench, session: str, function: Function = TWEET) -> str:
     return await bench.supervisor.submit(request)
 
 
-async def test_it_waits_for_a_human_who_sees_the_tool_and_its_arguments(bench: Bench) -> None:
+async def test_a_function_waits_for_a_human_who_sees_its_arguments(bench: Bench) -> None:
     call = await submit(bench, await bench.session())
     record = await bench.record(call)
     assert record.state.kind == "waiting"
@@ -41,7 +41,7 @@ async def test_an_approved_one_is_carried_out_by_its_caller_and_never_by_the_exe
     assert not over.is_open
 
 
-async def test_one_that_did_not_return_is_no_success(bench: Bench) -> None:
+async def test_a_function_that_did_not_return_is_not_a_success(bench: Bench) -> None:
     call = await submit(bench, await bench.session())
     await bench.approve(call)
     await bench.supervisor.begin_function(call)
@@ -49,7 +49,7 @@ async def test_one_that_did_not_return_is_no_success(bench: Bench) -> None:
     assert (await bench.record(call)).state.ending == Exited(code=1)
 
 
-async def test_it_is_let_through_once_and_ended_once(bench: Bench) -> None:
+async def test_a_function_begins_and_ends_once(bench: Bench) -> None:
     call = await submit(bench, await bench.session())
     await bench.approve(call)
     await bench.supervisor.begin_function(call)
@@ -60,7 +60,7 @@ async def test_it_is_let_through_once_and_ended_once(bench: Bench) -> None:
         await bench.supervisor.end_function(call)
 
 
-async def test_a_denied_one_is_told_to_whoever_waits_to_begin(bench: Bench) -> None:
+async def test_a_denied_function_is_reported_to_its_caller(bench: Bench) -> None:
     call = await submit(bench, await bench.session())
     begun = asyncio.create_task(bench.supervisor.begin_function(call))
     await bench.deny(call, "not now")
@@ -74,13 +74,13 @@ async def test_nothing_begins_or_ends_before_it_is_approved(bench: Bench) -> Non
         await bench.supervisor.end_function(call)
 
 
-async def test_a_command_is_no_function(bench: Bench) -> None:
+async def test_a_command_is_not_a_function(bench: Bench) -> None:
     call = await bench.submit(await bench.session(), "true")
     with pytest.raises(InvalidRequest):
         await bench.supervisor.begin_function(call)
 
 
-async def test_it_needs_no_worker(bench: Bench) -> None:
+async def test_a_function_needs_no_worker(bench: Bench) -> None:
     await bench.supervisor.close()
     await bench.open(workers=1)
     session = await bench.session()

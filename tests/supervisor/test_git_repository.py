@@ -74,7 +74,7 @@ def test_git_works_as_usual_without_being_asked(tmp_path: Path, place: str, word
     assert neutral.stdout == plain.stdout != ""
 
 
-def test_a_linked_work_tree_is_looked_at_as_its_repository_says(tmp_path: Path) -> None:
+def test_a_linked_work_tree_follows_its_repository(tmp_path: Path) -> None:
     top, linked = commit(tmp_path / "top"), tmp_path / "linked"
     assert git(top, "worktree", "add", "-q", str(linked)).returncode == 0
     (linked / "file.txt").write_text("elsewhere\n")
@@ -134,7 +134,7 @@ def filtering(mark: Path) -> str:
     return f'[filter "evil"]\n\tclean = "touch {mark}; cat"\n'
 
 
-def test_a_repository_whose_configuration_stands_elsewhere_is_asked(tmp_path: Path) -> None:
+def test_a_repository_with_its_configuration_elsewhere_is_asked(tmp_path: Path) -> None:
     top, mark = commit(tmp_path / "top"), tmp_path / "mark"
     shutil.copytree(top / ".git", top / "c")
     with (top / "c" / "config").open("a") as config:
@@ -187,7 +187,7 @@ def test_a_configuration_that_could_run_something_is_asked(tmp_path: Path) -> No
     assert find_repository(str(top / "sub"))[1] is False
 
 
-def test_where_there_is_no_repository_git_finds_none_later_either(tmp_path: Path) -> None:
+def test_without_a_repository_git_finds_none_later(tmp_path: Path) -> None:
     kind, environment = judged(tmp_path, "git log")
     commit(tmp_path.parent / f"{tmp_path.name}-other")
     assert kind == "allow"

@@ -71,7 +71,7 @@ async def test_a_call_is_found_as_soon_as_it_is_journaled(bench: Bench) -> None:
         assert [record.id for record in found] == [call]
 
 
-async def test_a_journal_that_cannot_be_read_is_said(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreadable_journal_is_reported(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench.supervisor._store.journal, "_path", bench.workspace / "gone.sqlite")
     with pytest.raises(Unavailable, match=r"gone\.sqlite cannot be read"):
         await bench.supervisor.history(HistoryQuery(text="word"))

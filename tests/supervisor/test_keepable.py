@@ -41,7 +41,7 @@ async def ask(bench: Bench, argument: object, description: str = "") -> str:
     ],
     ids=["no number", "infinity", "deep", "deeper", "lone surrogate", "large"],
 )
-async def test_what_the_journal_cannot_keep_as_it_is_is_refused_and_the_next_start_succeeds(bench, argument, words):
+async def test_calls_that_the_journal_cannot_store_are_refused(bench, argument, words):
     with pytest.raises(InvalidRequest, match=words):
         await ask(bench, argument)
     kept = await ask(bench, nested(100), "y" * 1_000_000)
@@ -57,7 +57,7 @@ async def test_a_reason_that_is_too_large_decides_nothing(bench):
 
 
 @pytest.mark.parametrize("field", ["timeout_s", "grace_s"])
-def test_a_time_that_never_ends_is_no_time(field):
+def test_an_infinite_time_is_refused(field):
     with pytest.raises(ValidationError, match="finite number"):
         CommandSpec.model_validate({"command": Argv(program="true"), "cwd": "/", field: math.inf})
 

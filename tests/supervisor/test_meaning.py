@@ -50,7 +50,7 @@ def test_words_are_expanded_as_bash_would(resolved, text: str, expected: tuple[s
     assert words(resolved(text))[0] == expected
 
 
-def test_what_was_expanded_is_said_with_counts(resolved) -> None:
+def test_expansions_are_described_with_counts(resolved) -> None:
     assert resolved('rm *.py "$DIR"').commands[0].expanded == ("*.py: 2 files", "$DIR: out")
 
 
@@ -65,7 +65,7 @@ def test_a_variable_that_the_text_sets_is_not_known_before(resolved) -> None:
     assert words(resolved("for DIR in a b; do ls $DIR; done"))[-1] == ("ls", None)
 
 
-def test_files_are_not_looked_for_where_the_text_moves_first(resolved) -> None:
+def test_files_are_not_searched_after_a_change_of_directory(resolved) -> None:
     assert words(resolved("cd sub && ls *.py"))[-1] == ("ls", None)
 
 
@@ -157,6 +157,6 @@ def test_a_command_of_which_no_word_is_left_is_shown_as_that(resolved) -> None:
     assert words(resolved("$MISSING")) == [()]
 
 
-def test_a_program_in_a_container_or_on_another_machine_is_no_file_of_this_one(resolved) -> None:
+def test_programs_in_containers_or_on_other_machines_are_not_local_files(resolved) -> None:
     inside = [resolved(text).commands[-1] for text in ("docker run alpine ls", "ssh host ls")]
     assert [(meaning.words, meaning.program) for meaning in inside] == [(("ls",), None), (("ls",), None)]

@@ -27,7 +27,7 @@ async def held(bench: Bench, count: int) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_what_runs_is_held_and_what_is_approved_meanwhile_starts_after(bench: Bench) -> None:
+async def test_a_pause_freezes_runs_and_delays_approved_calls(bench: Bench) -> None:
     session = await bench.session()
     first = await approved(bench, session)
     await running(bench, first)
@@ -43,7 +43,7 @@ async def test_what_runs_is_held_and_what_is_approved_meanwhile_starts_after(ben
     assert (await bench.supervisor.status()).paused_since is None
 
 
-async def test_what_was_just_starting_is_held_once_it_has_a_process(bench: Bench) -> None:
+async def test_a_starting_run_is_frozen_once_it_has_a_process(bench: Bench) -> None:
     call_id = await approved(bench, await bench.session())
     await bench.ordered(call_id)
     await bench.supervisor.pause(HUMAN)
@@ -53,7 +53,7 @@ async def test_what_was_just_starting_is_held_once_it_has_a_process(bench: Bench
     assert bench.executor.held == [((call_id, 1), True)]
 
 
-async def test_it_holds_when_the_supervisor_is_restarted_and_the_runs_are_held_again(bench: Bench) -> None:
+async def test_a_pause_survives_a_restart(bench: Bench) -> None:
     session = await bench.session()
     call_id = await approved(bench, session)
     await running(bench, call_id)
@@ -72,7 +72,7 @@ async def test_it_holds_when_the_supervisor_is_restarted_and_the_runs_are_held_a
     assert all(still is False for _, still in bench.executor.held)
 
 
-async def test_an_attempt_that_never_ran_is_replaced_only_when_everything_goes_on(bench: Bench) -> None:
+async def test_an_attempt_that_never_ran_is_replaced_after_the_pause(bench: Bench) -> None:
     call_id = await approved(bench, await bench.session())
     key = await bench.ordered(call_id)
     other = await approved(bench, await bench.session("other"))
@@ -85,7 +85,7 @@ async def test_an_attempt_that_never_ran_is_replaced_only_when_everything_goes_o
     await bench.ordered(call_id, attempt=2)
 
 
-async def test_pausing_twice_is_one_fact_and_a_watcher_who_comes_late_is_told(bench: Bench) -> None:
+async def test_pausing_twice_is_one_fact_and_late_watchers_see_it(bench: Bench) -> None:
     for _ in range(2):
         await bench.supervisor.pause(HUMAN)
     watching = bench.supervisor.watch()
@@ -103,7 +103,7 @@ async def test_an_agent_is_not_handed_a_command_while_everything_is_paused(bench
         await bench.supervisor.hand_over("1", "any ticket")
 
 
-async def test_a_tool_of_the_agents_own_is_not_begun_before_everything_goes_on(bench: Bench) -> None:
+async def test_a_function_does_not_begin_during_a_pause(bench: Bench) -> None:
     spec = CommandSpec(command=Function(tool="tweet", arguments={}), cwd=str(bench.workspace))
     call_id = await bench.supervisor.submit(
         CallRequest(session_id=await bench.session(), tool="tweet", arguments={}, spec=spec)

@@ -30,7 +30,7 @@ def kind(workspace: Path, text: str, *, own: tuple[str, ...] = ()) -> str:
     return judge_alone(spec, rules, environment, root=str(workspace), own=own, now=0)[0].kind
 
 
-def test_ordinary_files_and_directories_are_looked_at(workspace: Path) -> None:
+def test_ordinary_files_and_directories_may_be_read(workspace: Path) -> None:
     (workspace / "link").symlink_to("sub/more")
     for text in ("cat file sub/more", "cat link", "cat sub/../file", "cd sub && cat more ../file", "grep -rn x ."):
         assert kind(workspace, text) == "allow", text
@@ -51,7 +51,7 @@ def test_a_link_that_leads_to_a_home_is_asked(workspace: Path) -> None:
     assert kind(workspace, "ls -l link") == "allow"
 
 
-def test_what_is_above_a_link_is_above_the_place_where_it_leads(workspace: Path) -> None:
+def test_the_parent_of_a_link_is_the_parent_of_its_target(workspace: Path) -> None:
     (workspace / "home").mkdir()
     (workspace / "link").symlink_to("/usr/share")
     assert os.path.samefile(workspace / "link" / ".." / ".." / "home", "/home")
@@ -91,7 +91,7 @@ def test_only_files_and_directories_are_read(workspace: Path) -> None:
     assert kind(workspace, "cat nothing") == "allow"
 
 
-def test_other_processes_are_not_looked_into(workspace: Path) -> None:
+def test_other_processes_are_not_inspected(workspace: Path) -> None:
     (workspace / "link").symlink_to("/proc/self/environ")
     assert kind(workspace, "cat link") == "ask"
     assert kind(workspace, f"cat /proc/{os.getppid()}/cmdline") == "ask"

@@ -33,7 +33,7 @@ async def test_sessions_that_are_over_leave_and_find_their_approvals_again_when_
 
 
 @pytest.mark.slow
-async def test_approvals_that_are_used_up_or_revoked_leave_a_session_that_goes_on(bench: Bench) -> None:
+async def test_used_up_and_revoked_approvals_leave_the_session(bench: Bench) -> None:
     session = await bench.session()
     await bench.approve(await bench.submit(session, "true"), remember=ExactScope())
     for number in range(SESSIONS):

@@ -139,7 +139,7 @@ async def test_an_approval_ends_with_its_time(programs: Bench) -> None:
         ("A=1 npm test", PUSH),
     ],
 )
-async def test_what_says_too_little_cannot_be_remembered(programs: Bench, text: str, scope: PrefixScope) -> None:
+async def test_too_general_calls_cannot_be_remembered(programs: Bench, text: str, scope: PrefixScope) -> None:
     call_id = await programs.submit(await programs.session(), text=text)
     with pytest.raises(Refused, match="cannot be remembered"):
         await programs.approve(call_id, remember=scope)
@@ -169,7 +169,7 @@ async def test_an_approval_can_be_saved_as_a_rule_of_the_project(programs: Bench
     assert await kind(programs, await programs.submit(session, text="npm test x --silent")) == "allow"
 
 
-async def test_what_a_rule_allows_starts_without_a_shell_and_without_inherited_traps(programs: Bench) -> None:
+async def test_commands_allowed_by_rules_start_without_a_shell_and_a_minimal_environment(programs: Bench) -> None:
     programs.supervisor.rules = Rules(allow=(Rule(name="t", prefix=("npm", "test"), sandbox=False),))
     environment = {"PATH": str(programs.workspace / "bin"), "BASH_ENV": "/x", "LD_PRELOAD": "/y", "KEPT": "z"}
     session = await programs.session(environment=environment | {"PATH": environment["PATH"] + ":/usr/bin:/bin"})
@@ -180,7 +180,7 @@ async def test_what_a_rule_allows_starts_without_a_shell_and_without_inherited_t
     assert not {"BASH_ENV", "LD_PRELOAD"} & set(order.environment)
 
 
-async def test_what_a_human_approves_starts_as_it_was_shown(programs: Bench) -> None:
+async def test_approved_commands_start_as_shown(programs: Bench) -> None:
     session = await programs.session(environment={"PATH": "/usr/bin:/bin", "PAGER": "less"})
     call_id = await programs.submit(session, text="true x")
     await programs.approve(call_id)
@@ -223,7 +223,7 @@ async def test_a_closed_session_is_gone_on_with_by_its_own_process_alone(bench: 
     await bench.state(call_id, "waiting" if comes_back else "starting")
 
 
-async def test_what_a_session_was_allowed_can_be_revoked_after_it_closed(bench: Bench, processes) -> None:
+async def test_approvals_of_a_closed_session_can_be_revoked(bench: Bench, processes) -> None:
     session = await remembered(bench, key="claude 1", pid=processes[0])
     await bench.supervisor.close_session(session, "the connection was lost")
     (grant,) = await bench.supervisor.grants()

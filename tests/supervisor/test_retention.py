@@ -34,7 +34,7 @@ def retention(runs: Path, *opened: str, days: float | None = None, gigabytes: fl
     return Retention(runs, settings, lambda call_id: call_id in opened, lambda: NOW)
 
 
-async def test_what_is_older_than_the_days_goes_and_the_rest_stays(tmp_path: Path) -> None:
+async def test_output_older_than_the_limit_is_removed(tmp_path: Path) -> None:
     old, young = attempt(tmp_path, "1.1", age_s=8 * DAY_S), attempt(tmp_path, "2.1", age_s=6 * DAY_S)
     told = await retention(tmp_path, days=7).prune(dry_run=False)
     assert (old.exists(), young.exists()) == (False, True)
@@ -42,7 +42,7 @@ async def test_what_is_older_than_the_days_goes_and_the_rest_stays(tmp_path: Pat
     assert told.bytes >= BLOCKS and told.kept_bytes >= BLOCKS
 
 
-async def test_of_what_is_too_much_the_oldest_goes_until_it_fits(tmp_path: Path) -> None:
+async def test_the_oldest_output_is_removed_until_the_rest_fits(tmp_path: Path) -> None:
     kept = [attempt(tmp_path, f"{number}.1", age_s=(10 - number) * DAY_S) for number in range(1, 5)]
     told = await retention(tmp_path, gigabytes=2.5 * BLOCKS / GIGABYTE).prune(dry_run=False)
     assert [directory.exists() for directory in kept] == [False, False, True, True]
@@ -50,7 +50,7 @@ async def test_of_what_is_too_much_the_oldest_goes_until_it_fits(tmp_path: Path)
 
 
 @pytest.mark.parametrize("limit", [{"days": 0.001}, {"gigabytes": 0}])
-async def test_what_is_not_over_stays_whatever_its_age_and_size(tmp_path: Path, limit: dict[str, float]) -> None:
+async def test_output_of_open_runs_is_kept(tmp_path: Path, limit: dict[str, float]) -> None:
     running = attempt(tmp_path, "1.1", age_s=None)
     unsettled = attempt(tmp_path, "2.1", age_s=100 * DAY_S)
     earlier_attempt = attempt(tmp_path, "3.1", age_s=100 * DAY_S)
@@ -94,7 +94,7 @@ async def test_without_settings_everything_is_kept(tmp_path: Path) -> None:
     assert old.exists()
 
 
-async def test_what_is_no_run_is_left_alone_and_no_link_is_followed(tmp_path: Path) -> None:
+async def test_other_files_are_kept_and_links_are_not_followed(tmp_path: Path) -> None:
     runs, elsewhere = tmp_path / "runs", attempt(tmp_path / "elsewhere", "9.1", age_s=100 * DAY_S)
     attempt(runs, "rehearsal", age_s=100 * DAY_S)
     (runs / "7.1").symlink_to(elsewhere)
@@ -114,7 +114,7 @@ async def test_output_that_was_removed_is_empty_and_at_its_end(tmp_path: Path) -
     assert (chunk.data, chunk.size, chunk.ended) == (b"", 0, True)
 
 
-async def test_files_for_taking_a_run_back_go_once_it_is_over_and_its_output_stays(tmp_path: Path) -> None:
+async def test_recovery_files_are_removed_after_the_end_and_output_stays(tmp_path: Path) -> None:
     over, open_, fresh = (
         attempt(tmp_path, "1.1", age_s=FRESH_S * 2),
         attempt(tmp_path, "2.1", age_s=FRESH_S * 2),
@@ -140,7 +140,7 @@ async def test_files_for_taking_a_run_back_go_once_it_is_over_and_its_output_sta
         (RetentionSettings(days=float("inf"), gigabytes=float("inf")), "for ever"),
     ],
 )
-def test_how_much_is_kept_is_said(tmp_path: Path, settings: RetentionSettings, words: str) -> None:
+def test_the_limits_of_retention_are_described(tmp_path: Path, settings: RetentionSettings, words: str) -> None:
     kept = Retention(tmp_path, settings, lambda _: False, lambda: NOW)
     assert kept.words == f"the output of runs is kept {words}"
 

@@ -68,7 +68,7 @@ async def test_a_signal_is_journaled_before_it_is_sent(bench: Bench) -> None:
     assert (await bench.record(key.call_id)).signals == (15,)
 
 
-async def test_after_a_restart_waiting_calls_wait_queued_ones_start_and_running_ones_are_taken_back(
+async def test_after_a_restart_waiting_queued_and_running_calls_are_recovered(
     bench: Bench,
 ) -> None:
     running = await approved(bench)
@@ -130,7 +130,7 @@ async def test_after_a_kill_nothing_is_remembered(bench: Bench) -> None:
     await bench.state(await bench.submit(session, "true"), "waiting")
 
 
-async def test_after_a_kill_a_running_command_goes_on(bench: Bench) -> None:
+async def test_after_a_kill_a_running_command_continues(bench: Bench) -> None:
     key = await approved(bench)
     bench.executor.spawn(key)
     await bench.state(key.call_id, "running")
@@ -180,7 +180,7 @@ async def test_the_environment_of_a_session_is_let_go_when_nothing_can_need_it(b
     assert not kept.exists()  # type: ignore[attr-defined]
 
 
-async def test_whoever_watches_from_now_folds_the_same_board_as_the_supervisor(bench: Bench) -> None:
+async def test_a_new_watcher_folds_the_same_board_as_the_supervisor(bench: Bench) -> None:
     session = await bench.session()
     calls = [await bench.submit(session, "true") for _ in range(5)]
     await bench.deny(calls[0], "no")
@@ -225,7 +225,7 @@ async def test_history_finds_calls_by_text_and_session_newest_first(bench: Bench
     assert [record.id for record in await bench.supervisor.history(HistoryQuery(limit=1, before=third))] == [second]
 
 
-async def test_what_cannot_be_journaled_is_not_done(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_actions_that_cannot_be_journaled_are_not_done(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     call_id = await bench.submit(await bench.session(), "true")
     blocker = sqlite3.connect(bench.home.state / "journal.sqlite")
     blocker.execute("BEGIN IMMEDIATE")
@@ -281,7 +281,7 @@ async def test_a_session_whose_agent_does_not_come_back_is_closed(bench: Bench) 
     assert (await bench.record(call_id)).state.kind == "waiting"
 
 
-async def test_a_line_that_another_program_put_into_the_journal_is_told_and_a_restart_goes_on(bench: Bench) -> None:
+async def test_a_foreign_line_in_the_journal_is_reported_and_a_restart_succeeds(bench: Bench) -> None:
     session = await bench.session()
     waiting, approved = await bench.submit(session, "make"), await bench.submit(session, "true")
     await bench.supervisor.pause(HUMAN)

@@ -60,13 +60,13 @@ def test_a_content_that_changes_without_the_times_is_noticed(tmp_path) -> None:
     assert str(script) in set(changed_files(before, after))
 
 
-def test_text_that_awk_reads_is_no_script(tmp_path) -> None:
+def test_text_that_awk_reads_is_not_a_script(tmp_path) -> None:
     (tmp_path / "data").write_text("a")
     spec = CommandSpec(command=Shell(text="awk '{print}' data"), cwd=str(tmp_path))
     assert resolve(spec, {"PATH": "/usr/bin:/bin"}).contents == {}
 
 
-async def test_an_exact_approval_holds_only_while_the_script_is_the_same(bench: Bench) -> None:
+async def test_an_exact_approval_applies_only_while_the_script_is_unchanged(bench: Bench) -> None:
     script = bench.workspace / "test.sh"
     script.write_text("#!/bin/sh\necho a\n")
     script.chmod(0o755)

@@ -107,7 +107,7 @@ def test_a_file_that_decides_is_found(found, text: str, expected: list[str]) -> 
         "cat > notes <<'E'\nedit ~/.bashrc\nE",
     ],
 )
-def test_what_only_reads_it_or_is_another_file_is_left_alone(found, text: str) -> None:
+def test_reading_a_sensitive_file_and_other_files_are_not_flagged(found, text: str) -> None:
     assert found(text) == []
 
 

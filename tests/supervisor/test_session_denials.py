@@ -45,7 +45,7 @@ async def test_calls_that_come_are_denied_without_asking_and_told_why(bench: Ben
     assert (await bench.record(await bench.submit(other, *PUBLISH))).state.kind == "waiting"
 
 
-async def test_it_beats_rules_that_allow_and_remembered_approvals(bench: Bench) -> None:
+async def test_a_denial_overrides_rules_and_approvals(bench: Bench) -> None:
     rules = Rules(allow=(Rule(name="anything of npm", prefix=("npm",), sandbox=False),))
     await bench.restart(rules)
     session = await bench.session()
@@ -98,7 +98,7 @@ async def test_a_call_cannot_be_edited_into_one_that_is_denied(bench: Bench) -> 
         await bench.decide(call_id, Approve(edited=edited))
 
 
-async def test_it_is_lifted_and_what_it_denied_stays_denied(bench: Bench) -> None:
+async def test_a_lifted_denial_leaves_denied_calls_denied(bench: Bench) -> None:
     session = await bench.session()
     denial = await deny(bench, session)
     before = await bench.submit(session, *PUBLISH)
@@ -124,7 +124,7 @@ async def test_nobody_denies_in_a_session_that_does_not_exist(bench: Bench) -> N
 
 
 @pytest.mark.parametrize("ending", ["restart", "kill"])
-async def test_it_survives_the_end_of_the_supervisor(bench: Bench, ending: str) -> None:
+async def test_a_denial_survives_the_supervisor(bench: Bench, ending: str) -> None:
     session = await bench.session()
     denial = await deny(bench, session)
     await getattr(bench, ending)()
@@ -165,7 +165,7 @@ async def test_a_session_that_the_board_has_forgotten_has_its_denials_again(
     assert denied(await bench.record(await bench.submit(old, *PUBLISH))).for_session == PUBLISH
 
 
-async def test_another_process_that_goes_on_with_the_session_has_the_denials_too(bench: Bench) -> None:
+async def test_a_process_that_resumes_the_session_has_its_denials_too(bench: Bench) -> None:
     session = await bench.session(pid=11)
     await deny(bench, session)
     assert await bench.session(pid=12, resume=session) == session

@@ -30,7 +30,7 @@ async def test_an_allowed_call_starts_with_its_submission_while_a_worker_is_free
     await bench.ordered(second)
 
 
-async def test_such_a_call_is_looked_at_once_and_one_that_waited_for_its_turn_again(bench: Bench) -> None:
+async def test_such_a_call_is_judged_once_and_a_queued_call_twice(bench: Bench) -> None:
     session = await with_one_worker(bench)
     first, second = await bench.submit(session, "true"), await bench.submit(session, "true")
     facts: list[Event] = []
@@ -62,7 +62,7 @@ async def test_a_call_that_is_ended_at_once_is_ended_and_not_forgotten(bench: Be
     assert bench.executor.ended == [await bench.ordered(call_id)]
 
 
-async def test_whoever_goes_away_before_the_start_is_ordered_takes_nothing_with_it(bench: Bench) -> None:
+async def test_a_caller_that_leaves_before_the_start_cancels_nothing(bench: Bench) -> None:
     session = await with_one_worker(bench)
     bench.executor.room = asyncio.Event()
     asking = asyncio.create_task(bench.submit(session, "true"))
@@ -79,7 +79,7 @@ async def test_whoever_goes_away_before_the_start_is_ordered_takes_nothing_with_
 
 
 class TestWorkers:
-    async def test_what_a_human_approved_does_not_wait_for_what_was_allowed_without_one(self, bench: Bench) -> None:
+    async def test_approved_calls_do_not_wait_for_automatically_allowed_ones(self, bench: Bench) -> None:
         session = await with_one_worker(bench)
         allowed = await bench.submit(session, "true")
         await bench.ordered(allowed)
@@ -91,9 +91,7 @@ class TestWorkers:
         bench.executor.finish(await bench.ordered(approved))
         await bench.ordered(second)
 
-    async def test_a_run_that_goes_on_for_long_gives_its_place_to_another(
-        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_a_long_run_frees_its_worker(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in (scheduling, pool):
             monkeypatch.setattr(module, "LONG_S", 0.2)
         session = await with_one_worker(bench)
@@ -107,7 +105,7 @@ class TestWorkers:
         bench.executor.finish(await bench.ordered(server))
         await bench.ordered(last)
 
-    async def test_what_its_agent_has_put_into_the_background_holds_nobody_up(self, bench: Bench) -> None:
+    async def test_background_tasks_occupy_no_worker(self, bench: Bench) -> None:
         session = await with_one_worker(bench)
         spec = CommandSpec(command=Argv(program="serve"), cwd=str(bench.workspace))
         for _ in range(4):
@@ -117,7 +115,7 @@ class TestWorkers:
             await bench.ordered(server)
         await bench.ordered(await bench.submit(session, "true"))
 
-    async def test_what_queued_commands_wait_for_is_said(self, bench: Bench) -> None:
+    async def test_the_reason_for_queueing_is_described(self, bench: Bench) -> None:
         session = await with_one_worker(bench)
         first = await bench.submit(session, "true")
         await bench.submit(session, "true")

@@ -104,7 +104,7 @@ async def test_calls_of_which_nothing_is_alive_have_no_sample(runs: Runs) -> Non
 
 
 @linux_only
-async def test_what_a_command_left_behind_is_measured_by_itself(runs: Runs) -> None:
+async def test_background_processes_are_measured_separately(runs: Runs) -> None:
     call = await runs.start("sleep 1000 & sleep 0.1")
     async with asyncio.timeout(60):
         while not (await runs.supervisor.record(call)).living_background:
@@ -118,7 +118,7 @@ async def test_what_a_command_left_behind_is_measured_by_itself(runs: Runs) -> N
 
 
 @outside_only
-async def test_a_cockpit_at_the_socket_is_told_the_same(runs: Runs) -> None:
+async def test_a_cockpit_at_the_socket_gets_the_same(runs: Runs) -> None:
     call = await runs.start("read -r line", accepts_input=True)
     server = await serve(runs.supervisor, runs.home, {})
     client = await SupervisorClient.connect(runs.home, start=False)
@@ -155,7 +155,7 @@ async def test_a_command_that_reads_and_is_silent_needs_input_since_its_last_out
 
 
 @linux_only
-async def test_those_who_listen_are_told_once_of_a_run_that_needs_input(runs: Runs) -> None:
+async def test_listeners_hear_once_of_a_run_that_needs_input(runs: Runs) -> None:
     told: list[dict[str, str]] = []
     runs.supervisor.stall_monitor.listen(told.append)
     call = await runs.start("read -r line", accepts_input=True)
@@ -167,7 +167,7 @@ async def test_those_who_listen_are_told_once_of_a_run_that_needs_input(runs: Ru
 
 
 @linux_only
-async def test_those_who_listen_are_told_of_a_run_that_others_have_stopped(runs: Runs) -> None:
+async def test_listeners_hear_of_a_run_that_others_have_stopped(runs: Runs) -> None:
     told: list[dict[str, str]] = []
     runs.supervisor.stall_monitor.listen(told.append)
     outside, asked = await runs.start("exec sleep 1000"), await runs.start("exec sleep 1001")

@@ -6,7 +6,7 @@ from tests.model.build import submitted
 from whisper_tui.supervisor.journal.store import RecentEvents, Waiters
 
 
-async def test_whoever_gives_up_waiting_leaves_nothing_behind():
+async def test_cancelled_waiters_leave_nothing_behind():
     waiters = Waiters()
     tasks = [asyncio.create_task(waiters.wait("1")) for _ in range(10)]
     await asyncio.sleep(0)

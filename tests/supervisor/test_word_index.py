@@ -52,7 +52,7 @@ def indexed(path: Path) -> int:
         return word_index.attach(db, path)
 
 
-def test_what_is_found_is_the_same_without_it_with_it_and_while_it_lags_behind(path: Path, monkeypatch) -> None:
+def test_search_results_are_the_same_with_and_without_the_index(path: Path, monkeypatch) -> None:
     expected = found(path)
     assert [len(ids) for ids in expected[:5]] == [11, 5, 9, 20, 5]
     assert indexed(path) == CALLS
@@ -95,7 +95,7 @@ def test_one_that_is_spoilt_is_not_asked_and_is_made_again(path: Path, spoilt: b
     assert indexed(path) == CALLS
 
 
-def test_one_of_another_journal_is_not_asked_and_is_made_anew(path: Path) -> None:
+def test_an_index_of_another_journal_is_rebuilt(path: Path) -> None:
     indexed(path)
     path.unlink()
     write(path, CALLS // 2)

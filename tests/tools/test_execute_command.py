@@ -73,7 +73,7 @@ async def test_a_timeout_keeps_the_partial_output_and_has_no_return_code():
         ("other", "x", "Error: x cannot be executed"),
     ],
 )
-async def test_every_reason_for_not_starting_is_told_apart(problem, subject, stderr):
+async def test_every_reason_for_not_starting_is_distinguishable(problem, subject, stderr):
     ending = FailedToStart(problem=problem, subject=subject, message=f"{subject} cannot be executed")
     result = await tool_over(Recorded(finish=ended(ending))).execute(command="nope")
     assert result == {"stdout": "", "stderr": stderr, "return_code": None, "timed_out": False}
@@ -101,7 +101,7 @@ async def test_a_missing_program_with_spaces_in_its_name_gets_the_hint_to_use_ar
         (Lost(why="the machine restarted"), "lost", "may have run"),
     ],
 )
-async def test_what_never_ran_is_a_failure_and_never_a_return_code(ending, cause, words):
+async def test_a_command_that_never_ran_is_a_failure_and_never_a_return_code(ending, cause, words):
     with pytest.raises(ToolFailure) as raised:
         await tool_over(Recorded(finish=ended(ending))).execute(command="x")
     assert raised.value.cause == cause
@@ -149,21 +149,21 @@ async def test_an_unknown_argument_is_refused_and_nothing_is_submitted():
     assert supervision.requests == []
 
 
-async def test_an_edited_command_is_told_beside_the_exact_result():
+async def test_an_edited_command_is_reported_beside_the_exact_result():
     edited = CommandSpec(command=Argv(program="echo", args=("not rm", "x")), cwd="/ws/sub", timeout_s=60)
     answer = await answer_of(Recorded(out=b"not rm\n", finish=ended(Exited(code=0), edited=edited)), command="rm")
     assert list(answer.result) == KEYS
     assert answer.told == ("The human changed the command before it ran. What ran: echo 'not rm' x (in /ws/sub).")
 
 
-async def test_an_edited_time_limit_is_told():
+async def test_an_edited_time_limit_is_reported():
     edited = CommandSpec(command=Argv(program="x"), cwd="/ws", timeout_s=1)
     answer = await answer_of(Recorded(finish=ended(TimedOut(after_s=1), edited=edited)), command="x")
     assert "with a time limit of 1 seconds" in answer.told
     assert "The time limit of 1 seconds was reached" in answer.told
 
 
-async def test_a_limit_that_ended_a_command_is_told():
+async def test_a_limit_that_ended_a_command_is_reported():
     finish = ended(Signalled(number=9, by_us=False, limit="memory"))
     limited = Recorded(finish=lambda record: finish(record.model_copy(update={"limits": Limits(memory_bytes=1 << 30)})))
     answer = await answer_of(limited, command="x")
@@ -172,7 +172,7 @@ async def test_a_limit_that_ended_a_command_is_told():
     )
 
 
-async def test_a_remembered_approval_is_told():
+async def test_a_remembered_approval_is_reported():
     memory = Decider(surface="memory", who="g1")
     answer = await answer_of(Recorded(finish=ended(Exited(code=0), by=memory)), command="x")
     assert "had approved this same command for the session" in answer.told

@@ -55,6 +55,6 @@ async def test_wrong_arguments_start_nothing(arguments):
     assert supervision.requests == []
 
 
-def test_it_can_bear_the_name_of_the_newer_tool():
+def test_the_older_tool_can_have_the_newer_name():
     assert tool_over(Recorded()).name == "execute_command_line"
     assert tool_over(Recorded(), name="execute_command").name == "execute_command"

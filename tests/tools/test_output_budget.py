@@ -34,9 +34,7 @@ async def answered(supervision, room, kind=None, root="/"):
     [OutputBudget(11_000), OutputBudget(48 * 1024, in_bytes=True), OutputBudget(50_000, in_bytes=True, lines=1_900)],
 )
 @pytest.mark.parametrize("kind", [None, RunShellCommandTool])
-async def test_whatever_is_printed_the_answer_fits_as_text_and_as_data_and_is_not_half_empty(
-    output, room, kind, tmp_path
-):
+async def test_every_answer_fits_the_budget_as_text_and_as_data(output, room, kind, tmp_path):
     answer = await answered(Recorded(out=output, err=output), room, kind, tmp_path)
     filled = room.filled(answer.text, json.dumps(answer.result, ensure_ascii=False))
     assert 0.5 < filled <= 1.0
@@ -44,7 +42,7 @@ async def test_whatever_is_printed_the_answer_fits_as_text_and_as_data_and_is_no
         assert "bytes are left out here; all of it is in /runs/1/" in answer.result[stream]
 
 
-async def test_both_ends_stay_and_how_much_is_missing_is_said():
+async def test_both_ends_stay_with_the_size_of_the_gap():
     output = b"first" + b"." * 99_990 + b"last!"
     text = (await answered(Recorded(out=output), OutputBudget(11_000))).result["stdout"]
     assert text.startswith("first") and text.endswith("last!")

@@ -40,7 +40,7 @@ async def test_a_long_stream_keeps_its_head_and_its_tail_and_says_where_the_rest
     )
 
 
-async def test_where_no_file_holds_all_of_it_the_command_that_prints_the_rest_is_named():
+async def test_without_a_whole_file_the_answer_names_the_command_for_the_rest():
     supervision = Recorded(out=b"x" * 10_000)
     supervision.gaps["out"] = (4_000, 5_000)
     assert "9,000 bytes are left out here; `whisper-tui logs 1 --stream out` prints the kept output]" in (
@@ -63,7 +63,7 @@ async def test_bytes_dropped_at_capture_are_marked_where_they_are_missing():
     )
 
 
-async def test_output_that_is_gone_is_said_to_be_gone():
+async def test_removed_output_is_reported():
     supervision = Recorded(out=b"all of it")
     call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
     record = await supervision.outcome(call_id)
@@ -71,7 +71,7 @@ async def test_output_that_is_gone_is_said_to_be_gone():
     assert "6 bytes were dropped" in (await captured_texts(supervision, record, 100))[0]
 
 
-async def test_what_one_stream_does_not_need_is_the_others():
+async def test_one_stream_may_use_the_unused_budget_of_the_other():
     supervision = Recorded(out=b"o" * 100, err=b"e" * 9_000)
     assert len(await captured(supervision, limit=1000)) == 100
     assert (await captured(supervision, limit=1000, stream="err")).startswith("e" * 450 + "\n[whisper_tui: 8,100 bytes")

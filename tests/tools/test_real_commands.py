@@ -163,13 +163,13 @@ def alive(pid: int) -> bool:
     return True
 
 
-async def test_what_a_shell_command_leaves_behind_is_named(agent):
+async def test_background_processes_of_a_shell_command_are_named(agent):
     result = await agent.call("run_shell_command", {"command": "sleep 300 & echo $!"})
     assert result["backgroundPids"] == [int(result["stdout"])]
     assert result["exitCode"] == 0
 
 
-async def test_a_line_that_is_no_program_has_the_codes_of_the_shell(agent, tmp_path):
+async def test_a_line_that_is_not_a_program_has_the_codes_of_the_shell(agent, tmp_path):
     (tmp_path / "data").write_text("no program")
     assert (await agent.call("execute_command_line", {"command": "no-such-program-here"}))["returncode"] == 127
     assert (await agent.call("execute_command_line", {"command": "./data"}))["returncode"] == 126

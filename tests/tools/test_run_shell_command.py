@@ -72,7 +72,7 @@ async def test_a_signal_has_its_number_and_no_exit_code():
     assert (result["exitCode"], result["signal"], result["error"]) == (None, 15, None)
 
 
-async def test_what_could_not_be_started_says_why_and_has_no_pid():
+async def test_a_failed_start_has_a_reason_and_no_pid():
     ending = FailedToStart(problem="program_not_found", subject="bash", message="the program bash was not found")
     answer = await answer_of(Recorded(finish=ended(ending)), command="x")
     assert answer.result == {
@@ -97,12 +97,12 @@ async def test_what_could_not_be_started_says_why_and_has_no_pid():
         (b"", b"", Exited(code=0), (), "Output: (empty)"),
     ],
 )
-async def test_the_text_for_the_model_holds_only_the_parts_that_exist(out, err, ending, left, text):
+async def test_the_text_for_the_model_has_only_existing_parts(out, err, ending, left, text):
     supervision = Recorded(out=out, err=err, finish=ended(ending, left=left))
     assert (await answer_of(supervision, command="x")).text == text
 
 
-async def test_a_time_limit_that_the_human_set_is_told_because_the_result_has_no_place_for_it(root):
+async def test_the_humans_time_limit_is_reported_in_a_note(root):
     edited = CommandSpec(command=Shell(text="x"), cwd=str(root), environment={"ASIMI_CLI": "1"}, timeout_s=2)
     answer = await answer_of(Recorded(finish=ended(TimedOut(after_s=2), edited=edited)), root, command="x")
     assert (answer.result["exitCode"], answer.result["signal"]) == (None, None)

@@ -87,7 +87,7 @@ async def test_an_edited_run_is_told_in_text_that_every_client_shows(endpoint, h
     assert result.meta["whisper-tui/told"] == note
 
 
-async def test_a_remembered_approval_is_told(endpoint, human, bench):
+async def test_a_remembered_approval_is_reported(endpoint, human, bench):
     async with endpoint.client() as client:
         first = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.approve_and_run(remember="exact_for_session")

@@ -272,7 +272,7 @@ async def test_what_a_connected_agent_starts_cannot_approve_even_when_the_agent_
         hello = SessionHello(name="builder", root=str(tmp_path), pid=agent.pid, key="k1")
         session = await supervisor.open_session(hello)
         async with asyncio.timeout(60):
-            while not server._picture.agents():
+            while not server._state.agents():
                 await asyncio.sleep(0.02)
         for path in (log, Path(f"{log}.2")):
             agent.stdin.write(b"\n")

@@ -19,7 +19,7 @@ HOSTILE_TEXT = (
         "whisper_tui.model.text.hidden_parts",
         'kind == "seen" or (kind == "blank" and printed)',
         'kind in {"seen", "blank"}',
-        ("tests/policy/test_risks.py::test_a_blank_that_is_no_space_is_found_and_marked",),
+        ("tests/policy/test_risks.py::test_a_blank_other_than_a_space_is_found_and_marked",),
     ),
     Mutation(
         "hostile text: fields of a call",
@@ -47,7 +47,7 @@ HOSTILE_TEXT = (
         "whisper_tui.cli.compose.MaskedLines.format",
         "visible(masked(super().format(record)), keep_lines=True)",
         "masked(super().format(record))",
-        ("tests/hostile/test_command_line.py::test_nothing_in_an_entry_of_the_log_feigns_another_entry",),
+        ("tests/hostile/test_command_line.py::test_a_log_entry_cannot_fake_another_entry",),
     ),
     Mutation(
         "hostile text: JSON on a terminal",
@@ -159,9 +159,6 @@ HOSTILE_TEXT = (
         "whisper_tui.cli.web_server.HEADERS",
         '"Content-Security-Policy"',
         '"X-No-Policy"',
-        (
-            "tests/hostile/test_exports.py::"
-            "test_the_page_of_the_cockpit_holds_no_text_of_agents_and_runs_no_script_but_its_own",
-        ),
+        ("tests/hostile/test_exports.py::test_the_page_of_the_cockpit_contains_no_agent_text_and_only_its_own_script",),
     ),
 )

@@ -21,7 +21,7 @@ WHAT_IS_ALLOWED = (
         "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
         'verdict.kind == "refuse" or not denials',
         "True",
-        (DENIALS + "test_it_beats_rules_that_allow_and_remembered_approvals",),
+        (DENIALS + "test_a_denial_overrides_rules_and_approvals",),
     ),
     Mutation(
         "denials of a session that comes back",
@@ -35,7 +35,7 @@ WHAT_IS_ALLOWED = (
         "whisper_tui.policy.evaluate._doubt",
         "risk.id in ALWAYS_ASKED",
         "False",
-        (EVALUATE + "test_what_cannot_be_read_with_certainty_is_asked_whatever_rules_and_memory_say",),
+        (EVALUATE + "test_uncertain_commands_are_asked_despite_rules_and_approvals",),
     ),
     Mutation(
         "broken rules allow nothing",
@@ -86,14 +86,14 @@ WHAT_IS_ALLOWED = (
         "whisper_tui.supervisor.keeper.sandbox._restrict",
         'syscalls.call("landlock_restrict_self", rules, 0)',
         "pass",
-        (SANDBOX + "test_it_writes_nowhere_but_in_its_own_temporary_directory",),
+        (SANDBOX + "test_a_sandboxed_command_writes_only_to_its_temporary_directory",),
     ),
     Mutation(
         "the sandbox: sockets",
         "whisper_tui.supervisor.keeper.seccomp._CLOSED",
         "syscalls.RET_ERRNO | errno.EACCES",
         "syscalls.RET_ALLOW",
-        (SANDBOX + "test_it_reaches_no_network_and_no_local_socket",),
+        (SANDBOX + "test_a_sandboxed_command_reaches_no_network_and_no_local_socket",),
     ),
     Mutation(
         "the sandbox: attributes",
@@ -107,7 +107,7 @@ WHAT_IS_ALLOWED = (
         "whisper_tui.supervisor.keeper.sandbox._restrict",
         "syscalls.drop_capabilities()",
         "pass",
-        (SANDBOX + "test_it_gains_no_rights_and_no_namespaces",),
+        (SANDBOX + "test_a_sandboxed_command_gains_no_rights_and_no_namespaces",),
     ),
     Mutation(
         "the sandbox: none, none unasked",

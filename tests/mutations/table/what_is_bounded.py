@@ -31,8 +31,8 @@ WHAT_IS_BOUNDED = (
         "self._started[origin] >= max(1, self._most // SHARES[origin])",
         "False",
         (
-            ROOM + "test_a_command_that_forks_holds_a_quarter_and_the_human_gets_in",
-            ROOM + "test_what_an_agent_starts_holds_half_and_the_human_gets_in",
+            ROOM + "test_a_forking_command_gets_a_quarter_and_the_human_gets_in",
+            ROOM + "test_processes_of_an_agent_get_half_and_the_human_gets_in",
         ),
     ),
     Mutation(
@@ -61,7 +61,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.supervisor.sessions.Sessions.say",
         "not 0 < len(text) <= LONGEST_SAID",
         "False",
-        ("tests/api/test_conversation.py::test_what_is_said_has_bounds",),
+        ("tests/api/test_conversation.py::test_messages_have_bounds",),
     ),
     Mutation(
         "served cockpits",
@@ -75,7 +75,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.wire.connection._Connection._stream",
         "del item",
         "pass",
-        ("tests/fuzz/test_floods.py::test_watching_without_reading_holds_lines_and_not_what_they_were_made_of",),
+        ("tests/fuzz/test_floods.py::test_encoded_lines_and_not_events_are_queued_for_slow_watchers",),
     ),
     Mutation(
         "the length of a line at the socket",
@@ -124,7 +124,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.supervisor.approvals.admission.Capacity.check",
         "calls >= MOST_OF_A_SESSION",
         "False",
-        (CAPACITY + "test_a_session_has_so_many_calls_and_the_others_go_on",),
+        (CAPACITY + "test_a_session_has_a_limit_of_calls_and_the_others_continue",),
     ),
     Mutation(
         "calls of all sessions",
@@ -160,7 +160,7 @@ WHAT_IS_BOUNDED = (
         "len(text) > LARGEST",
         "False",
         (
-            KEEPABLE + "test_what_the_journal_cannot_keep_as_it_is_is_refused_and_the_next_start_succeeds[large]",
+            KEEPABLE + "test_calls_that_the_journal_cannot_store_are_refused[large]",
             KEEPABLE + "test_a_reason_that_is_too_large_decides_nothing",
         ),
     ),
@@ -169,7 +169,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.supervisor.journal.journal.check_storable",
         "not same",
         "False",
-        (KEEPABLE + "test_what_the_journal_cannot_keep_as_it_is_is_refused_and_the_next_start_succeeds[deep]",),
+        (KEEPABLE + "test_calls_that_the_journal_cannot_store_are_refused[deep]",),
     ),
     Mutation(
         "the length of an environment",

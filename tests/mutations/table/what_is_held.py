@@ -24,14 +24,14 @@ WHAT_IS_HELD = (
         "whisper_tui.supervisor.runs.monitor.OrphanedRun.execute",
         '"thaw"',
         '"nothing"',
-        (GROUPS + "test_a_run_that_was_held_when_its_keeper_was_killed_is_let_go_on_after_a_restart",),
+        (GROUPS + "test_a_frozen_run_without_a_keeper_is_continued_after_a_restart",),
     ),
     Mutation(
         "control groups: holding what left its group",
         "whisper_tui.supervisor.keeper.run_control.RunFreezer._check",
         "self._group.members()",
         "self._descendants.now()",
-        (GROUPS + "test_what_left_the_group_of_a_held_run_is_stopped_too",),
+        (GROUPS + "test_processes_that_left_the_group_are_stopped_too",),
     ),
     Mutation(
         "control groups: the processor time of all of a run",
@@ -46,7 +46,7 @@ WHAT_IS_HELD = (
         "self._group.remove()",
         "pass",
         (
-            GROUPS + "test_what_a_run_has_left_behind_keeps_the_group_and_its_end_removes_it",
+            GROUPS + "test_background_processes_keep_the_group_until_they_end",
             GROUPS + "test_groups_that_a_run_has_made_go_with_its_own",
         ),
     ),

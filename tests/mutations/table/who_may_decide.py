@@ -31,7 +31,7 @@ WHO_MAY_DECIDE = (
         "whisper_tui.supervisor.keeper.zygote.main",
         "process_marks.mark_supervised()",
         "pass",
-        (FROM_ITS_ORPHAN, WHO + "test_what_a_command_starts_bears_a_mark_that_we_do_not"),
+        (FROM_ITS_ORPHAN, WHO + "test_descendants_of_a_command_have_a_mark_that_we_do_not"),
     ),
     Mutation(
         "an agent among the ancestors",
@@ -129,7 +129,7 @@ WHO_MAY_DECIDE = (
         "whisper_tui.wire.authorization.RefusalLog.note",
         "self._record(attempt)",
         "pass",
-        (REFUSED + "test_who_tried_what_from_which_call_is_in_the_journal_and_in_the_history",),
+        (REFUSED + "test_refused_attempts_are_in_the_journal_and_the_history",),
     ),
     Mutation(
         "the bound of that record",

@@ -107,7 +107,7 @@ async def test_a_run_that_lasts_has_a_group_and_its_keeper_is_not_in_it(engine: 
     assert not groups(base)
 
 
-async def test_whose_memory_the_kernel_counts_is_in_its_group_from_its_first_instruction(tmp_path: Path, base: Path):
+async def test_with_a_memory_limit_the_group_exists_from_the_first_instruction(tmp_path: Path, base: Path):
     engine = Engine(tmp_path, Cgroups(base, ("memory",)))
     await engine.open()
     key = await engine.run("cat /proc/$$/cgroup", limits=Limits(memory_bytes=1024 * MIB))
@@ -116,7 +116,7 @@ async def test_whose_memory_the_kernel_counts_is_in_its_group_from_its_first_ins
     assert not groups(base)
 
 
-async def test_what_a_run_has_left_behind_keeps_the_group_and_its_end_removes_it(engine: Engine, base: Path):
+async def test_background_processes_keep_the_group_until_they_end(engine: Engine, base: Path):
     key = await engine.start("setsid bash -c 'sleep 1000 & echo $! > daemon' > /dev/null 2>&1")
     assert await engine.ended(key) == Exited(code=0)
     daemon = int(await written(engine.workspace / "daemon"))
@@ -145,7 +145,7 @@ async def test_groups_that_a_run_has_made_go_with_its_own(engine: Engine, base: 
     assert not groups(base)
 
 
-async def test_a_held_run_stands_still_without_being_stopped_and_goes_on(engine: Engine, base: Path):
+async def test_a_frozen_run_is_not_stopped_and_continues_after_thawing(engine: Engine, base: Path):
     key = await engine.start("echo $$ > a; i=0; while :; do i=$((i+1)); echo $i > n; done")
     leader = int(await written(engine.workspace / "a"))
     await written(engine.workspace / "n")
@@ -159,7 +159,7 @@ async def test_a_held_run_stands_still_without_being_stopped_and_goes_on(engine:
     await engine.settled(key)
 
 
-async def test_what_left_the_group_of_a_held_run_is_stopped_too(engine: Engine, base: Path):
+async def test_processes_that_left_the_group_are_stopped_too(engine: Engine, base: Path):
     elsewhere = base / "elsewhere"
     elsewhere.mkdir()
     line = 'read go; echo 0 > "$0/cgroup.procs"; echo $$ > a; sleep 1000'
@@ -221,7 +221,7 @@ async def test_a_killed_keepers_run_is_ended_gently_after_a_restart(engine: Engi
     assert await written(engine.workspace / "bye") == "bye\n" and not groups(base)
 
 
-async def test_a_run_that_was_held_when_its_keeper_was_killed_is_let_go_on_after_a_restart(engine: Engine, base: Path):
+async def test_a_frozen_run_without_a_keeper_is_continued_after_a_restart(engine: Engine, base: Path):
     key = await engine.start("i=0; while :; do i=$((i+1)); echo $i > n; done")
     await written(engine.workspace / "n")
     keeper = (await engine.spawned(key)).process.keeper_pid

@@ -35,7 +35,7 @@ async def frozen(engine: Engine, key: RunKey, of: list[int]) -> None:
     await until(lambda: all(is_stopped(pid) for pid in of))
 
 
-async def test_every_process_of_a_run_stands_still_those_of_other_sessions_too_and_goes_on(engine: Engine) -> None:
+async def test_every_process_of_a_run_is_frozen_even_in_other_sessions(engine: Engine) -> None:
     counter, stranger = f"echo $BASHPID > b; {COUNTING.format('n')}", "echo $$ > c; exec sleep 1000"
     line = f"echo $$ > a; ({counter}) & setsid bash -c '{stranger}' & wait"
     key = await engine.start(line)
@@ -52,7 +52,7 @@ async def test_every_process_of_a_run_stands_still_those_of_other_sessions_too_a
     await engine.settled(key)
 
 
-async def test_what_a_human_had_stopped_before_stays_stopped_after(engine: Engine) -> None:
+async def test_processes_that_were_stopped_before_stay_stopped(engine: Engine) -> None:
     key = await engine.start("echo $$ > a; sleep 1000 & echo $! > b; kill -STOP $!; wait")
     await written(engine, "a", "b")
     (leader, child) = pids(engine, "a", "b")
@@ -66,7 +66,7 @@ async def test_what_a_human_had_stopped_before_stays_stopped_after(engine: Engin
 
 
 @pytest.mark.slow
-async def test_a_run_that_stands_still_is_not_ended_for_being_slow(engine: Engine) -> None:
+async def test_a_frozen_run_does_not_time_out(engine: Engine) -> None:
     key = await engine.start("echo $$ > a; sleep 1; exit 5", timeout_s=2.0)
     await written(engine, "a")
     await frozen(engine, key, pids(engine, "a"))
@@ -76,7 +76,7 @@ async def test_a_run_that_stands_still_is_not_ended_for_being_slow(engine: Engin
     assert await engine.ended(key) == Exited(code=5)
 
 
-async def test_a_run_that_stands_still_can_be_ended(engine: Engine) -> None:
+async def test_a_frozen_run_can_be_ended(engine: Engine) -> None:
     key = await engine.start("echo $$ > a; sleep 1000")
     await written(engine, "a")
     await frozen(engine, key, pids(engine, "a"))
@@ -85,7 +85,7 @@ async def test_a_run_that_stands_still_can_be_ended(engine: Engine) -> None:
     await engine.settled(key)
 
 
-async def test_a_run_stands_still_across_a_restart_of_the_supervisor(engine: Engine) -> None:
+async def test_a_run_stays_frozen_across_a_restart_of_the_supervisor(engine: Engine) -> None:
     key = await engine.start("echo $$ > a; while :; do sleep 0.01; done")
     await written(engine, "a")
     (leader,) = pids(engine, "a")
@@ -100,7 +100,7 @@ async def test_a_run_stands_still_across_a_restart_of_the_supervisor(engine: Eng
     await engine.settled(key)
 
 
-async def test_what_was_left_in_the_background_stands_still_too(engine: Engine) -> None:
+async def test_background_processes_are_frozen_too(engine: Engine) -> None:
     key = await engine.start("sleep 1000 > /dev/null 2>&1 &")
     found = await engine.background(key, lambda told: any(process.alive for process in told.processes))
     (process,) = found.processes
@@ -112,7 +112,7 @@ async def test_what_was_left_in_the_background_stands_still_too(engine: Engine) 
     await engine.settled(key)
 
 
-async def test_a_run_that_starts_processes_all_the_time_stands_still_as_a_whole(engine: Engine) -> None:
+async def test_a_forking_run_is_frozen_completely(engine: Engine) -> None:
     key = await engine.start("echo $$ > a; while :; do sleep 1000 & echo x >> n; sleep 0.001; done")
     await written(engine, "a", "n")
     keeper = (await engine.spawned(key)).process.keeper_pid
@@ -130,7 +130,7 @@ async def test_a_run_that_starts_processes_all_the_time_stands_still_as_a_whole(
     await engine.settled(key)
 
 
-async def test_what_lost_its_keeper_while_everything_was_paused_goes_on_with_the_rest(tmp_path: Path) -> None:
+async def test_a_run_that_lost_its_keeper_during_a_pause_continues_with_the_rest(tmp_path: Path) -> None:
     home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
     supervisor = Supervisor(home, LocalExecutor(tmp_path / "state" / "runs"))
     await supervisor.open()

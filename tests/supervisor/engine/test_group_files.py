@@ -25,12 +25,12 @@ def limited(group: Path, counts: list[str], **order: int | None) -> tuple[list[s
     return [(group / name).read_text() for name in LIMITS], made.group_limits
 
 
-def test_the_kernel_is_told_the_limits_that_it_can_count(group: Path):
+def test_the_kernel_gets_the_limits_that_it_supports(group: Path):
     tasks = str(20 * TASKS_PER_PROCESS)
     assert limited(group, ["memory", "pids"]) == ([str(1 << 27), "0", "1", tasks], ("cpu_s", "memory_bytes"))
 
 
-def test_what_the_kernel_does_not_count_is_no_limit_of_the_sum(group: Path):
+def test_resources_that_the_kernel_does_not_count_have_no_total_limit(group: Path):
     assert limited(group, ["pids"], cpu=None) == (["", "", "", str(20 * TASKS_PER_PROCESS)], ())
 
 
@@ -108,5 +108,5 @@ def test_the_group_of_a_process_is_found_where_it_is_mounted(
     assert own_group(tmp_path) == (None if found is None else Path("/cg") / found)
 
 
-def test_where_there_is_no_proc_there_is_no_group(tmp_path: Path):
+def test_without_proc_there_is_no_group(tmp_path: Path):
     assert own_group(tmp_path / "none") is None

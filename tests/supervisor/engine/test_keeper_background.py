@@ -46,7 +46,7 @@ async def test_a_background_child_does_not_hold_the_answer_back(engine: Engine):
 
 @linux_only
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_is_left_behind_is_found_and_dies_with_the_tree(engine: Engine, way: str):
+async def test_background_processes_are_found_and_die_with_the_tree(engine: Engine, way: str):
     key = await engine.start(WAYS[way] + "\necho started")
     assert await engine.ended(key) == Exited(code=0)
     found = await engine.background(key, lambda told: any(process.alive for process in told.processes))
@@ -84,7 +84,7 @@ async def test_a_background_process_is_named_by_its_command_line(engine: Engine)
     assert process.alive
 
 
-async def test_background_output_goes_on_being_saved(engine: Engine):
+async def test_background_output_is_still_saved(engine: Engine):
     key = await engine.start("(until test -e go; do sleep 0.02; done; echo late; echo later >&2) & echo early")
     await engine.ended(key)
     assert engine.out(key) == b"early\n"
@@ -151,7 +151,7 @@ async def test_a_timeout_ends_the_background_of_the_command_too(engine: Engine):
 
 
 @linux_only
-async def test_what_forks_and_hops_between_sessions_does_not_outrun_the_killing(engine: Engine):
+async def test_processes_that_fork_and_change_sessions_cannot_escape_the_kill(engine: Engine):
     hopper = """
 import os, sys, time
 deadline = time.time() + 60

@@ -15,7 +15,7 @@ async def test_a_command_that_takes_no_input_finds_it_at_its_end(engine: Engine)
     assert engine.out(key) == b"done\n"
 
 
-async def test_what_is_written_arrives_and_the_end_ends_it(engine: Engine):
+async def test_input_arrives_and_its_end_too(engine: Engine):
     key = await engine.start("cat", accepts_input=True)
     await engine.executor.write_stdin(key, b"one\n")
     await until(lambda: engine.out(key) == b"one\n")
@@ -25,7 +25,7 @@ async def test_what_is_written_arrives_and_the_end_ends_it(engine: Engine):
     assert engine.out(key) == b"one\ntwo\n"
 
 
-async def test_more_than_any_pipe_holds_arrives_whole(engine: Engine):
+async def test_input_larger_than_a_pipe_arrives_completely(engine: Engine):
     data = bytes(range(256)) * 8192
     key = await engine.start("sleep 0.3; cat", accepts_input=True)
     await engine.executor.write_stdin(key, data, eof=True)

@@ -65,7 +65,7 @@ def test_without_lists_of_children_all_processes_are_searched(family):
 
 
 @pytest.mark.skipif(not shutil.which("ps"), reason="needs ps")
-def test_where_there_is_no_proc_ps_tells_the_same(family, monkeypatch):
+def test_without_proc_ps_finds_the_same(family, monkeypatch):
     monkeypatch.setattr(processes, "LINUX", False)
     descendants = Descendants(family.pid, adopts=False)
     found = descendants.now()
@@ -133,7 +133,7 @@ async def test_many_runs_at_once_hold_no_descriptor_of_the_supervisor(engine: En
 
 
 @linux_only
-async def test_a_keeper_holds_nothing_that_it_does_not_need(engine: Engine):
+async def test_a_keeper_keeps_no_needless_descriptors(engine: Engine):
     key = await engine.start("exec sleep 600")
     keeper = (await engine.spawned(key)).process.keeper_pid
     await until(lambda: not any("socket" in target for target in descriptors(keeper)))

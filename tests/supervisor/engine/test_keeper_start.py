@@ -134,7 +134,7 @@ async def test_the_name_as_asked_is_what_the_program_sees(engine: Engine):
     assert engine.out(key) == b"py\n"
 
 
-async def test_a_failed_start_is_told_again_after_a_restart(engine: Engine):
+async def test_a_failed_start_is_reported_again_after_a_restart(engine: Engine):
     key = await engine.start(Argv(program="no-such-program"))
     before = await failure(engine, key)
     await engine.reopen()

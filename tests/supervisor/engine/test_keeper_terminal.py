@@ -24,7 +24,7 @@ async def test_all_three_streams_are_one_terminal_that_controls_the_command(engi
     assert engine.err(key) == b""
 
 
-async def test_it_has_a_size_and_learns_of_a_new_one(engine: Engine):
+async def test_a_terminal_has_a_size_that_can_change(engine: Engine):
     key = await engine.start("trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.05; done", tty=True)
     await until(lambda: engine.out(key) == b"24 80\r\n")
     await engine.executor.resize(key, 50, 132)
@@ -37,7 +37,7 @@ async def test_it_has_a_size_and_learns_of_a_new_one(engine: Engine):
     assert span.at <= second.at
 
 
-async def test_of_more_sizes_than_are_kept_the_first_and_the_newest_are(tmp_path: Path):
+async def test_too_many_sizes_keep_the_first_and_the_newest(tmp_path: Path):
     attempt = tmp_path / "1.1"
     attempt.mkdir()
     sizes = TerminalSizes(str(attempt / "size"), (24, 80))
@@ -59,7 +59,7 @@ async def test_sizes_that_a_full_disk_has_not_taken_are_written_later(tmp_path: 
     assert [size.rows for size in OutputFiles(tmp_path).terminal_sizes(RunKey("1", 1))] == [24, 30]
 
 
-async def test_what_is_typed_reaches_the_command(engine: Engine):
+async def test_typed_text_reaches_the_command(engine: Engine):
     key = await engine.start("read -p 'name? ' name; echo hello $name", tty=True)
     await until(lambda: engine.out(key) == b"name? ")
     await engine.executor.write_stdin(key, b"you\r")

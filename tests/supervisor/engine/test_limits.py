@@ -81,7 +81,7 @@ async def test_no_descriptor_reaches_a_limited_run_that_is_not_its_own(engine: E
     assert engine.out(key) == b"[]\n"
 
 
-async def test_why_a_limited_run_could_not_start_is_said_as_ever(engine: Engine) -> None:
+async def test_a_limited_run_reports_a_failed_start_as_usual(engine: Engine) -> None:
     script = engine.workspace / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)

@@ -39,7 +39,7 @@ async def test_the_memory_of_a_command_is_its_own_and_not_that_of_its_keeper(eng
     assert isinstance(large, HasEnded) and large.usage is not None and large.usage.max_rss_kib > 70_000
 
 
-async def test_argv_reaches_the_program_word_for_word(engine: Engine):
+async def test_argv_reaches_the_program_unchanged(engine: Engine):
     words = ("a b", "$HOME", "*", "", "ö", "new\nline", "\udcff")
     code = "import sys, os; os.write(1, b'|'.join(os.fsencode(w) for w in sys.argv[1:]))"
     key = await engine.run(Argv(program=sys.executable, args=("-c", code, *words)))
@@ -157,7 +157,7 @@ async def test_an_attempt_is_started_at_most_once(engine: Engine):
     assert (engine.workspace / "runs").read_text() == "once\n"
 
 
-async def test_what_is_over_cannot_be_signalled(engine: Engine):
+async def test_an_ended_run_cannot_be_signalled(engine: Engine):
     key = await engine.run("true")
     with pytest.raises(NotRunning):
         await engine.executor.signal(key, signal.SIGTERM, "tree")

@@ -48,7 +48,9 @@ async def test_head_and_tail_that_are_kept_of_endless_output_are_in_the_digest(e
     assert now(engine, key) != noted
 
 
-def test_of_very_long_output_head_tail_and_size_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_of_very_long_output_covers_head_tail_and_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(output_digest, "READ_WHOLE", 100)
     out = tmp_path / "1.1" / run_files.OUT
     out.parent.mkdir()

@@ -116,7 +116,7 @@ def feed(file: StreamFile, data: bytes) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_what_a_full_disk_does_not_take_goes_on_where_it_does(tmp_path: Path):
+def test_output_continues_after_a_full_disk(tmp_path: Path):
     run = tmp_path / "1.1"
     run.mkdir()
     (run / "out").symlink_to("/dev/full")

@@ -28,7 +28,7 @@ async def test_attaching_tells_everything_again_in_order(engine: Engine):
     await engine.settled(key)
 
 
-async def test_a_run_that_ended_meanwhile_is_told_with_its_exit_code(engine: Engine):
+async def test_a_run_that_ended_meanwhile_is_reported_with_its_exit_code(engine: Engine):
     key = await engine.start("until test -e go; do sleep 0.02; done; echo done; exit 5")
     await engine.spawned(key)
     await engine.close()
@@ -137,7 +137,7 @@ def _unlocked(path: Path) -> bool:
         return True
 
 
-async def test_signals_reach_a_run_that_was_taken_back(engine: Engine):
+async def test_signals_reach_a_recovered_run(engine: Engine):
     key = await engine.start("exec sleep 600")
     await engine.spawned(key)
     await engine.reopen()
@@ -166,7 +166,7 @@ async def test_a_run_whose_files_were_removed_is_lost_and_not_taken_for_one_that
 
 
 @pytest.mark.slow
-async def test_a_job_that_nobody_can_take_any_more_is_told_as_never_run(engine: Engine):
+async def test_a_job_that_no_keeper_can_take_is_reported_as_never_run(engine: Engine):
     """The parent of the keepers and all that wait are killed with a job in their queue."""
     zygote = engine.executor._keepers._zygote
     assert zygote is not None

@@ -76,7 +76,7 @@ def counted(call: str, rest: str) -> str:
     return f"echo x >> ran.{call}; {rest}"
 
 
-async def test_twenty_running_commands_are_taken_back_byte_for_byte_and_none_runs_twice(restarted: Restarted):
+async def test_twenty_running_commands_are_recovered_exactly(restarted: Restarted):
     line = "for i in $(seq 400); do echo out $i; echo err $i >&2; if test $i = 200; then "
     wait = "touch half.{call}; until test -e go; do sleep 0.02; done; fi; done; exit {call}"
     restarted.lay_out({str(n): counted(str(n), line + wait.format(call=n)) for n in range(1, TWENTY + 1)})
@@ -115,7 +115,7 @@ def _random_command(chance: random.Random, call: str) -> tuple[str, bytes, int |
 
 @pytest.mark.slow
 @pytest.mark.timeout(max(240, 3 * CRASH_SECONDS))
-async def test_however_often_the_supervisor_is_killed_every_command_runs_once_and_is_told_exactly(restarted: Restarted):
+async def test_every_command_runs_once_however_often_the_supervisor_is_killed(restarted: Restarted):
     chance = random.Random(CRASH_SEED)
     cases = {str(n): _random_command(chance, str(n)) for n in range(1, CRASH_COMMANDS + 1)}
     restarted.lay_out({call: command for call, (command, _, _) in cases.items()})

@@ -23,7 +23,7 @@ def seated(here: KeeperTable) -> int:
     return place
 
 
-def test_what_a_keeper_does_is_seen_by_its_parent() -> None:
+def test_the_parent_sees_the_state_of_a_keeper() -> None:
     here = KeeperTable()
     place, other = seated(here), seated(here)
     assert here.waiting == 2

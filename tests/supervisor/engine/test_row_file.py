@@ -43,7 +43,7 @@ def test_there_is_no_file_without_a_row_and_then_one_for_this_user_alone(tmp_pat
     file.close()
 
 
-def test_what_was_written_in_part_is_written_again_whole(tmp_path: Path) -> None:
+def test_a_partly_written_row_is_written_again(tmp_path: Path) -> None:
     path = tmp_path / "rows"
     file = RowFile(str(path), ROW)
     with room_for(2 * ROW.size + 5):

@@ -57,7 +57,7 @@ def box(engine: Engine) -> Box:
     return Box(engine)
 
 
-async def test_it_reads_the_workspace_and_the_system(box: Box) -> None:
+async def test_a_sandboxed_command_reads_the_workspace_and_the_system(box: Box) -> None:
     await box.run("cat known.txt; head -c 5 /etc/passwd")
     assert box.ended.ending == Exited(code=0)
     assert box.out.startswith(b"known\n")
@@ -65,7 +65,7 @@ async def test_it_reads_the_workspace_and_the_system(box: Box) -> None:
     assert box.ended.blocked is None
 
 
-async def test_it_writes_nowhere_but_in_its_own_temporary_directory(box: Box, tmp_path: Path) -> None:
+async def test_a_sandboxed_command_writes_only_to_its_temporary_directory(box: Box, tmp_path: Path) -> None:
     outside, inside = tmp_path / "outside", tmp_path / "workspace" / "made"
     await box.run(
         f'echo a > "$TMPDIR/a" && cat "$TMPDIR/a"; : > {outside}; : > {inside}; rm known.txt; echo > /dev/null'
@@ -127,7 +127,7 @@ async def test_without_need_it_reads_nothing_about_other_processes(box: Box) -> 
     assert box.out == b""
 
 
-async def test_it_executes_programs_of_the_system_only(box: Box, tmp_path: Path) -> None:
+async def test_a_sandboxed_command_executes_only_programs_of_the_system(box: Box, tmp_path: Path) -> None:
     program = tmp_path / "workspace" / "program"
     program.write_text("#!/bin/sh\necho ran\n")
     program.chmod(0o755)
@@ -137,7 +137,7 @@ async def test_it_executes_programs_of_the_system_only(box: Box, tmp_path: Path)
     assert box.out == b"ran\n"
 
 
-async def test_a_program_from_elsewhere_is_not_started_and_that_is_said(engine: Engine, tmp_path: Path) -> None:
+async def test_a_program_from_elsewhere_is_not_started_and_reported(engine: Engine, tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\necho ran\n")
     program.chmod(0o755)
@@ -147,7 +147,7 @@ async def test_a_program_from_elsewhere_is_not_started_and_that_is_said(engine: 
     assert "the sandbox executes" in ending.message
 
 
-async def test_it_reaches_no_network_and_no_local_socket(box: Box, tmp_path: Path) -> None:
+async def test_a_sandboxed_command_reaches_no_network_and_no_local_socket(box: Box, tmp_path: Path) -> None:
     path = tmp_path / "workspace" / "socket"
     with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as local:
         tcp.bind(("127.0.0.1", 0))
@@ -165,7 +165,7 @@ async def test_it_reaches_no_network_and_no_local_socket(box: Box, tmp_path: Pat
     assert box.tried == ["tried to use the network"]
 
 
-async def test_it_reaches_the_network_where_that_is_permitted(box: Box) -> None:
+async def test_a_sandboxed_command_reaches_the_network_if_permitted(box: Box) -> None:
     with socket.socket() as tcp:
         tcp.bind(("127.0.0.1", 0))
         tcp.listen()
@@ -175,7 +175,7 @@ async def test_it_reaches_the_network_where_that_is_permitted(box: Box) -> None:
             assert connection.recv(100) == b"hello\n"
 
 
-async def test_it_signals_nobody_outside(box: Box) -> None:
+async def test_a_sandboxed_command_cannot_signal_other_processes(box: Box) -> None:
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         await box.run(f"kill -9 {sleeper.pid}; sleep 60 & kill $! && echo own")
@@ -186,7 +186,7 @@ async def test_it_signals_nobody_outside(box: Box) -> None:
         sleeper.wait()
 
 
-async def test_it_gains_no_rights_and_no_namespaces(box: Box) -> None:
+async def test_a_sandboxed_command_gains_no_rights_and_no_namespaces(box: Box) -> None:
     await box.run("grep -E 'NoNewPrivs|CapEff' /proc/self/status; unshare -Ur true || echo refused", processes=True)
     assert b"NoNewPrivs:\t1" in box.out
     assert b"CapEff:\t0000000000000000" in box.out
@@ -250,7 +250,7 @@ assert libc.syscall(int(sys.argv[1]), 1, 0, ctypes.byref(program)) == 0
 """Makes the kernel answer as one without Landlock does, for this process and all that it starts."""
 
 
-def test_without_landlock_that_is_found_out_and_said() -> None:
+def test_a_missing_landlock_is_detected_and_reported() -> None:
     number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
     text = NO_LANDLOCK + "from whisper_tui.supervisor.keeper.sandbox import probe\nprint(probe())"
     done = subprocess.run([sys.executable, "-c", text, number], check=True, capture_output=True, text=True, timeout=60)

@@ -168,7 +168,7 @@ async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
     assert place.tree() == before
 
 
-async def test_what_was_blocked_is_recorded_and_asked_the_next_time(
+async def test_a_blocked_command_is_recorded_and_asked_the_next_time(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_tui.policy.rules.permissions.only_reads", lambda *_, **__: True)
@@ -257,7 +257,7 @@ class TestBounds:
         assert (await place.supervisor.outcome(call_id)).state.ending == TimedOut(after_s=0.2)
 
     @pytest.mark.slow
-    async def test_what_a_rule_allows_or_a_human_approves_runs_as_long_as_it_takes(self, tmp_path: Path) -> None:
+    async def test_commands_of_rules_and_approvals_have_no_time_limit(self, tmp_path: Path) -> None:
         made = Place(tmp_path)
         allow = Rule(name="tests", prefix=("sleep", "2"))
         settings = SupervisorSettings(unasked_timeout_s=0.5, unasked_output_bytes=65_536)

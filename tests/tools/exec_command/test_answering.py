@@ -144,7 +144,7 @@ async def test_a_rule_of_the_user_is_a_refusal_of_the_policy(shop: Shop):
         (Lost(why="the machine restarted"), "tool_execution_failed", 0),
     ],
 )
-async def test_what_never_ran_or_may_have_run_is_an_error_of_its_kind(shop: Shop, ending, kind, retryable):
+async def test_calls_without_a_result_are_errors_of_their_kind(shop: Shop, ending, kind, retryable):
     envelope = await shop.ended(ending)
     assert envelope["status"] == "error"
     assert envelope["error"]["kind"] == kind
@@ -158,7 +158,7 @@ async def test_a_withdrawn_call_has_failed(shop: Shop):
     assert (await answer)["error"]["details"] == {"cause": "withdrawn"}
 
 
-async def test_an_edit_is_told_beside_the_envelope(shop: Shop):
+async def test_an_edit_is_reported_beside_the_envelope(shop: Shop):
     request = shop.tool.request({"cmd": "make"})
     call_id = await shop.bench.supervisor.submit(request)
     edited = CommandSpec(command=Shell(text="make -n", shell="bash", login=True), cwd=request.spec.cwd)
@@ -240,7 +240,7 @@ async def test_a_cut_stream_without_a_file_names_the_command_that_prints_it(shop
         (Refused("session s1 is closed", hint="Open a new one"), "tool_execution_failed", False),
     ],
 )
-def test_every_other_error_is_told_by_its_kind(shop: Shop, error, kind, retryable):
+def test_every_other_error_is_reported_by_its_kind(shop: Shop, error, kind, retryable):
     envelope = shop.tool.error_result(error)
     assert (envelope["tool_name"], envelope["status"]) == ("ExecCommand", "error")
     assert (envelope["error"]["kind"], envelope["error"]["retryable"]) == (kind, retryable)

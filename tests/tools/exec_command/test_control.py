@@ -63,7 +63,7 @@ async def test_denied_input_is_not_typed_and_the_words_reach_the_agent(shop: Sho
     assert shop.bench.executor.typed == []
 
 
-async def test_nobody_is_asked_about_input_that_nobody_can_read(shop: Shop):
+async def test_input_that_nobody_reads_needs_no_approval(shop: Shop):
     deaf = await shop.task(cmd="deaf")
     over = await shop.task(cmd="over", accepts_input=True)
     shop.bench.executor.finish(over)
@@ -78,7 +78,7 @@ async def test_nobody_is_asked_about_input_that_nobody_can_read(shop: Shop):
     assert shop.bench.supervisor._store.board.waiting == {}
 
 
-async def test_a_task_that_never_reads_is_told_as_such(shop: Shop, monkeypatch):
+async def test_a_task_that_never_reads_is_reported(shop: Shop, monkeypatch):
     key = await shop.task(accepts_input=True)
 
     async def stuck(*_args, **_more):
@@ -129,7 +129,7 @@ async def test_a_stop_tells_the_truth_about_a_finished_task_without_asking(shop:
     assert "completed" in envelope["summary_text"]
 
 
-async def test_a_task_that_waits_is_taken_back_without_asking(shop: Shop):
+async def test_a_waiting_task_is_withdrawn_without_approval(shop: Shop):
     answer = shop.call()
     record = await shop.submitted()
     envelope = await asked(shop, TaskStopTool).execute(task_id=record.id)

@@ -161,7 +161,7 @@ async def test_the_same_command_is_found_in_its_foreground_window_and_while_it_i
     assert envelope["result"]["task_handle"]["status"] == "cancelling"
 
 
-async def test_an_ended_command_is_no_duplicate(shop: Shop):
+async def test_an_ended_command_is_not_a_duplicate(shop: Shop):
     first = shop.call()
     await shop.bench.deny((await shop.submitted()).id, "no")
     await first
@@ -180,7 +180,7 @@ async def test_start_new_starts_another_instance(shop: Shop):
     "different",
     [{"cmd": "make "}, {"workdir": "sub"}, {"shell": "bash"}, {"login": False}, {"tty": True}],
 )
-async def test_whatever_makes_it_another_command_is_asked_anew(shop: Shop, different):
+async def test_another_command_is_asked_again(shop: Shop, different):
     (shop.bench.workspace / "sub").mkdir()
     shop.call()
     first = await shop.submitted()

@@ -64,7 +64,7 @@ async def test_a_task_goes_from_queued_over_running_and_cancelling_to_its_end(sh
     assert seen == ["queued", "queued", "running", "cancelling", "cancelled"]
 
 
-async def test_the_list_holds_what_is_active_newest_first(shop: Shop):
+async def test_the_list_has_active_tasks_newest_first(shop: Shop):
     one, two = await shop.task(cmd="one"), await shop.task(cmd="two")
     over = await shop.task(cmd="over")
     shop.bench.executor.finish(over, settle=False)
@@ -94,7 +94,7 @@ async def test_tasks_of_other_sessions_and_other_calls_are_not_found(shop: Shop)
             assert "TaskList" in envelope["error"]["recovery_hint"]
 
 
-async def test_output_without_waiting_is_not_ready_and_holds_what_there_is(shop: Shop):
+async def test_output_without_waiting_is_not_ready_and_has_the_output_so_far(shop: Shop):
     key = await shop.task()
     shop.bench.executor.write(key, b"one\n")
     shop.bench.executor.write(key, b"two\n", "err")
