@@ -94,7 +94,7 @@ def test_each_line_of_the_list_belongs_to_one_row() -> None:
 
 def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -> None:
     roster = CallRoster(workday().stage.board)
-    for words, ids in (("CRAWL", {"6"}), ("fresh start", {"7"}), ("release agent", {"3", "6", "9"}), ("zzz", set())):
+    for words, ids in (("CRAWL", {"6"}), ("fresh build", {"7"}), ("release agent", {"3", "6", "9"}), ("zzz", set())):
         roster.narrow(words)
         found = {roster.flat(row) for row in range(sum(roster.count(section) for section in SECTIONS))} - {None}
         assert found == ids
