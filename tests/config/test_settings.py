@@ -47,6 +47,7 @@ def test_each_setting_has_its_value_its_default_and_the_values_that_are_allowed(
     theme, undo, days = of(file, "cockpit.theme"), of(file, "cockpit.undo"), of(file, "retention.days")
     assert (theme.value, theme.in_file, theme.default) == ("x", True, "")
     assert (undo.value, undo.in_file, undo.choices) == ("every", False, ("grave", "every", "none"))
+    assert undo.allowed == "grave, every or none"
     assert (days.value, days.allowed) == ("30", "a number above 0 or inf for no limit")
     assert of(file, "cockpit.undo_s").allowed == "a number above 0 to 60"
     assert of(file, "supervisor.workers").allowed == "a whole number from 1 to 1000"

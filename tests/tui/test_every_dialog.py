@@ -11,6 +11,7 @@ from tests.in_memory.world import InMemoryRules
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play, workday
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
+from tests.tui.test_settings_screen import stage as with_settings
 from tests.tui.test_talking import talkative
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.dialogs.dialog import Dialog
@@ -80,6 +81,10 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
         (a_day, None, "H", "i", set()),
         (a_day, Book(), "L", "x", {"remove"}),
         (a_day, Book(), "L", "a", {"save"}),
+        (a_day, Book(), "L", "e", {"save", "save_new"}),
+        (a_day, Book(), "", "Y", set()),
+        (a_day, Book(), "H", "Y", set()),
+        (with_settings, None, "comma", "e", {"save"}),
         (a_day, with_a_project(), "L", "t", {"trust"}),
     ],
 )

@@ -247,7 +247,9 @@ def _setting(name: str, configuration: Configuration, document: dict[str, Any]) 
         value=_written(getattr(getattr(configuration, table), key)),
         default=_written(field.get_default(call_default_factory=True, validated_data={})),
         choices=choices,
-        allowed=" or ".join(choices) if choices else _allowed(field, options),
+        allowed=" or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
+        if choices
+        else _allowed(field, options),
         in_file=key in document.get(table, {}),
         restart=restart,
     )

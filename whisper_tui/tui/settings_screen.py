@@ -58,7 +58,7 @@ AFTER = {
 
 def setting_paragraphs(setting: ShownSetting, path: str) -> tuple[Paragraph, ...]:
     """Return a setting in full."""
-    where = f"{path}" if setting.in_file else "the default, for the file does not set it"
+    where = path if setting.in_file else "the default: the file does not set it"
     return (
         Paragraph((Span(setting.name, "strong"),), margin=(Span(" "),)),
         BLANK,

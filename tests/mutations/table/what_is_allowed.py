@@ -75,6 +75,27 @@ WHAT_IS_ALLOWED = (
         ),
     ),
     Mutation(
+        "trust in a rule that could not be written",
+        "whisper_tui.config.rule_files.RuleFiles._save",
+        "self._trust.extend(str(self.path), [mark for mark in removed if mark in before], undone, by)",
+        "pass",
+        ("tests/config/test_rule_listing.py::test_a_rule_that_could_not_be_written_is_not_trusted_later",),
+    ),
+    Mutation(
+        "a disabled rule",
+        "whisper_tui.policy.rules.matching.applies",
+        "rule.disabled",
+        "False",
+        ("tests/config/test_rule_listing.py::test_a_changed_rule_holds_at_once_and_the_rest_of_the_file_stays",),
+    ),
+    Mutation(
+        "a setting as it was seen",
+        "whisper_tui.config.configuration.ConfigurationFile.change",
+        "now.value != seen",
+        "False",
+        ("tests/config/test_settings.py::test_a_file_that_was_changed_meanwhile_or_cannot_be_read_is_not_changed",),
+    ),
+    Mutation(
         "a configuration that others can change",
         "whisper_tui.config.private_files.read_private",
         "about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",

@@ -9,7 +9,7 @@ from whisper_tui.model.call import Session, Shell
 from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked_denial
 from whisper_tui.model.masked_calls import masked_grant, masked_record
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
 from whisper_tui.present.command_text import command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
@@ -35,7 +35,8 @@ def why_paragraphs(
     if verdict is None or masked.verdict is None:
         return (Paragraph(said(f"Call {record.id} has not been judged yet."), (Span(" "),)),)
     words, role = _VERDICTS[verdict.kind]
-    decided = decided_by_text(record.decided_by) if record.decided_by is not None else "not yet"
+    undecided = "by nobody before it ended" if isinstance(record.state, Ended) else "not yet"
+    decided = decided_by_text(record.decided_by) if record.decided_by is not None else undecided
     return (
         Paragraph((Span(f"{words}: call {record.id}", role),), margin=(Span(" "),)),
         BLANK,
