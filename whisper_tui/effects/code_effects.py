@@ -8,13 +8,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from whisper_tui.effects.changes import Changes, ReadScript, printable
 from whisper_tui.effects.operands import ParsedWords
 from whisper_tui.effects.script_code import (
+    PACKAGE_CODE,
     SECOND_LEVEL,
     SHELLS,
+    TOOLS,
     add_code,
     digest_of,
     inspected,
@@ -30,52 +33,6 @@ from whisper_tui.policy.view import CommandView
 MOST_TARGETS = 30
 """Targets of a Makefile whose recipes are shown for one command."""
 
-
-PACKAGE_CODE = "packages bring code of their own, which nobody has read"
-PROJECT_CODE = "it runs code of the project, which is not read"
-IMAGE_CODE = "what is in a container image is not read"
-
-_TOOLS: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("pip", "pip3"), ("install download wheel", PACKAGE_CODE)),
-    "uv": ("sync add build lock pip-install pip-sync tool-install venv", PACKAGE_CODE),
-    "pipx": ("install upgrade inject reinstall upgrade-all", PACKAGE_CODE),
-    "poetry": ("install add update build sync", PACKAGE_CODE),
-    "pdm": ("install add update build sync", PACKAGE_CODE),
-    "pipenv": ("install sync update", PACKAGE_CODE),
-    **dict.fromkeys(("conda", "mamba", "micromamba"), ("install create update env-create env-update", PACKAGE_CODE)),
-    "gem": ("install update build", PACKAGE_CODE),
-    **dict.fromkeys(("bundle", "bundler"), ("install update", PACKAGE_CODE)),
-    "composer": ("install update require run-script run create-project", PACKAGE_CODE),
-    **dict.fromkeys(("apt", "apt-get", "dnf", "yum", "apk", "brew"), ("install upgrade add", PACKAGE_CODE)),
-    "cargo": ("run r test t build b check c bench install clippy doc nextest fix rustc publish package", PROJECT_CODE),
-    "go": ("run test generate install tool", PROJECT_CODE),
-    "deno": ("run task test bench serve compile install x", PROJECT_CODE),
-    "dotnet": ("run test build publish restore watch pack msbuild tool-install", PROJECT_CODE),
-    "swift": ("run test build package", PROJECT_CODE),
-    "zig": ("run test build", PROJECT_CODE),
-    "stack": ("run test build exec bench install runghc", PROJECT_CODE),
-    "cabal": ("run test build bench install", PROJECT_CODE),
-    "flutter": ("run test build pub-get", PROJECT_CODE),
-    "dart": ("run test compile pub-get", PROJECT_CODE),
-    "mise": ("run r tasks-run", PROJECT_CODE),
-    "hatch": ("build test fmt", PROJECT_CODE),
-    "meson": ("setup compile test install", PROJECT_CODE),
-    **dict.fromkeys(("docker", "podman", "nerdctl"), (
-        "run build create start compose-up compose-run compose-build compose-start compose-restart compose-create "
-        "compose-exec buildx-build buildx-bake image-build container-run container-create container-start load pull",
-        IMAGE_CODE,
-    )),
-    **dict.fromkeys(("docker-compose", "podman-compose"), ("up run build start restart create exec", IMAGE_CODE)),
-    **dict.fromkeys(
-        "pytest py.test tox nox rake rspec gradle mvn ant sbt lein mix ninja cmake ctest bazel bazelisk buck scons waf "
-        "jest vitest mocha ava karma cypress playwright webpack vite rollup gulp grunt turbo nx lerna parcel esbuild "
-        "eslint prettier ts-node tsx invoke fab pre-commit ansible-playbook phpunit pest artisan behave molecule "
-        "task mage earthly dagger java javaw scala kotlin clojure clj runghc runhaskell celery gunicorn uvicorn flask "
-        "streamlit jupyter snakemake nextflow vagrant alembic django-admin husky lefthook".split(),
-        ("", PROJECT_CODE),
-    ),
-}  # fmt: skip
-"""Tools that run code of the project, of packages or of images: their subcommands that do, or empty for all."""
 
 _TELLS_ABOUT_ITSELF = frozenset({"--version", "-V", "--help", "-h", "-version", "version", "help"})
 
@@ -93,13 +50,16 @@ def _may_be_code(argv: Words) -> bool:
     first = argv[0] if argv else ""
     if first is None or "/" in first:
         return True
-    known = first in _RUNNERS or first in _TOOLS or first in SHELLS or first in {"source", ".", "git"}
+    known = (
+        first in _RUNNERS or first in TOOLS or first in SHELLS or first in _SCRIPTED or first in {"source", ".", "git"}
+    )
     return known or is_interpreter(first)
 
 
 def record_code(step: Step, changes: Changes) -> bool:
     """Record the code that a command runs. Returns False if it is not known to run any."""
     before = len(changes.code)
+    step = _with_fed_words(step)
     known = _record_known(step, changes)
     if step.by_runner and len(changes.code) == before:
         manager = step.through[-1] if step.through else ""
@@ -111,13 +71,26 @@ def record_code(step: Step, changes: Changes) -> bool:
     return known
 
 
+def _with_fed_words(step: Step) -> Step:
+    """The command with the words that find and xargs put into it, which are only known when it runs."""
+    if not step.through or step.through[-1] not in {"xargs", "parallel", "find", "gfind", "fd", "fdfind"}:
+        return step
+    words = tuple(None if word is not None and "{}" in word else word for word in step.words)
+    return replace(step, words=words if None in words else (*words, None))
+
+
 def _record_known(step: Step, changes: Changes) -> bool:
     name = step.name or ""
     if name in _RUNNERS:
         return _RUNNERS[name](step, changes)
     if name in SHELLS or name in {"source", "."}:
         return _shell_file(step, changes)
-    if name in _TOOLS and _tool(step, changes):
+    if name in _SCRIPTED:
+        args = ParsedWords(step.words, "efFvl", ("file", "expression"))
+        for path in args.all("f", "file"):
+            record_file(step, changes, path, f"{name} -f {path or '…'}", _SCRIPTED[name])
+        return args.has("f", "file")
+    if name in TOOLS and _tool(step, changes):
         return True
     if is_interpreter(name):
         return _interpreted(step, changes)
@@ -131,9 +104,13 @@ def _record_known(step: Step, changes: Changes) -> bool:
     return False
 
 
+_SCRIPTED = {**dict.fromkeys(("awk", "gawk", "mawk", "nawk"), "awk"), **dict.fromkeys(("sed", "gsed"), "sed")}
+"""Programs with scripts of their own language."""
+
+
 def _tool(step: Step, changes: Changes) -> bool:
     """A tool that runs code which is not in a file that it names."""
-    verbs, why = _TOOLS[step.name or ""]
+    verbs, why = TOOLS[step.name or ""]
     if _TELLS_ABOUT_ITSELF.intersection(step.words[1:2]):
         return False
     words = [word for word in step.words[1:] if word is None or not word.startswith(("-", "+"))]
@@ -191,6 +168,10 @@ def _interpreted(step: Step, changes: Changes) -> bool:
         module = args.value("m") or "…"
         add_code(changes, {"name": _named(step, (name, "-m", module))}, f"code of {language} is not analysed")
     elif not args.operands or args.operands[0] == "-":
+        redirected = next((each.target for each in step.redirections if each.operator == "<"), None)
+        if redirected is not None:
+            record_file(step, changes, redirected, f"{name} < {redirected}", language)
+            return True
         changes.unknown(step, "everything", f"code of {language} is not analysed")
     else:
         record_file(step, changes, args.operands[0], f"{name} {args.operands[0] or '…'}", language)

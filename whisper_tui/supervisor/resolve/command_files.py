@@ -94,10 +94,13 @@ def content_of(path: str) -> str | None:
     """Return the digest of a file, or the stamp of a large one. None: it cannot be read."""
     # A digest, because a write through a shared mapping need not change the times of the file.
     try:
-        # Hashing happens on the event loop, before each start.
-        if os.stat(path).st_size > LARGEST_DIGESTED:  # noqa: PTH116
-            return stamp(path)
-        with open(path, "rb") as file:  # noqa: PTH123
+        # Somebody may put a FIFO in its place, which without O_NONBLOCK would wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            # Hashing happens on the event loop, before each start.
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_DIGESTED:
+                return stamp(path)
             return blake2b(file.read(LARGEST_DIGESTED), digest_size=16).hexdigest()
     except (OSError, ValueError):
         return stamp(path)
