@@ -122,7 +122,7 @@ def test_a_fifo_is_not_waited_for(place: Place) -> None:
     path = place.write("project/.claude/settings.json", "{}")
     path.unlink()
     os.mkfifo(path)
-    assert "no ordinary file" in (place.of("claude-code").broken or "")
+    assert "it is not a regular file" in (place.of("claude-code").broken or "")
 
 
 def test_a_symbolic_link_is_followed(place: Place) -> None:
