@@ -18,7 +18,7 @@ from whisper_tui.tui.history.replay import ReplayArea
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import BUTTONS, OutputBar, SearchBar
 
-ALL_BUTTONS = (400, 40)
+ALL_BUTTONS = (460, 40)
 """Columns for every button there is, and rows."""
 
 

@@ -23,7 +23,7 @@ from whisper_tui.tui.commands.all_commands import COMMANDS
 from whisper_tui.tui.history.history_screen import HISTORY
 from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
 
-WIDE = (400, 40)
+WIDE = (460, 40)
 """Room for every button."""
 ELSEWHERE = {
     *("up", "down", "scroll-up", "scroll-down", "page-call-up", "page-call-down", "top", "bottom"),

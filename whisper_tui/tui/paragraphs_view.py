@@ -156,6 +156,8 @@ class ParagraphsView(ScrollView, can_focus=True):
         size = self.scrollable_content_region.size
         if size.width != self._fitted_to.width or (self._spare and size != self._fitted_to):
             self._break()
+            # Rows may have been drawn in the new size before this message came.
+            self.refresh()
         self.call_after_refresh(self._tell)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
