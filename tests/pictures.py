@@ -12,7 +12,7 @@ from textual.widgets import Input, TextArea
 
 from tests.in_memory.world import InMemoryRules
 from tests.tour import draw as draw_tour
-from tests.tui.cockpit import Cockpit, cockpit, in_passing
+from tests.tui.cockpit import Cockpit, cockpit, toast_text
 from tests.tui.past import a_month
 from tests.tui.scenes import Play, building, crowd, long_script, workday
 from tests.tui.test_processes import left_behind
@@ -119,7 +119,7 @@ async def pose(picture: Picture, seat: Cockpit) -> None:
     seat.app.screen.refresh()
     # The history has a header of its own, and so has what lies over it; a toast lies over the header.
     elsewhere = any(isinstance(screen, CommandScreen) for screen in (*seat.app.screen_stack[1:], seat.app.screen))
-    if not in_passing(seat.app):
+    if not toast_text(seat.app):
         await seat.sees("whisper_tui", *(() if elsewhere else ("connected",)))
     await seat.pilot.pause()
 

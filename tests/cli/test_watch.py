@@ -25,7 +25,7 @@ from whisper_tui.model.verdict import Risk
 from whisper_tui.system.state_directory import Directories
 
 
-class Seat:
+class WatchPlayer:
     """A terminal on which a watch runs."""
 
     def __init__(self, instance: Instance) -> None:
@@ -65,9 +65,9 @@ class Seat:
 
 
 @pytest.fixture
-def seat(instance: Instance) -> Iterator[Seat]:
+def seat(instance: Instance) -> Iterator[WatchPlayer]:
     instance.run("restart")
-    made = Seat(instance)
+    made = WatchPlayer(instance)
     yield made
     made.process.kill()
     made.process.wait()
@@ -75,7 +75,7 @@ def seat(instance: Instance) -> Iterator[Seat]:
 
 
 @outside_only
-def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance, seat: Seat) -> None:
+def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("Connected. No call yet.")
     call = instance.call("execute_command", command="echo", args=["hello"])
     seat.sees("Call 1 of command line asks: echo hello.")
@@ -95,7 +95,7 @@ def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance,
 
 
 @outside_only
-def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: Instance, seat: Seat) -> None:
+def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("> ")
     first = instance.call("execute_command", command="rm", args=["-r", "x"])
     seat.sees("Call 1> ")
@@ -112,7 +112,7 @@ def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: 
 
 
 @outside_only
-def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance: Instance, seat: Seat) -> None:
+def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("> ")
     calls = [instance.call("execute_command", command="echo", args=[word]) for word in ("one", "two")]
     seat.sees("Call 1> ")
@@ -131,7 +131,7 @@ def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance
 @outside_only
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well(
-    instance: Instance, seat: Seat
+    instance: Instance, seat: WatchPlayer
 ) -> None:
     seat.sees("Connected. No call yet.")
     instance.call("ExecCommand", cmd="read -r line", accepts_input=True)
@@ -146,7 +146,7 @@ def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well
 
 
 @outside_only
-def test_watch_prints_no_control_sequences(instance: Instance, seat: Seat) -> None:
+def test_watch_prints_no_control_sequences(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("> ")
     instance.call("execute_command", command="echo", args=["\x1b]0;title\x07\u202e"])
     seat.sees("asks, with execute_command:")

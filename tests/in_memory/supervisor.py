@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.in_memory.world import InMemoryRules, PlayedWorld, Written
+from tests.in_memory.world import InMemoryRules, PlayedWorld, RecordedStreams
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Supervision, SupervisorStatus
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, Shell
@@ -313,7 +313,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
     async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
         """Return at most `limit` bytes of a stream from `offset`; a negative offset counts from the end."""
         self.check()
-        data = self.written.get(call_id, Written()).stream(stream)
+        data = self.written.get(call_id, RecordedStreams()).stream(stream)
         start = max(0, len(data) + offset) if offset < 0 else min(offset, len(data))
         piece = bytes(data[start : start + limit])
         return OutputChunk(data=piece, start=start, size=len(data), ended=not self.known(call_id).is_open)

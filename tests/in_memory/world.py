@@ -59,7 +59,7 @@ class ManualClock:
 
 
 @dataclass
-class Written:
+class RecordedStreams:
     """The output of a run so far."""
 
     out: bytearray = field(default_factory=bytearray)
@@ -121,7 +121,7 @@ class PlayedWorld:
         """The sentences that `status` reports about agents whose own commands are not supervised."""
         self.directories: dict[str, str] = {}
         """The real directory that effects look at, by the directory of calls."""
-        self.written: dict[str, Written] = {}
+        self.written: dict[str, RecordedStreams] = {}
         """The output of each run, by its call."""
         self.spans: dict[str, list[OutputSpan]] = {}
         """The time index of each run's output."""
@@ -202,7 +202,7 @@ class PlayedWorld:
 
     def write(self, call_id: str, data: bytes, stream: Stream = "out") -> None:
         """Play a command that writes output."""
-        stored = self.written.setdefault(call_id, Written()).stream(stream)
+        stored = self.written.setdefault(call_id, RecordedStreams()).stream(stream)
         if data:
             span = OutputSpan(at=self.clock(), stream=stream, start=len(stored), length=len(data))
             self.spans.setdefault(call_id, []).append(span)
@@ -222,7 +222,7 @@ class PlayedWorld:
         self, call_id: str, ending: Ending | None = None, usage: Usage | None = None, blocked: Blocked | None = None
     ) -> None:
         """Play the end of the leader; the call is over unless processes were left behind."""
-        written = self.written.get(call_id, Written())
+        written = self.written.get(call_id, RecordedStreams())
         sizes = OutputSizes(out=len(written.out), err=len(written.err))
         ended = Finished(at=self.clock(), call_id=call_id, ending=ending or Exited(code=0), output=sizes, usage=usage)
         self.happen(ended.model_copy(update={"blocked": blocked}))

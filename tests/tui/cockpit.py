@@ -24,8 +24,8 @@ PATIENCE = 1000
 """Looks at a condition before a test gives up; there are 20 ms between them."""
 
 
-def in_passing(app: CockpitApp) -> str:
-    """What is said in passing, wherever its lines end on the terminal."""
+def toast_text(app: CockpitApp) -> str:
+    """Return the text of all toasts, without their line breaks."""
     return "\n".join(str(toast.render()) for toast in app.screen.query(Toast) if toast.region)
 
 
@@ -110,11 +110,11 @@ class Cockpit:
             if condition():
                 return
             await self.pilot.pause(0.02)
-        raise AssertionError(f"it did not come to pass; on the screen:\n{self.text()}")
+        raise AssertionError(f"the condition was not met; on the screen:\n{self.text()}")
 
     async def sees(self, *words: str) -> None:
         """Wait until all of these words are on the terminal."""
-        await self.until(lambda: all(word in f"{self.text()}\n{in_passing(self.app)}" for word in words))
+        await self.until(lambda: all(word in f"{self.text()}\n{toast_text(self.app)}" for word in words))
 
     async def select(self, call_id: str) -> None:
         self.screen.query_one(CallList).select(call_id, by_hand=True)

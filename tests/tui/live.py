@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from tests.tui.cockpit import in_passing
+from tests.tui.cockpit import toast_text
 from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.state import CallRecord
@@ -70,10 +70,10 @@ class Live:
             if condition():
                 return
             await self.pilot.pause(0.03)
-        raise AssertionError(f"it did not come to pass; on the screen:\n{self.text()}")
+        raise AssertionError(f"the condition was not met; on the screen:\n{self.text()}")
 
     async def sees(self, *words: str) -> None:
-        await self.until(lambda: all(word in f"{self.text()}\n{in_passing(self.app)}" for word in words))
+        await self.until(lambda: all(word in f"{self.text()}\n{toast_text(self.app)}" for word in words))
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from whisper_tui.supervisor.sessions import CockpitPresences
 ALWAYS = NotifySettings(when="always", title=False)
 
 
-class Written:
+class TerminalLog:
     """What reached the terminal itself."""
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ class Written:
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> Written:
-    found = Written()
+def written(monkeypatch: pytest.MonkeyPatch) -> TerminalLog:
+    found = TerminalLog()
 
     def write(self: HeadlessDriver, data: str) -> None:
         found.text += data
@@ -60,33 +60,33 @@ def later(play: Play, seconds: float = 11) -> None:
     play.clock.advance(seconds)
 
 
-async def looked(seat: Cockpit) -> None:
+async def notifier_checked(seat: Cockpit) -> None:
     """Everything that has happened is on the board, and the cockpit has looked whether to call."""
     await seat.settled()
     seat.screen.notifier.look()
     await seat.pilot.pause()
 
 
-async def test_a_new_call_rings_the_bell_and_sends_a_notification(written: Written) -> None:
+async def test_a_new_call_rings_the_bell_and_sends_a_notification(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         seat.play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
         assert written.text.count("\x1b]9;whisper_tui: 1 new call from site builder · 1 waits for you\a") == 1
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
 
 
-async def test_disabled_channels_write_nothing(written: Written) -> None:
+async def test_disabled_channels_write_nothing(written: TerminalLog) -> None:
     silent = NotifySettings(when="always", bell=False, notify="off", title=False)
     async with cockpit(Play.begin(), notifications=silent) as seat:
         seat.play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 0
         assert not re.search(r"\x1b\](9|777|2);", written.text)
 
 
-async def test_the_terminal_title_counts_and_is_restored(written: Written) -> None:
+async def test_the_terminal_title_counts_and_is_restored(written: TerminalLog) -> None:
     async with cockpit(workday(), notifications=NotifySettings(when="never")) as seat:
         await seat.until(lambda: "\x1b]2;(3) whisper_tui\a" in written.text)
         seat.play.approve("7")
@@ -96,52 +96,52 @@ async def test_the_terminal_title_counts_and_is_restored(written: Written) -> No
     assert written.text.rstrip().endswith("\x1b[23;2t")
 
 
-async def test_notifications_start_when_the_person_leaves(written: Written) -> None:
+async def test_notifications_start_when_the_person_leaves(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
         seat.play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 0
         later(seat.play, 29)
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 0
         later(seat.play, 2)
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
         await seat.press("down")
         later(seat.play, 20)
         seat.play.ask("test")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
 
 
-async def test_another_window_with_the_focus_means_away(written: Written) -> None:
+async def test_another_window_with_the_focus_means_away(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
         seat.app.post_message(AppBlur())
         await seat.until(lambda: not seat.app.app_focus)
         seat.play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
         seat.app.post_message(AppFocus())
         await seat.until(lambda: seat.app.app_focus)
         later(seat.play)
         seat.play.ask("test")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
 
 
-async def test_capital_b_mutes_counts_new_calls_and_notifies_about_them_later(written: Written) -> None:
+async def test_capital_b_mutes_counts_new_calls_and_notifies_about_them_later(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         await seat.press("B")
         await seat.sees("☾ do not disturb")
         for scene in ("build", "test", "tag"):
             seat.play.ask(scene)
-        await looked(seat)
+        await notifier_checked(seat)
         await seat.sees("☾ do not disturb · 3 new", "3 waiting")
         assert written.bells == 0
         seat.play.approve("2")
-        await looked(seat)
+        await notifier_checked(seat)
         await seat.sees("☾ do not disturb · 2 new")
         await seat.press("B")
         await seat.until(lambda: written.bells == 1)
@@ -149,17 +149,17 @@ async def test_capital_b_mutes_counts_new_calls_and_notifies_about_them_later(wr
         await seat.until(lambda: "☾" not in seat.text())
 
 
-async def test_quiet_hours_are_shown_and_end_with_a_notification(written: Written) -> None:
+async def test_quiet_hours_are_shown_and_end_with_a_notification(written: TerminalLog) -> None:
     play = Play.begin()
     assert time.strftime("%H:%M", time.gmtime(play.clock())) == "22:13"
     async with cockpit(play, notifications=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as seat:
         await seat.sees("☾ quiet until 23:00")
         play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         await seat.sees("☾ quiet until 23:00 · 1 new")
         assert written.bells == 0
         later(play, 3600)
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
         await seat.until(lambda: "☾" not in seat.text())
 
@@ -211,13 +211,13 @@ async def test_the_users_program_gets_the_notification(tmp_path: Path) -> None:
     assert news["calls"][0]["command"] == "rm -rf cache"
 
 
-async def test_a_failing_program_is_reported_once(written: Written) -> None:
+async def test_a_failing_program_is_reported_once(written: TerminalLog) -> None:
     settings = ALWAYS.model_copy(update={"command": ("/nowhere/at-all",)})
     background = Background(Play.begin(), settings)
     async with cockpit(background.play, notifications=settings) as seat:
         for scene in ("build", "test", "tag"):
             seat.play.ask(scene)
-            await looked(seat)
+            await notifier_checked(seat)
             await background.look()
             later(seat.play)
         told = "The notification program /nowhere/at-all failed: cannot be started: No such file or directory"
@@ -286,7 +286,7 @@ async def test_the_program_gets_runs_that_need_input_or_are_stopped(tmp_path: Pa
 
 
 async def test_a_cockpit_rings_for_a_run_that_needs_input_and_for_one_that_others_have_stopped(
-    written: Written,
+    written: TerminalLog,
 ) -> None:
     play = Play.begin()
     play.approve(play.ask("build"))
@@ -298,11 +298,11 @@ async def test_a_cockpit_rings_for_a_run_that_needs_input_and_for_one_that_other
         assert written.bells == 2
 
 
-async def test_a_cockpit_leaves_the_program_to_the_supervisor(tmp_path: Path, written: Written) -> None:
+async def test_a_cockpit_leaves_the_program_to_the_supervisor(tmp_path: Path, written: TerminalLog) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "desktop": True})
     async with cockpit(Play.begin(), notifications=settings) as seat:
         seat.play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
         assert not [worker for worker in seat.app.workers if worker.name.startswith("notify")]
     assert given(tmp_path / "news") == []
@@ -351,11 +351,11 @@ def test_a_cockpit_that_is_gone_counts_as_present_for_six_seconds() -> None:
     assert not presences.somebody
 
 
-async def test_a_reconnected_cockpit_does_not_repeat_notifications(written: Written) -> None:
+async def test_a_reconnected_cockpit_does_not_repeat_notifications(written: TerminalLog) -> None:
     play = Play.begin()
     async with cockpit(play, notifications=ALWAYS) as seat:
         play.ask("build")
-        await looked(seat)
+        await notifier_checked(seat)
         assert written.bells == 1
         later(play)
         seat.screen.notifier.changed(tuple(play.stage.board.calls))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widgets._toast import Toast
 
-from tests.in_memory.world import Written
+from tests.in_memory.world import RecordedStreams
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import ROOT, Play, workday
 from tests.tui.test_describe import text_of
@@ -143,7 +143,7 @@ async def test_a_call_approved_here_stays_visible_with_its_last_line() -> None:
         await seat.select(second)
         decided(play, first)
         await seat.until(lambda: "▶ running" in seat.text().splitlines()[-2])
-        play.stage.written.setdefault(first, Written()).out += b"\x1b[32mcompiling\x1b[0m 3 of 9\n"
+        play.stage.written.setdefault(first, RecordedStreams()).out += b"\x1b[32mcompiling\x1b[0m 3 of 9\n"
         await seat.until(lambda: "compiling 3 of 9" in seat.text().splitlines()[-2])
         play.stage.written[first].out += b"all 9 compiled\n"
         play.stage.finish(first, Exited(code=0))

@@ -53,7 +53,7 @@ def one_of_each() -> Play:
     return play
 
 
-class Ways:
+class CommandAccess:
     """Tries the ways to the commands of a screen; none of them is carried out, only noted."""
 
     def __init__(self, seat: Cockpit, screen: CockpitScreen | CommandScreen) -> None:
@@ -119,7 +119,7 @@ def meant(seat: Cockpit) -> list[Command]:
 async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
     tried: set[str] = set()
     async with cockpit(one_of_each(), size=WIDE) as seat:
-        ways = Ways(seat, seat.screen)
+        ways = CommandAccess(seat, seat.screen)
         for call_id in (WAITS, RUNS, ENDED, BLOCKED):
             await seat.select(call_id)
             await seat.pilot.pause()
@@ -135,7 +135,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
 
 async def test_a_command_that_does_not_apply_is_unreachable() -> None:
     async with cockpit(one_of_each(), size=WIDE) as seat:
-        ways = Ways(seat, seat.screen)
+        ways = CommandAccess(seat, seat.screen)
         await seat.select(ENDED)
         await seat.pilot.pause()
         useless = [command for command in COMMANDS if not available(command, seat.shown)]
@@ -150,7 +150,7 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
     async with cockpit(a_month(), size=WIDE) as seat, history(seat) as screen:
         await seat.press("down")
         await seat.until(lambda: screen.means_something("history-play"))
-        ways = Ways(seat, screen)
+        ways = CommandAccess(seat, screen)
         await ways.by_key(HISTORY)
         await ways.in_the_palette(HISTORY)
         assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help", "history-reveal"}
@@ -164,7 +164,7 @@ async def test_every_command_of_the_rules_has_keys_a_place_in_the_palette_and_on
         screen = seat.app.screen
         assert isinstance(screen, RulesScreen)
         await seat.sees("git status")
-        ways = Ways(seat, screen)
+        ways = CommandAccess(seat, screen)
         await ways.by_key(RULES)
         await ways.in_the_palette(RULES)
         assert await ways.by_mouse(RULES) == {"rules-help"}

@@ -21,7 +21,7 @@ WAITS, RUNS = "8", "6"
 
 
 async def buttons_do_what_they_say(seat: Cockpit, *keys: str) -> set[str]:
-    """Open a dialog, click each of its buttons while something is said in passing, and leave.
+    """Open a dialog, click each of its buttons while a toast is shown, and leave.
 
     Returns the names of what they do.
     """

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tui.cockpit import Cockpit, cockpit, in_passing
+from tests.tui.cockpit import Cockpit, cockpit, toast_text
 from tests.tui.scenes import workday
 from tests.tui.test_card import in_directory
 from tests.tui.test_typing_in import asking
@@ -28,7 +28,7 @@ async def test_the_first_approval_says_how_it_is_undone_and_the_next_one_does_no
             await approve(seat)
             if not number:
                 await seat.sees("u undoes an approval")
-            assert ("u undoes an approval" in in_passing(seat.app)) is (number == 0)
+            assert ("u undoes an approval" in toast_text(seat.app)) is (number == 0)
     assert (tmp_path / "hints").read_text() == "undo\n"
 
 

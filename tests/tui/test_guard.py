@@ -1,10 +1,10 @@
-"""A key never decides about a call that came under the finger."""
+"""Decision keys are ignored after the selection has moved by itself."""
 
 import asyncio
 
 import pytest
 
-from tests.tui.cockpit import Cockpit, cockpit, in_passing
+from tests.tui.cockpit import Cockpit, cockpit, toast_text
 from tests.tui.scenes import Play, workday
 from tests.tui.test_deciding import three_waiting
 from tests.tui.test_follow import GONE, back_to
@@ -22,9 +22,9 @@ async def nothing_happens(seat: Cockpit, key: str, call_id: str) -> None:
     await seat.press("space" if key == "space" else key)
     # What the key must not do would end the wait, too.
     await seat.until(
-        lambda: TOLD in in_passing(seat.app) or len(seat.app.screen_stack) > 1 or seat.play.stage.board.seq != before
+        lambda: TOLD in toast_text(seat.app) or len(seat.app.screen_stack) > 1 or seat.play.stage.board.seq != before
     )
-    assert TOLD in in_passing(seat.app)
+    assert TOLD in toast_text(seat.app)
     assert len(seat.app.screen_stack) == 1
     assert seat.play.stage.board.seq == before
     assert isinstance(seat.record(call_id).state, Waiting)

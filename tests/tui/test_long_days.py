@@ -8,7 +8,7 @@ import pytest
 from textual.message_pump import MessagePump
 from textual.timer import Timer
 
-from tests.in_memory.world import Written
+from tests.in_memory.world import RecordedStreams
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from whisper_tui.model.board import ENDED_KEPT
@@ -72,5 +72,5 @@ async def test_dropped_calls_are_garbage_collected():
         await seat.settled()
         play.stage.events.clear()
         play.stage.board.calls.clear()
-        play.stage.written = {call_id: Written()}
+        play.stage.written = {call_id: RecordedStreams()}
         await seat.until(lambda: records_alive() - before <= ENDED_KEPT + 50)

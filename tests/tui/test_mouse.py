@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.events import MouseDown, MouseEvent, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
-from tests.in_memory.world import Written
+from tests.in_memory.world import RecordedStreams
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
@@ -67,10 +67,10 @@ def test_mouse_modes_are_set_and_reset() -> None:
 
 
 @asynccontextmanager
-async def terminal_that_wishes(wish: bytes) -> AsyncIterator[tuple[Cockpit, TerminalPane, Written]]:
+async def terminal_with_modes(modes: bytes) -> AsyncIterator[tuple[Cockpit, TerminalPane, RecordedStreams]]:
     """A command in its terminal, which has told the terminal what it wishes of the mouse."""
     play = asking()
-    play.stage.write("1", wish)
+    play.stage.write("1", modes)
     async with cockpit(play) as seat:
         terminal = seat.screen.query_one(TerminalPane)
         await seat.until(lambda: terminal.live)
@@ -83,7 +83,7 @@ async def type_into(seat: Cockpit, terminal: TerminalPane) -> None:
 
 
 async def test_mouse_events_go_to_a_command_in_terminal_mode() -> None:
-    async with terminal_that_wishes(b"\x1b[?1002h" + SGR) as (seat, terminal, written):
+    async with terminal_with_modes(b"\x1b[?1002h" + SGR) as (seat, terminal, written):
         before = bytes(written.out)
         await seat.pilot.click(TerminalPane, offset=(5, 3))
         await type_into(seat, terminal)
@@ -100,7 +100,7 @@ async def test_mouse_events_go_to_a_command_in_terminal_mode() -> None:
 
 
 async def test_a_click_on_the_title_leaves_terminal_mode() -> None:
-    async with terminal_that_wishes(b"\x1b[?1003h" + SGR) as (seat, terminal, written):
+    async with terminal_with_modes(b"\x1b[?1003h" + SGR) as (seat, terminal, written):
         for leave in ("title", "key"):
             await type_into(seat, terminal)
             if leave == "title":
@@ -116,7 +116,7 @@ async def test_a_click_on_the_title_leaves_terminal_mode() -> None:
 
 @pytest.mark.parametrize(("mode", "arrows"), [(b"", b"\x1b[A" * 3), (b"\x1b[?1h", b"\x1bOA" * 3)])
 async def test_the_wheel_sends_arrow_keys_to_full_screen_programs(mode: bytes, arrows: bytes) -> None:
-    async with terminal_that_wishes(b"\x1b[?1049h" + mode) as (seat, terminal, written):
+    async with terminal_with_modes(b"\x1b[?1049h" + mode) as (seat, terminal, written):
         await type_into(seat, terminal)
         terminal.post_message(MouseScrollUp(terminal, 5, 3, 0, -1, 0, False, False, False))
         await seat.until(lambda: written.out.endswith(arrows))

@@ -1,6 +1,6 @@
 """Secrets on the screen: shown while a call is decided about, hidden from then on, revealed for ten seconds."""
 
-from tests.tui.cockpit import cockpit, in_passing
+from tests.tui.cockpit import cockpit, toast_text
 from tests.tui.past import ask, history
 from tests.tui.past import begin as begin_past
 from tests.tui.scenes import ME, Play
@@ -140,7 +140,7 @@ async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_th
         ):
             await seat.press(*keys)
             await seat.pilot.pause()
-            shown = f"{seat.text()}\n{in_passing(seat.app)}"
+            shown = f"{seat.text()}\n{toast_text(seat.app)}"
             assert PASSWORD not in shown, (keys, shown)
         await seat.press("escape", "escape")
         await seat.select("1")
@@ -157,7 +157,7 @@ async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
         assert SECRET not in approved_scope(PrefixScope(words=WORDS)) + approved_scope(RuleScope(words=WORDS))
         await play.stage.deny_for_session("s1", WORDS, "no", ME)
         await seat.sees("you denied 'psql --password=⟨secret⟩ prod' for this session")
-        assert SECRET not in in_passing(seat.app)
+        assert SECRET not in toast_text(seat.app)
         ask(play, "ls")
         await seat.select("2")
         await seat.press("N")

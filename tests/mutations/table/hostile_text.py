@@ -29,7 +29,7 @@ HOSTILE_TEXT = (
         ("tests/hostile/test_watch.py::test_every_field_is_read_out_letter_by_letter",),
     ),
     Mutation(
-        "hostile text: words in passing",
+        "hostile text: toasts",
         "whisper_tui.tui.cockpit.cockpit_screen.CockpitScreen.tell",
         "markup=False",
         "markup=True",

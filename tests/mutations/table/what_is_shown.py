@@ -21,14 +21,14 @@ WHAT_IS_SHOWN = (
         "whisper_tui.effects.script_code.record_file",
         "changes.script",
         "False",
-        (UNREAD + "test_code_that_was_not_read_is_said_to_be_not_inspected",),
+        (UNREAD + "test_unread_code_is_reported_as_not_inspected",),
     ),
     Mutation(
         "scripts that an earlier command writes",
         "whisper_tui.effects.script_code.record_file",
         "found.made",
         "False",
-        (UNREAD + "test_code_that_was_not_read_is_said_to_be_not_inspected",),
+        (UNREAD + "test_unread_code_is_reported_as_not_inspected",),
     ),
     Mutation(
         "approved scripts as they were judged",
