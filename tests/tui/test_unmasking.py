@@ -160,6 +160,7 @@ async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
         assert SECRET not in toast_text(seat.app)
         ask(play, "ls")
         await seat.select("2")
+        play.clock.advance(1)
         await seat.press("N")
         await seat.sees("Denied already: 'psql --password=⟨secret⟩ prod'")
         assert SECRET not in seat.text()
