@@ -21,7 +21,9 @@ from tests.tui.test_scope import with_prefixes
 from tests.tui.test_showing import two_streams
 from tests.tui.test_trouble import troubled
 from tests.tui.test_typing_in import asking
+from whisper_tui.config.configuration import ConfigurationFile
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.command_screen import CommandScreen
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
@@ -48,6 +50,14 @@ class Picture:
     rule_book: InMemoryRules | None = None
 
 
+def with_settings() -> Play:
+    """The settings of somebody who has written none."""
+    play = a_day()
+    listed = ConfigurationFile(Directories(*[Path("/nonexistent")] * 3)).listed()
+    play.stage.shown_settings = {setting.name: setting for setting in listed.settings}
+    return play
+
+
 QUIET = NO_NOTIFICATIONS.model_copy(update={"quiet": "22:00-07:00"})
 
 PICTURES = (
@@ -71,6 +81,7 @@ PICTURES = (
     Picture("high-contrast", crowd, "6", shows="Deletes recursively", theme="high-contrast-dark"),
     Picture("history", a_month, "6", ("H", "down", "0", *["right_square_bracket"] * 5), shows="step 2 of 5"),
     Picture("rules", a_day, "6", ("L", "slash", *"rm -r x", "enter"), shows="you would decide", rule_book=Book()),
+    Picture("settings", with_settings, None, ("comma", "down", "down"), shows="config.toml"),
     Picture("trust", a_day, "6", ("L", "end"), shows="its project is not trusted", rule_book=with_a_project()),
     Picture("deny", workday, "8", ("d",), shows="Deny call 8"),
     Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),

@@ -50,7 +50,7 @@ from whisper_tui.model.verdict import Resolved, Risk, Verdict
 HUMAN = Decider(surface="cockpit", who="ada")
 ROOT = "/srv/project"
 DENY = Deny(reason="use the staging server instead", stop_session=True)
-ASK = Verdict(kind="ask", reason="no rule and no remembered approval is about this command")
+ASK = Verdict(kind="ask", reason="no rule matches this command")
 ALLOW = Verdict(kind="allow", reason="the rule 'status' allows this command", rule="status")
 
 

@@ -81,8 +81,8 @@ class Book:
 
     def judge(self, text: str, directory: str) -> Judgement:
         self.asked.append((text, directory))
-        risk = Risk(id="destructive", sentence="It deletes files for good", span=(0, 2))
-        verdict = Verdict(kind="ask", reason="no rule is about this", risks=(risk,))
+        risk = Risk(id="destructive", sentence="Deletes files recursively", span=(0, 2))
+        verdict = Verdict(kind="ask", reason="no rule matches this command", risks=(risk,))
         return Judgement(verdict=verdict, resolved=Resolved(program="/usr/bin/rm", cwd=directory))
 
     def try_draft(self, draft: RuleDraft, text: str) -> RuleTrial:
@@ -211,7 +211,7 @@ async def test_slash_tests_a_command_without_running_it():
     book = Book()
     async with rules(a_day(), book) as seat:
         await seat.press("slash", *"rm -r x", "enter")
-        await seat.sees("Asked: you would decide.", "no rule is about this", "It deletes files for good.")
+        await seat.sees("Asked: you would decide.", "no rule matches this command", "Deletes files recursively.")
         assert book.asked == [("rm -r x", ROOT)]
         await seat.press("escape")
         assert isinstance(seat.app.focused, OptionList)
@@ -461,7 +461,9 @@ async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: t
         await seat.sees("Of the last 7 calls, 2 would have run")
         seat.app.screen.query_one("#rule-test", Input).focus()
         await seat.press(*"npm run x")
-        await seat.sees("With this rule, the tested command is", "Asked: you would decide.", "no rule is about this")
+        await seat.sees(
+            "With this rule, the tested command is", "Asked: you would decide.", "no rule matches this command"
+        )
         await seat.until(lambda: book.tried[-1][1] == "npm run x")
         await seat.press("ctrl+s")
         await seat.sees("Rule npm run build saved; it holds at once.")
