@@ -108,7 +108,7 @@ def test_a_defect_of_this_program_lets_no_command_run(verb, code, monkeypatch, c
     def broken(*_):
         raise ZeroDivisionError("of this program")
 
-    monkeypatch.setattr("whisper_tui.cli.commands.agent_entry.directory_options", broken)
+    monkeypatch.setattr("whisper_tui.cli.commands.agent_entry.home_options", broken)
     assert main([verb, "claude"]) == code
     assert "he command was not run" in capfd.readouterr().err
 

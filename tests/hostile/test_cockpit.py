@@ -75,7 +75,8 @@ def short_name(name: str) -> str:
 @each_text
 async def test_a_call_in_full_shows_every_field_letter_by_letter(text: str, adversary: Adversary) -> None:
     argv, shell, function = adversary.ask_in_every_form()
-    async with seated(adversary) as seat:
+    # Too narrow for a second column, in which the effects would stand beside what is read.
+    async with seated(adversary, (120, 60)) as seat:
         await seat.press("m")
         view = seat.screen.query_one("#call-detail", ParagraphsView)
         for call_id, words in ((argv, ("program", *FIELDS)), (shell, ("run", *FIELDS)), (function, ("function",))):
