@@ -174,7 +174,7 @@ async def test_a_job_that_no_keeper_can_take_is_reported_as_never_run(engine: En
     waiting = children_of(zygote.pid)
     for pid in (zygote.pid, *waiting):
         os.kill(pid, signal.SIGSTOP)
-    await until(lambda: all(map(is_stopped, (zygote.pid, *waiting))))
+    await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in (zygote.pid, *waiting)))
     key = await engine.start("echo no > ran")
     for pid in (zygote.pid, *waiting):
         os.kill(pid, signal.SIGKILL)
