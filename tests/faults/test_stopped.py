@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,11 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
     parent = engine.executor._keepers._zygote
     assert parent is not None
     await until(lambda: children_of(parent.pid))
+    # The parent first: it must not fork another one meanwhile.
+    os.kill(parent.pid, signal.SIGSTOP)
+    await until(lambda: is_stopped(parent.pid))
     hanging = [parent.pid, *children_of(parent.pid)]
-    for pid in hanging:
+    for pid in hanging[1:]:
         os.kill(pid, signal.SIGSTOP)
     # One of them may just have ended, which its stopped parent does not notice.
     await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in hanging))
@@ -80,7 +84,8 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
         assert await engine.ended(await engine.run("exit 4")) == Exited(code=4)
     finally:
         for pid in hanging:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         await engine.close()
     await until(lambda: not any(map(alive, hanging)))
     assert not (engine.workspace / "ran").exists()

@@ -171,12 +171,15 @@ async def test_a_job_that_no_keeper_can_take_is_reported_as_never_run(engine: En
     zygote = engine.executor._keepers._zygote
     assert zygote is not None
     await until(lambda: len(children_of(zygote.pid)) >= 4)
+    # The parent first: it must not fork another one meanwhile.
+    os.kill(zygote.pid, signal.SIGSTOP)
+    await until(lambda: is_stopped(zygote.pid))
     waiting = children_of(zygote.pid)
-    for pid in (zygote.pid, *waiting):
+    for pid in waiting:
         os.kill(pid, signal.SIGSTOP)
-    await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in (zygote.pid, *waiting)))
+    await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in waiting))
     key = await engine.start("echo no > ran")
-    for pid in (zygote.pid, *waiting):
+    for pid in (*waiting, zygote.pid):
         os.kill(pid, signal.SIGKILL)
     await engine.settled(key)
     assert engine.of(key) == [NeverRan(key)]
