@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.instance import HUMAN, PATIENCE_S, Instance
 from tests.outside import outside_only
-from tests.supervisor.engine.conftest import Engine, alive, until
+from tests.supervisor.engine.conftest import Engine, alive, stop_with_children, until
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.state import Ended, Running
@@ -68,14 +68,7 @@ async def test_a_start_that_nobody_takes_up_is_given_to_others(tmp_path: Path) -
     parent = engine.executor._keepers._zygote
     assert parent is not None
     await until(lambda: children_of(parent.pid))
-    # The parent first: it must not fork another one meanwhile.
-    os.kill(parent.pid, signal.SIGSTOP)
-    await until(lambda: is_stopped(parent.pid))
-    hanging = [parent.pid, *children_of(parent.pid)]
-    for pid in hanging[1:]:
-        os.kill(pid, signal.SIGSTOP)
-    # One of them may just have ended, which its stopped parent does not notice.
-    await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in hanging))
+    hanging = await stop_with_children(parent.pid)
     try:
         key = await engine.start("touch ran")
         engine.executor._runs[key].deadline = 0.0

@@ -35,12 +35,10 @@ class NotRun(Exception):
     """A program could not be started, or did not end in time. The message has the reason."""
 
 
-def run(
-    command: Sequence[str], environ: Mapping[str, str], cwd: Path, *, given: str = "", patience_s: float
-) -> ProgramOutput:
-    """Run a program to its end. Raises `NotRun`."""
+def _start(command: Sequence[str], environ: Mapping[str, str], cwd: Path) -> "subprocess.Popen[bytes]":
+    """Start a program in a session of its own, with pipes. Raises `NotRun`."""
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             env=dict(environ),
             cwd=cwd,
@@ -51,6 +49,13 @@ def run(
         )
     except OSError as error:
         raise NotRun(f"{command[0]} cannot be started: {error.strerror}") from error
+
+
+def run(
+    command: Sequence[str], environ: Mapping[str, str], cwd: Path, *, given: str = "", patience_s: float
+) -> ProgramOutput:
+    """Run a program to its end. Raises `NotRun`."""
+    process = _start(command, environ, cwd)
     try:
         out, err = process.communicate(given.encode(), timeout=patience_s)
     except subprocess.TimeoutExpired as error:
@@ -105,18 +110,7 @@ _INITIALIZE = {
 
 def server_name(command: Sequence[str], environ: Mapping[str, str], cwd: Path, *, patience_s: float) -> str:
     """Return the name of an MCP server. Raises `NotRun`."""
-    try:
-        process = subprocess.Popen(
-            command,
-            env=dict(environ),
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise NotRun(f"{command[0]} cannot be started: {error.strerror}") from error
+    process = _start(command, environ, cwd)
     try:
         return _initialized(process, patience_s)
     finally:

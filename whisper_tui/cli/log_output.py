@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from whisper_tui.cli.standard_streams import STDERR, STDOUT, data_on
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.run import OutputSpan, Stream
+from whisper_tui.model.run import Stream, output_turns
 from whisper_tui.model.text import replace_hidden, show_characters
 
 _CONTROLS = re.compile(
@@ -96,7 +96,7 @@ class Printer:
         while True:
             spans = await self._supervision.read_timeline(self._call_id, row, SPANS)
             row += len(spans)
-            for stream, end in _stretches(spans):
+            for stream, end in output_turns(spans):
                 await self._print_until(stream, end)
             if spans:
                 continue
@@ -134,16 +134,6 @@ class Printer:
         if data:
             self._write[stream](data)
         self._at[stream] = max(self._at[stream], start + len(data))
-
-
-def _stretches(spans: tuple[OutputSpan, ...]) -> list[tuple[Stream, int]]:
-    """Yield the stream to print next and the offset to print it to."""
-    turns: list[tuple[Stream, int]] = []
-    for span in spans:
-        if turns and turns[-1][0] == span.stream:
-            turns.pop()
-        turns.append((span.stream, span.start + span.length))
-    return turns
 
 
 def _writer(file: BinaryIO) -> Callable[[bytes], None]:

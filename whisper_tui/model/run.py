@@ -1,5 +1,6 @@
 """One execution: how it is confined, its processes, its output and what it used."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -260,3 +261,13 @@ class OutputSpan(Value):
     stream: Stream
     start: int
     length: int
+
+
+def output_turns(spans: Sequence[OutputSpan]) -> list[tuple[Stream, int]]:
+    """Return the streams in the order of their output, each with the offset to read to."""
+    turns: list[tuple[Stream, int]] = []
+    for span in spans:
+        if turns and turns[-1][0] == span.stream:
+            turns.pop()
+        turns.append((span.stream, span.start + span.length))
+    return turns

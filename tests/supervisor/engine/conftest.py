@@ -27,6 +27,7 @@ from whisper_tui.supervisor.runs.executor import (
     StartOrder,
 )
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.system.processes import children_of, is_stopped
 
 PATIENCE_S = 45.0
 """How long a condition may take on a busy machine before a test fails."""
@@ -187,3 +188,16 @@ async def end_everything(engine: Engine) -> None:
                 await engine.executor.signal(key, signal.SIGKILL, "tree")
                 while not (directory / "done").exists():
                     await asyncio.sleep(0.01)
+
+
+async def stop_with_children(parent: int) -> list[int]:
+    """Stop a process and all that it has started, and return their pids, its own first."""
+    # The parent first: it must not fork another one meanwhile.
+    os.kill(parent, signal.SIGSTOP)
+    await until(lambda: is_stopped(parent))
+    children = children_of(parent)
+    for pid in children:
+        os.kill(pid, signal.SIGSTOP)
+    # One of them may just have ended, which its stopped parent does not notice.
+    await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in children))
+    return [parent, *children]

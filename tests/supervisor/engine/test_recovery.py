@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.engine.conftest import Engine, alive, until
+from tests.supervisor.engine.conftest import Engine, alive, stop_with_children, until
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, NeverRan, RunKey
-from whisper_tui.system.processes import children_of, is_stopped
+from whisper_tui.system.processes import children_of
 
 
 async def test_attaching_tells_everything_again_in_order(engine: Engine):
@@ -171,15 +171,9 @@ async def test_a_job_that_no_keeper_can_take_is_reported_as_never_run(engine: En
     zygote = engine.executor._keepers._zygote
     assert zygote is not None
     await until(lambda: len(children_of(zygote.pid)) >= 4)
-    # The parent first: it must not fork another one meanwhile.
-    os.kill(zygote.pid, signal.SIGSTOP)
-    await until(lambda: is_stopped(zygote.pid))
-    waiting = children_of(zygote.pid)
-    for pid in waiting:
-        os.kill(pid, signal.SIGSTOP)
-    await until(lambda: all(is_stopped(pid) or not alive(pid) for pid in waiting))
+    stopped = await stop_with_children(zygote.pid)
     key = await engine.start("echo no > ran")
-    for pid in (*waiting, zygote.pid):
+    for pid in reversed(stopped):
         os.kill(pid, signal.SIGKILL)
     await engine.settled(key)
     assert engine.of(key) == [NeverRan(key)]

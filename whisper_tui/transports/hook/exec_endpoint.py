@@ -25,7 +25,7 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
-from whisper_tui.model.run import OutputSpan, Stream
+from whisper_tui.model.run import Stream, output_turns
 from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Count, Value
 from whisper_tui.present.ending_text import ending_for_agent
@@ -135,7 +135,7 @@ class LiveOutput:
     async def _in_order(self) -> AsyncIterator[tuple[Stream, bytes]]:
         while spans := await self._supervision.read_timeline(self._call_id, self._row, SPANS):
             self._row += len(spans)
-            for stream, end in _segments(spans):
+            for stream, end in output_turns(spans):
                 async for piece in self._until(stream, end):
                     yield piece
 
@@ -159,16 +159,6 @@ class LiveOutput:
                 return
             self._at[stream] = chunk.start + len(chunk.data)
             yield stream, chunk.data
-
-
-def _segments(spans: tuple[OutputSpan, ...]) -> list[tuple[Stream, int]]:
-    """Return the streams in the order of their output, each with the offset to read to."""
-    turns: list[tuple[Stream, int]] = []
-    for span in spans:
-        if turns and turns[-1][0] == span.stream:
-            turns.pop()
-        turns.append((span.stream, span.start + span.length))
-    return turns
 
 
 InputFile = Callable[[str], str | None]
