@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from whisper_tui.model.edits import FileChange, paths_of
 from whisper_tui.model.value import Value
 
 
@@ -56,6 +57,10 @@ class Function(Value):
     tool: str
     arguments: dict[str, Any]
     """As JSON."""
+    about: Literal["", "web", "server", "subagent"] = ""
+    """Kind of tool: it fetches from the web, belongs to an MCP server, or starts a sub-agent. Empty: another one."""
+    targets: tuple[str, ...] = ()
+    """The hosts that it fetches from, the server and its tool, or the name of the sub-agent."""
 
     def words(self) -> tuple[str, ...]:
         """The tool and its arguments, for people."""
@@ -65,7 +70,7 @@ class Function(Value):
         """The same call with its arguments in the order of their names, at every depth."""
         # json.dumps sorts at every depth; model_dump_json keeps the order in which the agent wrote them.
         arguments = json.loads(json.dumps(self.arguments, sort_keys=True))
-        return Function(tool=self.tool, arguments=arguments)
+        return self.model_copy(update={"arguments": arguments})
 
     @property
     def text(self) -> str:
@@ -73,7 +78,30 @@ class Function(Value):
         return " ".join(self.words())
 
 
-Command = Annotated[Argv | Shell | Function, Field(discriminator="kind")]
+class FileEdits(Value):
+    """Changes of files that the agent's own edit tool makes, once they are approved. No executor ever makes them."""
+
+    kind: Literal["edits"] = "edits"
+    tool: str
+    """The agent's name of the tool."""
+    changes: tuple[FileChange, ...] = Field(min_length=1)
+    """In their order: a later one finds what an earlier one has made."""
+    takes_result: bool = True
+    """True if the agent's program takes another result than the one that it asked for."""
+
+    def words(self) -> tuple[str, ...]:
+        """The tool and the files, for people."""
+        return (self.tool, *dict.fromkeys(path for change in self.changes for path in paths_of(change)))
+
+    @property
+    def text(self) -> str:
+        """The tool and the files on one line."""
+        return " ".join(self.words())
+
+
+Command = Annotated[Argv | Shell | Function | FileEdits, Field(discriminator="kind")]
+CarriedOut = Function | FileEdits
+"""Commands that whoever asked carries out itself."""
 
 
 class CommandSpec(Value):
@@ -250,6 +278,8 @@ def _words_of(command: Command) -> object:
             return (program, args)
         case Shell(text=text, shell=shell):
             return (text, shell)
+        case FileEdits():
+            return command.model_dump()["changes"]
         case _:
             return command.arguments
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, Function
+from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.value import Value
@@ -151,7 +151,7 @@ def beginnings(command: Command, verdict: Verdict | None, resolved: Resolved | N
     """Yield the words of a call, and of each command in it as far as the policy could read them."""
     if isinstance(command, Argv):
         yield command.words()
-    elif isinstance(command, Function):
+    elif isinstance(command, CarriedOut):
         yield (command.tool,)
     else:
         yield _words(command.text)

@@ -1,6 +1,6 @@
 """Calls without the secrets in them, for history, lists, exports and logs; an approver is shown a call whole."""
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, Function, Shell, ToolCall
+from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell, ToolCall
 from whisper_tui.model.decision import Approve, Grant, PrefixScope, RuleScope, Scope
 from whisper_tui.model.run import BackgroundProcess, Blocked
 from whisper_tui.model.secrets import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
@@ -21,6 +21,8 @@ def masked_command(command: Command) -> Command:
             return command.model_copy(update={"text": masked(command.text)})
         case Function():
             return command.model_copy(update={"arguments": masked_json(command.arguments)})
+        case FileEdits():
+            return FileEdits.model_validate(masked_json(command.model_dump()))
 
 
 def masked_environment(environment: dict[str, str]) -> dict[str, str]:
@@ -163,7 +165,7 @@ class _Hidden:
             case Argv() as command:
                 words = zip(command.words(), masked_words(command.words()), strict=True)
                 self._values.update(_difference(word, shown) for word, shown in words if word != shown)
-            case Function():
+            case Function() | FileEdits():
                 pass
         self._values.update(value for name, value in spec.environment.items() if is_secret_name(name))
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import CommandSpec, Function, Shell, ToolCall, digest
+from whisper_tui.model.call import CarriedOut, CommandSpec, Shell, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.run import (
@@ -155,10 +155,10 @@ class CallRecord(Value):
         return self.spec != self.call.spec
 
     @property
-    def function(self) -> Function | None:
+    def function(self) -> CarriedOut | None:
         """The tool that its caller carries out itself. None: the supervisor runs a command."""
         command = self.spec.command
-        return command if isinstance(command, Function) else None
+        return command if isinstance(command, CarriedOut) else None
 
     @property
     def spec(self) -> CommandSpec:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.value import Value
 
@@ -198,6 +199,8 @@ class Resolved(Value):
     """Digests of its scripts by path: a file can change without a change of its times."""
     code: tuple[RunCode, ...] = ()
     """Code that it runs and that is no part of it."""
+    edits: tuple[EditedFile, ...] = ()
+    """The files that an edit changes."""
 
     @property
     def not_inspected(self) -> tuple[RunCode, ...]:

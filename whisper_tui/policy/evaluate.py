@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from whisper_tui.model.call import Argv, Command, Function, Shell
+from whisper_tui.model.call import Argv, Command, FileEdits, Function, Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
@@ -282,6 +282,24 @@ def evaluate_function(question: Question, function: Function, rules: Rules, memo
             reason = f"approved for this session with call {grant.from_call}"
             return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
     return Verdict(kind="ask", reason="the agent runs this tool itself once you approve", risks=risks)
+
+
+def evaluate_edits(question: Question, edits: FileEdits, rules: Rules, memory: Iterable[Grant]) -> Verdict:
+    """Judge an edit of files: asked, unless a rule denies it or this exact edit was approved before."""
+    risks = risks_of(question)
+
+    def concerns(rule: Rule) -> bool:
+        named = applies(rule, question) or applies(rule, replace(question, tool=edits.tool))
+        return named and (rule.anything or (rule.pattern is not None and fnmatch.fnmatchcase(edits.text, rule.pattern)))
+
+    judged = _denied(rules, concerns, "edit", risks) or _asked(question, rules, concerns, "edit", risks)
+    if judged is not None:
+        return judged
+    for grant in memory:
+        if grant_holds(grant, question.session_id, question.now) and is_exact(grant) and _same(grant, question):
+            reason = f"approved for this session with call {grant.from_call}"
+            return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
+    return Verdict(kind="ask", reason="the agent edits the files itself once you approve", risks=risks)
 
 
 def commands_in(arguments: Any, depth: int = 0) -> Iterator[Command]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from whisper_tui.model.call import Argv, Command, Function, Shell
+from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Function, Shell
 from whisper_tui.model.masked_calls import masked_command
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.text import visible
@@ -71,7 +71,7 @@ def _beginning(command: Command) -> Command:
 
 
 def _masked(command: Command) -> Command:
-    return masked_command(command) if isinstance(command, Function) else _masked_once(command)
+    return masked_command(command) if isinstance(command, CarriedOut) else _masked_once(command)
 
 
 @lru_cache(maxsize=4096)
@@ -89,6 +89,8 @@ def command_title(command: Command) -> str:
         return "no shell"
     if isinstance(command, Function):
         return "a tool of the agent, run by the agent itself"
+    if isinstance(command, FileEdits):
+        return "an edit of files, made by the agent itself"
     lines = f", {count(command.text.count(chr(10)) + 1, 'line')}" if "\n" in command.text else ""
     login = " -l" if command.login else ""
     return f"{visible(command.shell)}{login}{lines}"
@@ -105,12 +107,12 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
     """Return the whole command. A row that continues a line has another margin than one that begins it."""
     marked = sorted(risk.span for risk in risks if risk.span)
     text = whole_text(command)
-    title = (_block(said(command.tool, "strong")),) if isinstance(command, Function) else ()
+    title = (_block(said(command.tool, "strong")),) if isinstance(command, CarriedOut) else ()
     if shows_only_ends(text):
         return (*title, *_ends(text, marked))
     if isinstance(command, Argv):
         return _argv(command, marked)
-    if isinstance(command, Function):
+    if isinstance(command, CarriedOut):
         return (*title, *_lines(TextPart(text, 0), 1, 0, []))
     return _lines(TextPart(text, 0), 1, len(str(text.count("\n") + 1)) if "\n" in text else 0, marked)
 
@@ -121,7 +123,16 @@ def whole_text(command: Command) -> str:
         return shlex.join(command.words())
     if isinstance(command, Function):
         return json.dumps(command.arguments, ensure_ascii=False, indent=2)
+    if isinstance(command, FileEdits):
+        return changes_text(command)
     return command.text
+
+
+def changes_text(edits: FileEdits) -> str:
+    """Return the changes of an edit as JSON, without the fields that are as usual."""
+    changes = [change.model_dump(exclude_defaults=True, exclude={"kind"}) for change in edits.changes]
+    named = [{"change": change.kind, **fields} for change, fields in zip(edits.changes, changes, strict=True)]
+    return json.dumps(named, ensure_ascii=False, indent=2)
 
 
 def _ends(text: str, marked: list[tuple[int, int]]) -> Iterator[Paragraph]:

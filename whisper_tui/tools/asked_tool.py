@@ -97,7 +97,7 @@ class AskedTool(SupervisedTool):
         problem: str | None = "it did not return"
         try:
             # The human may have edited the arguments, so they are checked again.
-            asked = function.arguments if function is not None else request.arguments
+            asked = function.arguments if isinstance(function, Function) else request.arguments
             result = await run_tool(self._tool, check_arguments(self.name, self.parameters_schema, asked))
             problem = None
         except WhisperError as error:

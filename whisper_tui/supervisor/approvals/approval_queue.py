@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from whisper_tui.model.call import CallRequest, CommandSpec, Function, ToolCall
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, ToolCall
 from whisper_tui.model.decision import (
     Approve,
     Decider,
@@ -329,7 +329,10 @@ def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
     """Raise `Refused` for an edit that changes the tool, or turns a tool's call into a command or back."""
     if edited is None:
         return
-    tools = [spec.command.tool if isinstance(spec.command, Function) else None for spec in (asked, edited)]
+    tools = [
+        (spec.command.kind, spec.command.tool) if isinstance(spec.command, CarriedOut) else None
+        for spec in (asked, edited)
+    ]
     if tools[0] != tools[1]:
         raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CommandSpec, Function, Session, ToolCall
+from whisper_tui.model.call import CommandSpec, FileEdits, Function, Session, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
-from whisper_tui.policy.evaluate import evaluate, evaluate_function
+from whisper_tui.policy.evaluate import evaluate, evaluate_edits, evaluate_function
 from whisper_tui.policy.rules.rule import Rules, stricter
 from whisper_tui.policy.view import Question, view
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
@@ -182,6 +182,8 @@ class Judge:
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
         if isinstance(spec.command, Function):
             verdict = evaluate_function(question, spec.command, rules, memory)
+        elif isinstance(spec.command, FileEdits):
+            verdict = evaluate_edits(question, spec.command, rules, memory)
         else:
             verdict = evaluate(question, rules, memory)
         environment = self._environments.of(call.session_id)

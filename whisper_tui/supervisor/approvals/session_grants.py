@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CommandSpec, Function, Session
+from whisper_tui.model.call import CarriedOut, CommandSpec, Session
 from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
@@ -108,7 +108,7 @@ def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallR
     memory, rules = _given(scope, spec, root)
     looked_at, covered = 0, []
     for record in records:
-        if isinstance(record.call.spec.command, Function):
+        if isinstance(record.call.spec.command, CarriedOut):
             continue
         looked_at += 1
         if evaluate(_question(record, root), rules, memory).kind == "allow":
@@ -130,7 +130,7 @@ def rule_coverage(effect: Effect, rule: Rule, past: Iterable[PastCall]) -> Cover
     looked_at, found = 0, []
     for record, session in past:
         command = record.call.spec.command
-        if isinstance(command, Function):
+        if isinstance(command, CarriedOut):
             continue
         looked_at += 1
         trust = session.trust if session is not None else "untrusted_external"

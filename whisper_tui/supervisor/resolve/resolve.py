@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from whisper_tui.effects.git_repository import find_repository
-from whisper_tui.model.call import CommandSpec, Function, Shell
+from whisper_tui.model.call import CarriedOut, CommandSpec, Shell
 from whisper_tui.model.verdict import Place, PlaceKind, Resolved
 from whisper_tui.policy.read_only.private_paths import possible_paths, searches_trees
 from whisper_tui.policy.read_only.read_only_list import helpers_of
@@ -119,7 +119,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
     `own`: the directories of whisper_tui, which read-only commands must not read without approval.
     """
     cwd = os.path.realpath(spec.cwd) if is_directory(spec.cwd) else None
-    if isinstance(spec.command, Function):
+    if isinstance(spec.command, CarriedOut):
         return Resolved(cwd=cwd, problem=None if cwd else f"the working directory {spec.cwd} does not exist")
     word = spec.command.words()[0]
     # The command's own PATH: ours may find another program of the same name.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from whisper_tui.model.board import advance
-from whisper_tui.model.call import CommandSpec, Function, ToolCall
+from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall
 from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
 from whisper_tui.model.event import (
@@ -181,7 +181,9 @@ class Pool:
         It is journaled with the submission. That saves a wait for the disk and a second judgement, because nothing
         can have changed since the first (decision 1).
         """
-        if call.ticket is not None or isinstance(call.spec.command, Function) or not self._has_room(0, for_human=False):
+        if call.ticket is not None or isinstance(call.spec.command, CarriedOut):
+            return None
+        if not self._has_room(0, for_human=False):
             return None
         board = self._store.board
         # A call must not overtake calls that are already queued.

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, Function, Shell
+from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell
 from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
 from whisper_tui.model.shown_rules import RuleDraft, RuleEffect
 from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
@@ -90,6 +90,9 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
         return asked.model_copy(update={"text": draft.text})
     if isinstance(asked, Function):
         return _function(draft.text, asked, problems)
+    if isinstance(asked, FileEdits):
+        problems.append("The changes of an edit cannot be edited; approve it, or deny it and say what to do.")
+        return None
     if not draft.program.strip():
         problems.append("There is no program.")
     if draft.args is not None:

@@ -1,6 +1,5 @@
 """The dialog that edits a call before it runs: shell text, or one field per argument."""
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ from textual.widgets.text_area import TextAreaTheme
 from whisper_tui.model.call import Argv, Command, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.state import CallRecord
-from whisper_tui.present.command_text import command_paragraphs, command_title
+from whisper_tui.present.command_text import command_paragraphs, command_title, whole_text
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -247,7 +246,7 @@ def _lines(command: Command) -> list[str]:
         return [shlex.quote(word) for word in command.words()]
     if isinstance(command, Shell):
         return command.text.split("\n")
-    return [command.tool, *json.dumps(command.arguments, ensure_ascii=False, indent=2).split("\n")]
+    return [command.tool, *whole_text(command).split("\n")]
 
 
 def _timeout(spec: CommandSpec) -> str:

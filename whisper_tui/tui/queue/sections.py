@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from sys import intern
 from typing import Literal, NamedTuple, get_args
 
-from whisper_tui.model.call import Argv, Function
+from whisper_tui.model.call import Argv, CarriedOut
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import is_grave
 
@@ -57,7 +57,7 @@ def similarity_key(record: CallRecord) -> str:
     command = record.spec.command
     if isinstance(command, Argv):
         return (PurePosixPath(command.program).name or command.program)[:LONGEST_SIMILARITY]
-    if isinstance(command, Function):
+    if isinstance(command, CarriedOut):
         return command.tool[:LONGEST_SIMILARITY]
     words = command.text.split(maxsplit=1)
     return words[0][:LONGEST_SIMILARITY] if words else "nothing"
