@@ -9,6 +9,7 @@ from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Supervision, SupervisorStatus
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Deny, Grant, Scope, SessionDenial
+from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
 from whisper_tui.model.errors import (
@@ -25,6 +26,8 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
+    EditModeSet,
+    EditReverted,
     Event,
     Finished,
     Granted,
@@ -41,6 +44,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.supervisor.edit_history import current_versions
 
 BATCH = 1000
 """Events in one batch."""
@@ -231,6 +235,23 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         session_id = self.board.denials[denial_id].session_id
         self.happen(DenialLifted(at=self.clock(), session_id=session_id, denial_id=denial_id, by=by))
+
+    async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
+        """Return the contents of the files of an edit as they are, and as it would leave them."""
+        self.check()
+        record = self.known(call_id)
+        root = self.board.sessions[record.call.session_id].root
+        return current_versions(record.spec, (root,), "/root", ())
+
+    async def revert_edit(self, call_id: str, by: Decider) -> None:
+        """Record that the files were put back; nothing is written."""
+        self.check()
+        self.happen(EditReverted(at=self.clock(), call_id=call_id, by=by))
+
+    async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
+        """Record how the edits of a session are judged from now on."""
+        self.check()
+        self.happen(EditModeSet(at=self.clock(), session_id=session_id, mode=mode, by=by))
 
     async def rule_files(self) -> tuple[RulesChanged, ...]:
         """Return no rule files."""

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from whisper_tui.effects.edit_results import examine
 from whisper_tui.model.api import Presence, ShownSetting
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, Session, ToolCall
+from whisper_tui.model.call import CallRequest, ClientInfo, FileEdits, Session, ToolCall
 from whisper_tui.model.decision import Decider, Deny, beginnings
+from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.ending import Denied, Ending, Exited
 from whisper_tui.model.errors import UnknownCall, WhisperError
 from whisper_tui.model.event import (
@@ -166,13 +168,19 @@ class PlayedWorld:
         self._submitted += 1
         call = ToolCall(id=str(self._submitted), submitted_at=self.clock(), **dict(request))
         words = request.spec.command.words()
-        found = resolved or Resolved(program=f"/usr/bin/{words[0]}", cwd=request.spec.cwd)
+        found = resolved or Resolved(program=f"/usr/bin/{words[0]}", cwd=request.spec.cwd, edits=self._edits(request))
         self.happen(
             Submitted(at=self.clock(), call=call),
             Judged(at=self.clock(), call_id=call.id, verdict=verdict, resolved=found),
         )
         self.apply_denials(call.id)
         return call.id
+
+    def _edits(self, request: CallRequest) -> tuple[EditedFile, ...]:
+        """Return the facts about the files of an edit as the disk is now."""
+        root = self.board.sessions[request.session_id].root
+        command = request.spec.command
+        return examine(command.changes, (root,), "/root") if isinstance(command, FileEdits) else ()
 
     def apply_denials(self, call_id: str, by: Decider | None = None) -> None:
         """Deny a call that a session denial matches. `by`: the human who gives it now."""

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
 from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
+from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
@@ -298,6 +299,24 @@ class Supervision(Protocol):
 
         `Refused` for a call that has started or ended.
         """
+        ...
+
+    async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
+        """Return the contents of the files of an edit before and after it; empty for a call that is no edit.
+
+        Before it is made, they are as the files are now, with facts that may differ from those of its judgement.
+        """
+        ...
+
+    async def revert_edit(self, call_id: str, by: Decider) -> None:
+        """Put back the files of an edit as they were before it.
+
+        `Refused` if it was not made, if a file is no longer as the edit left it, or if its content was not kept.
+        """
+        ...
+
+    async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
+        """Say how the edits of a session are judged from now on; those that wait are judged again."""
         ...
 
     async def revoke(self, grant_id: str, by: Decider) -> None:

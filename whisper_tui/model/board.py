@@ -19,6 +19,8 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
+    EditModeSet,
+    EditReverted,
     Event,
     Finished,
     Granted,
@@ -81,6 +83,8 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             return _with(record, _ended(record, event))
         case Settled():
             return _settle(record)
+        case EditReverted():
+            return _with(record, record.state, reverted_by=event.by)
         case _:
             assert_never(event)
 
@@ -258,7 +262,14 @@ class Board:
     def apply(self, event: Event) -> None:
         """Apply one event. Raises `BrokenHistory` if it is about something unknown."""
         match event:
-            case SessionOpened() | SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed():
+            case (
+                SessionOpened()
+                | SessionDescribed()
+                | SessionResumed()
+                | SessionSaid()
+                | SessionClosed()
+                | EditModeSet()
+            ):
                 self._apply_to_session(event)
             case Granted() | GrantUsed() | GrantRevoked():
                 self._apply_to_grant(event)
@@ -272,6 +283,8 @@ class Board:
                 self.refused.append(event)
             case RulesChanged():
                 self.rules[event.path] = event
+            case EditReverted() if event.call_id not in self.calls:
+                pass  # An edit that was made long ago can be taken back as well; the journal knows its call.
             case Submitted():
                 self._place(self.calls.get(event.call.id), CallRecord(call=event.call, state=Unjudged()))
             case _:
@@ -310,18 +323,24 @@ class Board:
                 change = {"pid": pid, "closed_at": None, "closed_because": None}
             case SessionClosed(why=why):
                 change = {"closed_at": event.at, "closed_because": why}
+            case EditModeSet(mode=mode):
+                self._change_session(event.session_id, {"edits": mode})
+                return
             case _:
                 assert_never(event)
-        known = self.sessions.get(event.session_id)
-        if known is None:
-            raise BrokenHistory(f"no session {event.session_id} on the board")
-        self.sessions[known.id] = known.model_copy(update=change)
+        self._change_session(event.session_id, change)
         if isinstance(event, SessionClosed):
-            self._idle.closed(known.id)
+            self._idle.closed(event.session_id)
             # Only a closed session can become idle, so this is the only place besides the end of a call.
             self._forget_idle_sessions()
         else:
-            self._idle.opened(known.id)
+            self._idle.opened(event.session_id)
+
+    def _change_session(self, session_id: str, change: dict[str, object]) -> None:
+        known = self.sessions.get(session_id)
+        if known is None:
+            raise BrokenHistory(f"no session {session_id} on the board")
+        self.sessions[session_id] = known.model_copy(update=change)
 
     def _forget_idle_sessions(self) -> None:
         """Drop the surplus of idle sessions, with their messages, remembered approvals and denials."""

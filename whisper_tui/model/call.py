@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from whisper_tui.model.edits import FileChange, paths_of
+from whisper_tui.model.edits import EditMode, FileChange, paths_of
 from whisper_tui.model.value import Value
 
 
@@ -193,6 +193,8 @@ class Session(Value):
     trust: Trust = "untrusted_external"
     key: str | None = None
     hears: bool = False
+    edits: EditMode = "rules"
+    """How its edits of files are judged."""
     opened_at: float
     """Seconds since the epoch."""
     closed_at: float | None = None

@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
+from whisper_tui.model.edits import EditMode
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.run import (
     NO_LIMITS,
@@ -78,6 +79,15 @@ class SessionSaid(Fact):
     text: str = Field(min_length=1, max_length=LONGEST_SAID)
     by: Decider
     """On the surface *agent* it is the model, by its name; on any other a human."""
+
+
+class EditModeSet(Fact):
+    """A human has said how the edits of a session are judged from now on."""
+
+    kind: Literal["edit_mode_set"] = "edit_mode_set"
+    session_id: str
+    mode: EditMode
+    by: Decider
 
 
 class Submitted(Fact):
@@ -179,6 +189,14 @@ class Finished(Fact):
     usage: Usage | None = None
     blocked: Blocked | None = None
     """Attempts that its sandbox refused. None: none, or no sandbox."""
+
+
+class EditReverted(Fact):
+    """A human has put back the files of an edit as they were before it."""
+
+    kind: Literal["edit_reverted"] = "edit_reverted"
+    call_id: str
+    by: Decider
 
 
 class Settled(Fact):
@@ -301,8 +319,9 @@ CallEvent = (
     | AgentReturned
     | Finished
     | Settled
+    | EditReverted
 )
-SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed
+SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed | EditModeSet
 GrantEvent = Granted | GrantUsed | GrantRevoked
 DenialEvent = DenialAdded | DenialLifted
 PauseEvent = Paused | Resumed

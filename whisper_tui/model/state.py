@@ -138,6 +138,8 @@ class CallRecord(Value):
     """Number of starts. More than one only if the earlier attempts provably never ran."""
     limits: Limits = NO_LIMITS
     """Resource limits of its run; none before the start."""
+    reverted_by: Decider | None = None
+    """The human who has put back the files of this edit. None: nobody has."""
 
     @property
     def id(self) -> str:

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from whisper_tui import __version__
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, SupervisorStatus
-from whisper_tui.model.call import CommandSpec, Session
+from whisper_tui.model.call import CommandSpec, FileEdits, Session
 from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
+from whisper_tui.model.edits import FileVersions
 from whisper_tui.model.effects import Effects, UnknownEffect
+from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall, check_scope, coverage
+from whisper_tui.supervisor.edit_history import EditHistory, current_versions
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
@@ -32,6 +35,7 @@ from whisper_tui.supervisor.runs.sandbox_profile import sandbox_description, san
 from whisper_tui.supervisor.runs.stalls import StallMonitor, echo_of, is_alive
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system.processes import find_process
+from whisper_tui.system.state_directory import Directories
 
 if TYPE_CHECKING:
     from whisper_tui.supervisor.runs.usage import UsageSampler
@@ -59,11 +63,14 @@ class Queries:
         executor: Executor,
         stalls: StallMonitor,
         environment_of: Callable[[str], Mapping[str, str]],
+        edits: EditHistory,
         *,
         clock: Callable[[], float],
-        state: str,
+        home: Directories,
     ) -> None:
-        """`environment_of`: the environment of a session by its id; `state`: the state directory."""
+        """`environment_of`: the environment of a session by its id."""
+        self._edits = edits
+        self._own = tuple(os.path.realpath(directory) for directory in home)
         self._store = store
         self._executor = executor
         self._stalls = stalls
@@ -72,7 +79,7 @@ class Queries:
         self._clock = clock
         self._effects: OrderedDict[str, tuple[float, Effects]] = OrderedDict()
         """The newest effects of a few calls, and when they were computed."""
-        self._scripts = ApprovedScripts(os.path.join(state, "approved-scripts"))  # noqa: PTH118
+        self._scripts = ApprovedScripts(os.path.join(home.state, "approved-scripts"))  # noqa: PTH118
         self._disk = DiskThread()
 
     async def session(self, session_id: str) -> Session:
@@ -208,6 +215,26 @@ class Queries:
         if len(self._effects) > EFFECTS_KEPT:
             self._effects.popitem(last=False)
         return found
+
+    async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
+        """Contents of the files of an edit before and after it."""
+        record = self._store.call(call_id)
+        if not isinstance(record.spec.command, FileEdits):
+            return ()
+        session = self._store.session(record.call.session_id)
+        root = session.root if session is not None and session.root else record.spec.cwd
+        home = self._environment_of(record.call.session_id).get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+
+        def look() -> tuple[FileVersions, ...]:
+            if isinstance(record.state, Ended) and isinstance(record.state.ending, HandedOver):
+                return self._edits.versions(record)
+            return current_versions(record.spec, (root,), home, self._own)
+
+        try:
+            return await self._disk.run(look)
+        except TimeoutError:
+            files = record.resolved.edits if record.resolved is not None else ()
+            return tuple(FileVersions(file=file, not_shown="the disk has not answered in time") for file in files)
 
     def keep_approved(self, record: CallRecord) -> None:
         """Keep the scripts of a call that a human has approved as it was asked, to show what changes until the next."""

@@ -1,32 +1,24 @@
 """The supervisor: the API, implemented over the journal, the policy and an executor."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, SupervisorStatus
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
-from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Grant, Scope, SessionDenial
+from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope, SessionDenial
+from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import (
     AttemptRefused,
-    Claimed,
-    Decided,
+    EditModeSet,
+    EditReverted,
     Event,
-    Finished,
-    Judged,
-    Resumed,
     RulesChanged,
-    SessionClosed,
-    Settled,
-    Spawned,
-    Started,
 )
 from whisper_tui.model.run import (
     NO_LIMITS,
@@ -43,148 +35,21 @@ from whisper_tui.model.run import (
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
-from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
-from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
-from whisper_tui.supervisor.approvals.judge import ClientsRules, Judge
-from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
+from whisper_tui.supervisor.approvals.judge import ClientsRules
+from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.journal import Journal
 from whisper_tui.supervisor.journal.store import Store
-from whisper_tui.supervisor.queries import Queries, StatusReport
+from whisper_tui.supervisor.parts import assemble
 from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations
 from whisper_tui.supervisor.rule_trust import RuleTrust
 from whisper_tui.supervisor.runs.executor import Executor, RunControl
-from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.retention import Retention
-from whisper_tui.supervisor.runs.scheduling import Pause
-from whisper_tui.supervisor.runs.stalls import StallMonitor
-from whisper_tui.supervisor.runs.start_order import StartOrders
-from whisper_tui.supervisor.sessions import CockpitPresences, Environments, Sessions
+from whisper_tui.supervisor.sessions import CockpitPresences
 from whisper_tui.supervisor.settings import NoSettingsFile, RetentionSettings, SettingsFile, SupervisorSettings
 from whisper_tui.system.state_directory import Directories
 
 END_S = 15.0
 """Seconds that a shutdown waits for the end of the runs."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of a supervisor: opened and closed together, and told of each event in a fixed order."""
-
-    store: Store
-    executor: Executor
-    judge: Judge
-    sessions: Sessions
-    queue: ApprovalQueue
-    tickets: Tickets
-    caller_tools: CallerTools
-    pool: Pool
-    pause: Pause
-    retention: Retention
-    stall_monitor: StallMonitor
-    unguarded: UnguardedAgents
-    queries: Queries
-    status: StatusReport
-
-    def on_event(self, event: Event) -> None:
-        """Call the consequences of one event, once it is on the board.
-
-        A consequence that is recorded itself may fail with the journal: `retry_until_journaled` repeats it.
-        """
-        match event:
-            case Judged() | Claimed():
-                self.pool.on_moved(event.call_id)
-            case Decided():
-                self.tickets.on_decided(event.call_id)
-                if isinstance(event.decision, Approve):
-                    self.queries.keep_approved(self.store.call(event.call_id))
-                self.pool.on_moved(event.call_id)
-            case Started():
-                self.pool.on_started(event.call_id)
-            case Spawned():
-                self.pause.on_spawned(event.call_id)
-            case Finished() | Settled():
-                if isinstance(event, Finished):
-                    record = self.store.board.calls[event.call_id]
-                    self.judge.note_ending(record)
-                    self.sessions.tidy(record.call.session_id)
-                self.pool.on_over(event.call_id)
-            case SessionClosed():
-                self.caller_tools.on_session_closed(event.session_id)
-                self.tickets.on_session_closed(event.session_id)
-            case Resumed():
-                self.pool.on_resumed()
-
-    async def open(self, read_rules: Callable[[], object]) -> None:
-        """Judge calls that have no verdict yet, recover the runs, and begin to work."""
-        if not self.store.journal.ended_cleanly:
-            # Whoever can kill the supervisor can also write its journal (decision 17).
-            self.queue.doubt_approvals()
-        for call_id in tuple(self.store.board.unjudged):
-            self.queue.judge_waiting(self.store.call(call_id))
-        self.queue.denials.apply_all()
-        self.caller_tools.open()
-        self.tickets.open()
-        # Tickets and tools of callers are settled first: neither needs a process.
-        await self.executor.open()
-        await self.pool.open()
-        self.pause.open()
-        self.retention.open()
-        self.stall_monitor.open()
-        # Reading the rules journals a change of a file, so that it is reported also while no call comes.
-        self.sessions.start_watching(also=read_rules)
-
-    async def close(self) -> None:
-        """Stop working, and close the journal last."""
-        self.sessions.stop_watching()
-        await self.stall_monitor.close()
-        self.unguarded.close()
-        await self.retention.close()
-        await self.pause.close()
-        await self.pool.close()
-        await self.executor.close()
-        self.store.close()
-
-
-def assemble(
-    store: Store,
-    executor: Executor,
-    home: Directories,
-    *,
-    rules: Callable[[str], Rules],
-    clients_rules: ClientsRules | None,
-    gaps: HookGaps | None,
-    settings: SupervisorSettings,
-    limits: Limits,
-    retention: Retention,
-    clock: Callable[[], float],
-    rule_book: RuleBook | None,
-    fail: Callable[[], None],
-) -> Parts:
-    """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
-    board, own = store.board, tuple(str(directory) for directory in home)
-    environments = Environments(Path(home.state) / "environments", os.environ)
-    judge = Judge(board, environments, rules, clock, clients_rules, own=own)
-    orders = StartOrders(board, environments, settings, limits, own)
-    queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
-    requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
-    unguarded = UnguardedAgents(gaps, board, environments.of)
-    pool = Pool(store=store, executor=executor, judge=judge, orders=orders, clock=clock, requeue=requeue, fail=fail)
-    return Parts(
-        store=store,
-        executor=executor,
-        judge=judge,
-        sessions=Sessions(store, environments, clock),
-        queue=queue,
-        tickets=Tickets(store, judge, environments, requeue, clock),
-        caller_tools=CallerTools(store, judge, requeue, clock),
-        pool=pool,
-        pause=Pause(store, executor, clock),
-        retention=retention,
-        stall_monitor=stall_monitor,
-        unguarded=unguarded,
-        queries=Queries(store, executor, stall_monitor, environments.of, clock=clock, state=str(home.state)),
-        status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
-    )
 
 
 class Supervisor:
@@ -233,7 +98,7 @@ class Supervisor:
             fail=self.stopped.set,
         )
         self.queries, self.stall_monitor = parts.queries, parts.stall_monitor
-        self._run_control = RunControl(store, executor, clock)
+        self._clock, self._run_control = clock, RunControl(store, executor, clock)
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
 
     @property
@@ -362,6 +227,17 @@ class Supervisor:
         """Set the size of the command's terminal."""
         await self._run_control.resize(self._store.call(call_id), rows, columns)
 
+    async def revert_edit(self, call_id: str, by: Decider) -> None:
+        """Put back the files of an edit as they were before it."""
+        self._parts.edits.revert(self._store.call(call_id))
+        self._store.record(EditReverted(at=self._clock(), call_id=call_id, by=by), durable=True)
+
+    async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
+        """Say how the edits of a session are judged from now on."""
+        self._parts.sessions.living(session_id)
+        self._store.record(EditModeSet(at=self._clock(), session_id=session_id, mode=mode, by=by), durable=True)
+        self._parts.queue.judge_edits_again(session_id)
+
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a remembered approval."""
         self._parts.queue.revoke(grant_id, by)
@@ -466,6 +342,10 @@ class Supervisor:
     async def effects(self, call_id: str) -> Effects:
         """State what a call that has not started would change."""
         return await self.queries.effects(call_id)
+
+    async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
+        """Return the contents of the files of an edit before and after it."""
+        return await self.queries.file_versions(call_id)
 
     async def rule_files(self) -> tuple[RulesChanged, ...]:
         """Return the newest event about each rule file."""

@@ -170,6 +170,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.would_cover),
             # Its diffs and scripts quote files that the agent's own sandbox may hide from it.
             _operation(Supervision.effects, "decides"),
+            _operation(Supervision.file_versions, "decides"),
+            _operation(Supervision.revert_edit, "decides"),
+            _operation(Supervision.set_edit_mode, "decides"),
             _operation(Supervision.revoke, "decides"),
             _operation(Supervision.denials),
             _operation(Supervision.deny_for_session, "decides"),

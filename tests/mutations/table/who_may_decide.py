@@ -104,6 +104,27 @@ WHO_MAY_DECIDE = (
         (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
     ),
     Mutation(
+        "the guard of the contents of files",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.file_versions, "decides")',
+        "_operation(Supervision.file_versions)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
+        "the guard of taking an edit back",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.revert_edit, "decides")',
+        "_operation(Supervision.revert_edit)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
+        "the guard of the way in which edits are judged",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.set_edit_mode, "decides")',
+        "_operation(Supervision.set_edit_mode)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
         "the guard of lifting a denial",
         "whisper_tui.wire.operations.OPERATIONS",
         '_operation(Supervision.lift_denial, "decides")',

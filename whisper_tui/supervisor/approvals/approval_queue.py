@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, ToolCall
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, FileEdits, ToolCall
 from whisper_tui.model.decision import (
     Approve,
     Decider,
@@ -232,6 +232,20 @@ class ApprovalQueue:
             return {}
         root = Path(session.root).resolve()
         return {path: held for path, held in resolved.contents.items() if Path(path).resolve().is_relative_to(root)}
+
+    def judge_edits_again(self, session_id: str) -> None:
+        """Judge the waiting edits of a session again, after its way of judging them has changed."""
+
+        def judge(call_id: str) -> None:
+            record = self._store.board.calls.get(call_id)
+            if record is None or not isinstance(record.state, Waiting):
+                return
+            if isinstance(record.call.spec.command, FileEdits):
+                judged = self._judge.judge(record.call, record.call.spec)
+                if judged.verdict.kind == "allow":
+                    self._record(judged, *self._decision_without_human(record.call, judged))
+
+        self._store.retry_each_until_journaled(judge, self._store.board.waiting_in(session_id))
 
     def _let_through(self, grant: Grant | None) -> None:
         """Judge the waiting calls again after an approval was remembered. None: a rule was saved, for every session."""

@@ -30,10 +30,14 @@ class Tickets:
         judge: Judge,
         environments: Environments,
         requeue_for_approval: Callable[[CallRecord, Judged], None],
+        *,
         clock: Callable[[], float],
+        keep_edit: Callable[[CallRecord], None],
     ) -> None:
+        """`keep_edit` keeps the contents of the files of an edit that is about to be made."""
         self._store = store
         self._judge = judge
+        self._keep_edit = keep_edit
         self._environments = environments
         self._requeue_for_approval = requeue_for_approval
         self._clock = clock
@@ -79,6 +83,7 @@ class Tickets:
         if again is not None:
             self._requeue_for_approval(record, again)
         else:
+            self._keep_edit(record)
             self._store.record(Finished(at=self._clock(), call_id=call_id, ending=HandedOver()), durable=True)
         return self._store.call(call_id)
 

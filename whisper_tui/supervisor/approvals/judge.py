@@ -57,7 +57,7 @@ def judge_alone(
     """Return the verdict about a command that was not submitted, and its resolution."""
 
     def judge() -> tuple[Verdict, Resolved]:
-        resolved = resolve(spec, environment, own)
+        resolved = resolve(spec, environment, own, root=root)
         question = Question(
             session_id="",
             session_root=root,
@@ -161,10 +161,11 @@ class Judge:
 
     def _verdict(self, call: ToolCall, spec: CommandSpec, used: str | None) -> tuple[Verdict, Resolved]:
         session = self._board.sessions.get(call.session_id)
-        resolved = resolve(spec, self._environments.of(call.session_id), self._own)
+        root = session.root if session else ""
+        resolved = resolve(spec, self._environments.of(call.session_id), self._own, root=root)
         question = Question(
             session_id=call.session_id,
-            session_root=session.root if session else "",
+            session_root=root,
             spec=spec,
             description=call.description,
             resolved=resolved,

@@ -14,6 +14,7 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
+    EditModeSet,
     Event,
     Finished,
     Granted,
@@ -103,7 +104,7 @@ BATCH = 1000
 
 SESSION_FACTS = (
     SessionOpened, SessionDescribed, SessionResumed, SessionClosed, Granted, GrantUsed, GrantRevoked, DenialAdded,
-    DenialLifted,
+    DenialLifted, EditModeSet,
 )  # fmt: skip
 """Events about a session, its remembered approvals and its denials, without its messages."""
 

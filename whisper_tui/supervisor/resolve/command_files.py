@@ -61,9 +61,18 @@ def what_changed(before: Resolved, now: Resolved) -> str:
         if old.program != new.program:
             name = (old.words[0] if old.words else None) or "one of its programs"
             return f"{name} was {old.program or 'not found'} and is {new.program or 'not found'}"
+    for path in changed_edits(before, now):
+        return f"{path} has another content"
     for path in changed_files(before, now):
         return f"{path} {'was replaced or changed' if path in now.files else 'is gone'}"
     return "what its words stand for is different"
+
+
+def changed_edits(before: Resolved, now: Resolved) -> Iterator[str]:
+    """Yield the paths of an edit that lead to another file, or to another content, than before."""
+    known = {file.path: file for file in before.edits}
+    yield from (file.path for file in now.edits if known.get(file.path) != file)
+    yield from known.keys() - {file.path for file in now.edits}
 
 
 def changed_files(before: Resolved, now: Resolved) -> Iterator[str]:

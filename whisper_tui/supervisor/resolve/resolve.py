@@ -4,8 +4,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from whisper_tui.effects.edit_results import examine
 from whisper_tui.effects.git_repository import find_repository
-from whisper_tui.model.call import CarriedOut, CommandSpec, Shell
+from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Shell
+from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.verdict import Place, PlaceKind, Resolved
 from whisper_tui.policy.read_only.private_paths import possible_paths, searches_trees
 from whisper_tui.policy.read_only.read_only_list import helpers_of
@@ -113,14 +115,16 @@ def _is_of_process(path: str) -> bool:
     return path in _OF_PROCESSES or (path.startswith("/proc/") and path[len("/proc/") :].isdecimal())
 
 
-def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str] = ()) -> Resolved:
+def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str] = (), *, root: str = "") -> Resolved:
     """Look up the programs in the command's own PATH, and expand its words as far as that runs nothing.
 
-    `own`: the directories of whisper_tui, which read-only commands must not read without approval.
+    `own`: the directories of whisper_tui, which read-only commands must not read without approval; `root`: the
+    workspace, where it is known.
     """
     cwd = os.path.realpath(spec.cwd) if is_directory(spec.cwd) else None
     if isinstance(spec.command, CarriedOut):
-        return Resolved(cwd=cwd, problem=None if cwd else f"the working directory {spec.cwd} does not exist")
+        problem = None if cwd else f"the working directory {spec.cwd} does not exist"
+        return Resolved(cwd=cwd, problem=problem, edits=_edits(spec, environment, own, root))
     word = spec.command.words()[0]
     # The command's own PATH: ours may find another program of the same name.
     path = spec.environment.get("PATH", environment.get("PATH", os.defpath))
@@ -148,6 +152,13 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         contents={path: found for path in scripts if (found := content_of(path)) is not None},
         sensitive=sensitive_files(spec, cwd, environment, own),
     )
+
+
+def _edits(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str], root: str) -> tuple[EditedFile, ...]:
+    if not isinstance(spec.command, FileEdits):
+        return ()
+    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+    return examine(spec.command.changes, (root or spec.cwd,), home, tuple(map(os.path.realpath, own)))
 
 
 def _problem(spec: CommandSpec, word: str, program: str | None, cwd: str | None) -> str | None:

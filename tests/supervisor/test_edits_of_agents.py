@@ -1,0 +1,195 @@
+"""Edits that agents make once they are approved: judged by the files as they are, kept, and taken back."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.edits import DeleteFile, FileChange, ReplaceText, WriteFile
+from whisper_tui.model.ending import HandedOver
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.state import CallRecord, Ended
+
+TICKET = "0123456789abcdef"
+
+
+@pytest.fixture
+async def session(bench: Bench) -> str:
+    """A session in which every edit is asked."""
+    opened = await bench.session()
+    await bench.supervisor.set_edit_mode(opened, "ask", HUMAN)
+    return opened
+
+
+@pytest.fixture
+def file(bench: Bench) -> Path:
+    path = bench.workspace / "app.py"
+    path.write_text("one\ntwo\n")
+    return path
+
+
+def edit(*changes: FileChange, cwd: Path) -> CommandSpec:
+    return CommandSpec(command=FileEdits(tool="Edit", changes=changes), cwd=str(cwd))
+
+
+async def submit(bench: Bench, session: str, *changes: FileChange) -> str:
+    spec = edit(*changes, cwd=bench.workspace)
+    return await bench.supervisor.submit(
+        CallRequest(session_id=session, tool="Edit", arguments={}, spec=spec, ticket=TICKET, by_agent=True)
+    )
+
+
+async def make(bench: Bench, call_id: str, *changes: FileChange) -> CallRecord:
+    """Approve an edit, and make it as the agent does."""
+    await bench.approve(call_id)
+    record = await bench.supervisor.hand_over(call_id, TICKET)
+    assert isinstance(record.state, Ended) and record.state.ending == HandedOver()
+    for change in changes:
+        assert isinstance(change, WriteFile)
+        Path(change.path).write_text(change.content)
+    return record
+
+
+async def test_an_edit_is_judged_by_its_files(bench: Bench, session: str, file: Path) -> None:
+    record = await bench.record(await submit(bench, session, ReplaceText(path=str(file), old="two", new="2\n3")))
+    assert record.state.kind == "waiting"
+    assert record.resolved is not None
+    (found,) = record.resolved.edits
+    assert (found.action, found.real, found.added, found.removed) == ("changes", str(file), 2, 1)
+
+
+async def test_a_stale_approval_never_lands(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, ReplaceText(path=str(file), old="two", new="2"))
+    await bench.approve(call_id)
+    file.write_text("one\ntwo\nand a line of somebody else\n")
+    record = await bench.supervisor.hand_over(call_id, TICKET)
+    assert record.state.kind == "waiting"
+    assert record.verdict is not None
+    assert record.verdict.reason == (
+        f"what it would start has changed since it was approved: {file} has another content"
+    )
+
+
+async def test_a_file_that_came_into_being_meanwhile_is_not_overwritten(bench: Bench, session: str) -> None:
+    new = bench.workspace / "new.txt"
+    call_id = await submit(bench, session, WriteFile(path=str(new), content="mine"))
+    await bench.approve(call_id)
+    new.write_text("somebody else's")
+    assert (await bench.supervisor.hand_over(call_id, TICKET)).state.kind == "waiting"
+
+
+async def test_a_link_that_was_put_there_meanwhile_is_not_followed(
+    bench: Bench, session: str, file: Path, tmp_path: Path
+) -> None:
+    call_id = await submit(bench, session, WriteFile(path=str(file), content="x"))
+    await bench.approve(call_id)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("one\ntwo\n")
+    file.unlink()
+    file.symlink_to(elsewhere)
+    assert (await bench.supervisor.hand_over(call_id, TICKET)).state.kind == "waiting"
+
+
+async def test_the_contents_are_shown_before_and_after_the_edit(bench: Bench, session: str, file: Path) -> None:
+    change = WriteFile(path=str(file), content="one\n2\n")
+    call_id = await submit(bench, session, change)
+    (before,) = await bench.supervisor.file_versions(call_id)
+    assert (before.old, before.new) == ("one\ntwo\n", "one\n2\n")
+    await make(bench, call_id, change)
+    file.write_text("later")
+    (after,) = await bench.supervisor.file_versions(call_id)
+    assert (after.old, after.new) == ("one\ntwo\n", "one\n2\n")
+
+
+async def test_the_contents_are_the_users_alone(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content="x"))
+    await make(bench, call_id, change)
+    kept = Path(bench.home.state) / "edits" / call_id
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in kept.iterdir()} == {0o600}
+    assert len(list(kept.iterdir())) == 2
+
+
+async def test_an_edit_is_taken_back_while_the_file_is_as_it_left_it(bench: Bench, session: str, file: Path) -> None:
+    file.chmod(0o640)
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content="x"))
+    await make(bench, call_id, change)
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_text() == "one\ntwo\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert (await bench.record(call_id)).reverted_by == HUMAN
+    with pytest.raises(Refused, match="taken back before"):
+        await bench.supervisor.revert_edit(call_id, HUMAN)
+
+
+async def test_an_edit_is_taken_back_after_a_restart(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content="x"))
+    await make(bench, call_id, change)
+    await bench.restart()
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_text() == "one\ntwo\n"
+    await bench.restart()
+    assert (await bench.record(call_id)).reverted_by == HUMAN
+
+
+async def test_a_file_that_was_changed_since_is_left_alone(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content="x"))
+    await make(bench, call_id, change)
+    file.write_text("work of a person")
+    with pytest.raises(Refused, match=r"app\.py is not as the edit left it"):
+        await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_text() == "work of a person"
+
+
+async def test_an_edit_of_several_files_is_taken_back_whole_or_not_at_all(
+    bench: Bench, session: str, file: Path
+) -> None:
+    new = bench.workspace / "new.txt"
+    changes = (WriteFile(path=str(new), content="n"), WriteFile(path=str(file), content="x"))
+    call_id = await submit(bench, session, *changes)
+    await make(bench, call_id, *changes)
+    file.write_text("another")
+    with pytest.raises(Refused):
+        await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert new.read_text() == "n"
+    file.write_text("x")
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert not new.exists()
+    assert file.read_text() == "one\ntwo\n"
+
+
+async def test_a_deleted_file_comes_back(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, DeleteFile(path=str(file)))
+    await make(bench, call_id)
+    file.unlink()
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_text() == "one\ntwo\n"
+
+
+async def test_an_edit_that_was_not_made_cannot_be_taken_back(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, WriteFile(path=str(file), content="x"))
+    with pytest.raises(Refused, match="was not made"):
+        await bench.supervisor.revert_edit(call_id, HUMAN)
+
+
+async def test_what_a_human_has_written_is_what_is_judged_and_kept(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, WriteFile(path=str(file), content="of the agent"))
+    edited = edit(change := WriteFile(path=str(file), content="of the human"), cwd=bench.workspace)
+    await bench.decide(call_id, Approve(edited=edited))
+    record = await bench.supervisor.hand_over(call_id, TICKET)
+    assert isinstance(record.state, Ended)
+    Path(change.path).write_text(change.content)
+    (shown,) = await bench.supervisor.file_versions(call_id)
+    assert shown.new == "of the human"
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_text() == "one\ntwo\n"
+
+
+async def test_an_edit_cannot_become_a_command(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, WriteFile(path=str(file), content="x"))
+    spec = (await bench.record(await bench.submit(session, "ls"))).spec
+    with pytest.raises(Refused, match="another kind of call"):
+        await bench.decide(call_id, Approve(edited=spec))

@@ -1,0 +1,363 @@
+"""The results of an edit: what its changes make of each file, computed from the disk without touching it."""
+
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from whisper_tui.effects.changes import diff_of, lines_of, printable
+from whisper_tui.effects.file_view import read_regular, resolved_path
+from whisper_tui.model.edits import (
+    LARGEST_EDITED,
+    DeleteFile,
+    EditAction,
+    EditCell,
+    EditedFile,
+    FileChange,
+    FileVersions,
+    Hunk,
+    PatchFile,
+    ReplaceText,
+    WriteFile,
+)
+from whisper_tui.policy.risks.sensitive_paths import names_secret, sensitive_kind
+
+DIFF_S = 0.05
+"""Seconds after which the lines of all files are compared in blocks only: this happens before an agent goes on."""
+
+MOST_FILES = 500
+"""Files of one edit that are looked at."""
+
+NO_FILE = "there is no such file"
+NOTEBOOK = "the agent's program writes the notebook in a form of its own"
+NOT_TEXT = "the content is not UTF-8 text"
+TWO_MEANINGS = "its path means another file where `..` follows a link"
+
+
+class Content(NamedTuple):
+    """The content of a path at some point of an edit."""
+
+    data: bytes | None
+    """None: there is no file, or it is not known."""
+    unknown: str = ""
+    """Why it is not known, as a clause. Empty: it is."""
+
+
+ABSENT = Content(None)
+
+
+class Facts(NamedTuple):
+    """A file as it was before the edit."""
+
+    content: Content
+    size: int | None
+    mode: int | None
+
+
+@dataclass
+class EditedPaths:
+    """The files of an edit, by real path, in the order in which they are met."""
+
+    named: dict[str, str] = field(default_factory=dict)
+    """The path of each as the agent named it."""
+    before: dict[str, Facts] = field(default_factory=dict)
+    now: dict[str, Content] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    moved_from: dict[str, str] = field(default_factory=dict)
+
+    def look(self, path: str) -> str:
+        """Read a file that was not met before. Returns its real path."""
+        real = resolved_path(path)
+        if real not in self.before:
+            self.named[real] = path
+            self.before[real] = facts = _facts(real) if len(self.before) < MOST_FILES else _unread("there are too many")
+            self.now[real] = facts.content
+        if _has_two_meanings(path):
+            self.problems.setdefault(real, TWO_MEANINGS)
+        return real
+
+    def become(self, real: str, content: Content) -> None:
+        """Take what a change has made of a file."""
+        self.now[real] = content
+        if content.unknown:
+            self.problems.setdefault(real, content.unknown)
+
+
+def _facts(real: str) -> Facts:
+    if "\0" in real:
+        return _unread("no system takes its name")
+    try:
+        status = os.stat(real, follow_symlinks=False)
+    except FileNotFoundError:
+        return Facts(ABSENT, None, None)
+    except OSError as error:
+        return _unread(f"it cannot be looked at: {error.strerror}")
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        return Facts(Content(None, "it is not a regular file"), status.st_size, mode)
+    data, why = read_regular(real, LARGEST_EDITED)
+    return Facts(Content(data, why), status.st_size, mode)
+
+
+def _unread(why: str) -> Facts:
+    return Facts(Content(None, why), None, None)
+
+
+def _has_two_meanings(path: str) -> bool:
+    """True if the system, which follows links first, finds another file than programs that take `..` out first."""
+    return ".." in path.split("/") and resolved_path(path) != resolved_path(os.path.normpath(path))
+
+
+def edited_paths(changes: Sequence[FileChange]) -> EditedPaths:
+    """Apply changes in their order, in memory alone."""
+    paths = EditedPaths()
+    for change in changes:
+        real = paths.look(change.path)
+        before = paths.now[real]
+        match change:
+            case WriteFile(content=text):
+                paths.become(real, _encoded(text))
+            case ReplaceText():
+                paths.become(real, _replaced(change, before))
+            case DeleteFile():
+                paths.become(real, ABSENT if before.data is not None or before.unknown else Content(None, NO_FILE))
+            case EditCell():
+                paths.become(real, Content(None, NOTEBOOK))
+            case PatchFile(move_to=None):
+                paths.become(real, _patched(change, before))
+            case PatchFile(move_to=str() as target):
+                moved = paths.look(target)
+                paths.become(moved, _patched(change, before))
+                if moved != real:
+                    paths.moved_from[moved] = real
+                    paths.become(real, ABSENT)
+    return paths
+
+
+def _encoded(text: str) -> Content:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return Content(None, NOT_TEXT)
+    return Content(data) if len(data) <= LARGEST_EDITED else Content(None, f"it is larger than {_limit()}")
+
+
+def _limit() -> str:
+    return f"{LARGEST_EDITED >> 20} MiB"
+
+
+def _text(content: Content) -> tuple[str, str]:
+    """Return a content as text, or why that is not possible."""
+    if content.unknown:
+        return "", content.unknown
+    try:
+        return (content.data or b"").decode(), ""
+    except UnicodeDecodeError:
+        return "", NOT_TEXT
+
+
+def _replaced(change: ReplaceText, before: Content) -> Content:
+    text, why = _text(before)
+    if why:
+        return Content(None, why)
+    if not change.old:
+        # Programs create a file in this way, and refuse to do it with one that has content.
+        return _encoded(change.new) if not text else Content(None, "the text to be replaced is empty")
+    if before.data is None:
+        return Content(None, NO_FILE)
+    old, new = change.old, change.new
+    if old not in text and "\r\n" in text and "\r" not in old:
+        # Programs show files with the line ends of Windows without them, and put them back.
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    found = text.count(old)
+    if not found:
+        return Content(None, "the text to be replaced is not in the file")
+    if found > 1 and not change.every:
+        return Content(None, f"the text to be replaced occurs {found:,} times")
+    return _encoded(text.replace(old, new) if change.every else text.replace(old, new, 1))
+
+
+def _patched(change: PatchFile, before: Content) -> Content:
+    text, why = _text(before)
+    if why:
+        return Content(None, why)
+    if before.data is None:
+        return Content(None, NO_FILE)
+    if not change.hunks:
+        return before
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    made: list[str] = []
+    at = 0
+    for number, hunk in enumerate(change.hunks, start=1):
+        place = _place(lines, hunk, at)
+        if place is None:
+            return Content(None, f"part {number} of the patch does not fit the file")
+        start, end = place
+        made += [*lines[at:start], *(line[1:] for line in hunk.lines if line[:1] in {" ", "+"})]
+        at = end
+    return _encoded("".join(line + "\n" for line in (*made, *lines[at:])))
+
+
+def _place(lines: Sequence[str], hunk: Hunk, at: int) -> tuple[int, int] | None:
+    """Return the lines that a hunk is about, from `at` on. None: they are not there."""
+    if hunk.heading:
+        headed = next((line for line in range(at, len(lines)) if lines[line].strip() == hunk.heading.strip()), None)
+        if headed is None:
+            return None
+        at = headed + 1
+    old = [line[1:] for line in hunk.lines if line[:1] in {" ", "-"}]
+    if not old:
+        # Only added lines: below the heading, or at the end of the file.
+        return (at, at) if hunk.heading and not hunk.at_end else (len(lines), len(lines))
+    starts = range(at, len(lines) - len(old) + 1)
+    if hunk.at_end:
+        starts = range(max(at, len(lines) - len(old)), len(lines) - len(old) + 1)
+    found = next((start for start in starts if list(lines[start : start + len(old)]) == old), None)
+    return None if found is None else (found, found + len(old))
+
+
+def examine(
+    changes: Sequence[FileChange],
+    roots: Sequence[str],
+    home: str,
+    own: Sequence[str] = (),
+    *,
+    now: Callable[[], float] = time.monotonic,
+) -> tuple[EditedFile, ...]:
+    """Return each file of an edit as it is now, with digests of its content before and after.
+
+    `roots`: the directories of the workspace; `own`: those of whisper_tui.
+    """
+    paths = edited_paths(changes)
+    late_at = now() + DIFF_S
+    inside = tuple(resolved_path(root).rstrip("/") + "/" for root in roots if root)
+    facts = _FileFacts(paths, inside, home, own, lambda: now() > late_at)
+    return tuple(map(facts.of, paths.before))
+
+
+@dataclass
+class _FileFacts:
+    """Puts together the facts about each file of an edit."""
+
+    paths: EditedPaths
+    roots: tuple[str, ...]
+    home: str
+    own: Sequence[str]
+    is_late: Callable[[], bool]
+
+    def of(self, real: str) -> EditedFile:
+        """Return the facts about one file. A file that is moved away counts as deleted, with its old content."""
+        named, before, after = self.paths.named[real], self.paths.before[real], self.paths.now[real]
+        source = self.paths.moved_from.get(real, "")
+        old = self.paths.before[source].content if source else before.content
+        is_left = real in self.paths.moved_from.values() and after == ABSENT
+        added, removed, binary = (0, 0, False) if is_left else _counts(old, after, self.is_late)
+        return EditedFile(
+            action=_action(before, after, moved=bool(source)),
+            path=printable(named),
+            real=printable(real),
+            before=_digest(before.content.data),
+            after=_digest(after.data),
+            size=before.size,
+            mode=before.mode,
+            added=added,
+            removed=removed,
+            moved_from=printable(source),
+            outside=not (real + "/").startswith(self.roots),
+            through_link=real != os.path.normpath(named),
+            sensitive=next((kind for path in (named, real) if (kind := self._kind(path))), ""),
+            secret=names_secret(named) or names_secret(real),
+            binary=binary,
+            unread=before.content.unknown,
+            problem=self.paths.problems.get(real, ""),
+        )
+
+    def _kind(self, path: str) -> str | None:
+        return sensitive_kind(path, self.home, self.own)
+
+
+def _action(before: Facts, after: Content, *, moved: bool) -> EditAction:
+    if moved:
+        return "moves"
+    if after.data is None and not after.unknown:
+        return "deletes"
+    return "creates" if before.content == ABSENT else "changes"
+
+
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _counts(old: Content, new: Content, is_late: Callable[[], bool]) -> tuple[int, int, bool]:
+    """Return how many lines are added and removed, and True if one of the contents is no text."""
+    if old.unknown or new.unknown:
+        return 0, 0, False
+    diff, _ = diff_of(old.data or b"", new.data or b"", is_late)
+    if diff is not None:
+        return diff.added, diff.removed, False
+    try:
+        before, after = (old.data or b"").decode(), (new.data or b"").decode()
+    except UnicodeDecodeError:
+        return 0, 0, True
+    if "\0" in before or "\0" in after:
+        return 0, 0, True
+    return len(lines_of(after)), len(lines_of(before)), False
+
+
+def versions(changes: Sequence[FileChange], files: Sequence[EditedFile]) -> tuple[FileVersions, ...]:
+    """Return the contents of the files of an edit that was not made yet, for people."""
+    paths = edited_paths(changes)
+    cells = {resolved_path(change.path): change for change in changes if isinstance(change, EditCell)}
+    return tuple(_versions_of(paths, file, cells.get(file.real)) for file in files)
+
+
+def _versions_of(paths: EditedPaths, file: EditedFile, cell: EditCell | None) -> FileVersions:
+    source = file.moved_from or file.real
+    if file.real not in paths.now or source not in paths.before:
+        # Names that cannot be sent are shown with escapes, and are not found under these.
+        return FileVersions(file=file, not_shown="its name is no text")
+    old, new = paths.before[source].content, paths.now[file.real]
+    if cell is not None:
+        return _cell_versions(file, old, cell)
+    return shown_versions(file, old, new)
+
+
+def shown_versions(file: EditedFile, old: Content, new: Content) -> FileVersions:
+    """Return two contents as texts, or why they cannot be shown."""
+    texts: list[str | None] = []
+    for content in (old, new):
+        text, why = _text(content)
+        if why or "\0" in text:
+            return FileVersions(file=file, not_shown=why or "the content is binary")
+        texts.append(None if content.data is None else text)
+    return FileVersions(file=file, old=texts[0], new=texts[1])
+
+
+def _cell_versions(file: EditedFile, notebook: Content, change: EditCell) -> FileVersions:
+    """Return the source of a notebook's cell before and after."""
+    text, why = _text(notebook)
+    if why:
+        return FileVersions(file=file, not_shown=why)
+    old = "" if change.mode == "insert" else _source(text, change.cell)
+    if old is None:
+        return FileVersions(file=file, not_shown=f"the notebook has no cell {printable(change.cell)!r}")
+    return FileVersions(file=file, old=old, new=None if change.mode == "delete" else change.source)
+
+
+def _source(notebook: str, cell: str) -> str | None:
+    """Return the source of a cell by its id, or by its number as some programs name it. None: there is no such cell."""
+    try:
+        cells = json.loads(notebook)["cells"]
+        numbered = {f"cell-{number}": each for number, each in enumerate(cells)}
+        named = {str(each["id"]): each for each in cells if "id" in each}
+        found = {**numbered, **named}.get(cell) if cell else cells[0]
+        source = None if found is None else found["source"]
+        return "".join(source) if isinstance(source, list) else source if isinstance(source, str) else None
+    except (ValueError, TypeError, LookupError):
+        return None

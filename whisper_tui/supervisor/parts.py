@@ -1,0 +1,164 @@
+"""The parts of a supervisor: how they are made, opened and closed, and told of each event."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.event import (
+    Claimed,
+    Decided,
+    Event,
+    Finished,
+    Judged,
+    Resumed,
+    SessionClosed,
+    Settled,
+    Spawned,
+    Started,
+)
+from whisper_tui.model.run import (
+    Limits,
+)
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
+from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
+from whisper_tui.supervisor.approvals.judge import ClientsRules, Judge
+from whisper_tui.supervisor.edit_history import EditHistory
+from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
+from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.queries import Queries, StatusReport
+from whisper_tui.supervisor.rule_book import RuleBook
+from whisper_tui.supervisor.runs.executor import Executor
+from whisper_tui.supervisor.runs.pool import Pool
+from whisper_tui.supervisor.runs.retention import Retention
+from whisper_tui.supervisor.runs.scheduling import Pause
+from whisper_tui.supervisor.runs.stalls import StallMonitor
+from whisper_tui.supervisor.runs.start_order import StartOrders
+from whisper_tui.supervisor.sessions import Environments, Sessions
+from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system.state_directory import Directories
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a supervisor: opened and closed together, and told of each event in a fixed order."""
+
+    store: Store
+    executor: Executor
+    judge: Judge
+    sessions: Sessions
+    queue: ApprovalQueue
+    tickets: Tickets
+    caller_tools: CallerTools
+    pool: Pool
+    pause: Pause
+    retention: Retention
+    stall_monitor: StallMonitor
+    unguarded: UnguardedAgents
+    edits: EditHistory
+    queries: Queries
+    status: StatusReport
+
+    def on_event(self, event: Event) -> None:
+        """Call the consequences of one event, once it is on the board.
+
+        A consequence that is recorded itself may fail with the journal: `retry_until_journaled` repeats it.
+        """
+        match event:
+            case Judged() | Claimed():
+                self.pool.on_moved(event.call_id)
+            case Decided():
+                self.tickets.on_decided(event.call_id)
+                if isinstance(event.decision, Approve):
+                    self.queries.keep_approved(self.store.call(event.call_id))
+                self.pool.on_moved(event.call_id)
+            case Started():
+                self.pool.on_started(event.call_id)
+            case Spawned():
+                self.pause.on_spawned(event.call_id)
+            case Finished() | Settled():
+                if isinstance(event, Finished):
+                    record = self.store.board.calls[event.call_id]
+                    self.judge.note_ending(record)
+                    self.sessions.tidy(record.call.session_id)
+                self.pool.on_over(event.call_id)
+            case SessionClosed():
+                self.caller_tools.on_session_closed(event.session_id)
+                self.tickets.on_session_closed(event.session_id)
+            case Resumed():
+                self.pool.on_resumed()
+
+    async def open(self, read_rules: Callable[[], object]) -> None:
+        """Judge calls that have no verdict yet, recover the runs, and begin to work."""
+        if not self.store.journal.ended_cleanly:
+            # Whoever can kill the supervisor can also write its journal (decision 17).
+            self.queue.doubt_approvals()
+        for call_id in tuple(self.store.board.unjudged):
+            self.queue.judge_waiting(self.store.call(call_id))
+        self.queue.denials.apply_all()
+        self.caller_tools.open()
+        self.tickets.open()
+        # Tickets and tools of callers are settled first: neither needs a process.
+        await self.executor.open()
+        await self.pool.open()
+        self.pause.open()
+        self.retention.open()
+        self.stall_monitor.open()
+        # Reading the rules journals a change of a file, so that it is reported also while no call comes.
+        self.sessions.start_watching(also=read_rules)
+
+    async def close(self) -> None:
+        """Stop working, and close the journal last."""
+        self.sessions.stop_watching()
+        await self.stall_monitor.close()
+        self.unguarded.close()
+        await self.retention.close()
+        await self.pause.close()
+        await self.pool.close()
+        await self.executor.close()
+        self.store.close()
+
+
+def assemble(
+    store: Store,
+    executor: Executor,
+    home: Directories,
+    *,
+    rules: Callable[[str], Rules],
+    clients_rules: ClientsRules | None,
+    gaps: HookGaps | None,
+    settings: SupervisorSettings,
+    limits: Limits,
+    retention: Retention,
+    clock: Callable[[], float],
+    rule_book: RuleBook | None,
+    fail: Callable[[], None],
+) -> Parts:
+    """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
+    board, own = store.board, tuple(str(directory) for directory in home)
+    environments = Environments(Path(home.state) / "environments", os.environ)
+    judge = Judge(board, environments, rules, clock, clients_rules, own=own)
+    orders = StartOrders(board, environments, settings, limits, own)
+    queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
+    requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
+    unguarded, edits = UnguardedAgents(gaps, board, environments.of), EditHistory(str(Path(home.state) / "edits"))
+    pool = Pool(store=store, executor=executor, judge=judge, orders=orders, clock=clock, requeue=requeue, fail=fail)
+    return Parts(
+        store=store,
+        executor=executor,
+        judge=judge,
+        sessions=Sessions(store, environments, clock),
+        queue=queue,
+        tickets=Tickets(store, judge, environments, requeue, clock=clock, keep_edit=edits.keep),
+        caller_tools=CallerTools(store, judge, requeue, clock),
+        pool=pool,
+        pause=Pause(store, executor, clock),
+        retention=retention,
+        stall_monitor=stall_monitor,
+        unguarded=unguarded,
+        edits=edits,
+        queries=Queries(store, executor, stall_monitor, environments.of, edits, clock=clock, home=home),
+        status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
+    )
