@@ -96,8 +96,8 @@ DENIED = '[[rules.deny]]\nname = "good"\ntext = "rm -rf /"\n'
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('[[rules.allow]]\nname = "x"\n', "either argv or text"),
-        ('[[rules.allow]]\nname = "x"\nargv = ["a"]\ntext = "a"\n', "either argv or text"),
+        ('[[rules.allow]]\nname = "x"\n', "needs one of argv, text"),
+        ('[[rules.allow]]\nname = "x"\nargv = ["a"]\ntext = "a"\n', "needs one of argv, text"),
         ('[[rules.allow]]\ntext = "a"\n', "rules.allow 1.name"),
         ('[[rules.allow]]\nname = "x"\ntexts = "a"\n', "did you mean 'text'"),
         ('[[rules.allow]]\nname = "x"\nargv = "a b"\n', "rules.allow 1.argv"),

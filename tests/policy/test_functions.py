@@ -9,8 +9,8 @@ from tests.policy.build import a_question
 from whisper_tui.model.call import CommandSpec, Function
 from whisper_tui.model.decision import ExactScope
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.policy.evaluate import evaluate_function
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question
 
 PUSH = Rule(name="no pushing", prefix=("git", "push"), justification="people push here")
@@ -24,7 +24,7 @@ def asked(tool: str, **arguments: Any) -> tuple[Question, Function]:
 
 
 def judged(rules: Rules, tool: str, *grants: Any, **arguments: Any) -> Verdict:
-    return evaluate_function(*asked(tool, **arguments), rules, grants)
+    return evaluate_carried_out(*asked(tool, **arguments), rules, grants)
 
 
 @pytest.mark.parametrize(

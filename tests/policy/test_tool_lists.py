@@ -8,9 +8,10 @@ from tests.model.build import ROOT
 from tests.policy.build import a_question
 from whisper_tui.model.call import CommandSpec, Function, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.evaluate import evaluate, evaluate_function
+from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.policy.rules.rules_toml import allowances, denials
+from whisper_tui.policy.tool_calls import evaluate_carried_out
 
 
 def rules(exclude: tuple[str, ...] = (), core: tuple[str, ...] = (), *, strict: bool = False) -> Rules:
@@ -87,5 +88,5 @@ def test_an_entry_that_says_nothing_is_a_problem_and_no_rule(entry):
 def test_a_tool_of_the_agents_side_can_be_excluded_too():
     function = Function(tool="publish", arguments={})
     question = a_question(CommandSpec(command=function, cwd=ROOT), resolved=Resolved(cwd=ROOT))
-    assert evaluate_function(question, function, rules(exclude=("publish",)), ()).kind == "refuse"
-    assert evaluate_function(question, function, rules(exclude=("other",)), ()).kind == "ask"
+    assert evaluate_carried_out(question, function, rules(exclude=("publish",)), ()).kind == "refuse"
+    assert evaluate_carried_out(question, function, rules(exclude=("other",)), ()).kind == "ask"

@@ -172,6 +172,7 @@ def restrictions_only(rules: Rules) -> Rules:
             "ask": tuple(map(_told, rules.ask)),
             "allow": (),
             "read_only": False if rules.read_only is False else None,
+            "edits": "ask" if rules.edits == "ask" else None,
         }
     )
 

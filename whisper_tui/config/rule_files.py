@@ -70,7 +70,7 @@ class RuleFiles:
             self._whole = (
                 saved,
                 project,
-                with_read_only_default(joined_rules(joined_rules(self._own, saved), project)),
+                with_defaults(joined_rules(joined_rules(self._own, saved), project)),
             )
         return self._whole[2]
 
@@ -141,7 +141,7 @@ class RuleFiles:
                 kept.remove(replaced[1])
             saved = saved.model_copy(update={replaced[0]: tuple(kept)})
         saved = saved.model_copy(update={draft[0]: (*getattr(saved, draft[0]), draft[1])})
-        return with_read_only_default(joined_rules(joined_rules(self._own, saved), self.project.of(root)))
+        return with_defaults(joined_rules(joined_rules(self._own, saved), self.project.of(root)))
 
     def trust_project(self, root: str, digest: str, by: Decider | None = None) -> None:
         """Trust the rules file of a workspace, if this is the digest of its content. Raises `ChangedSinceSeen`."""
@@ -233,14 +233,18 @@ def rules_in(path: Path) -> Rules:
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration(f"{path} is not valid TOML: {error}", hint="Correct it, then try again") from error
     inside = "rules" in document
-    return with_read_only_default(
+    return with_defaults(
         read_rules(document["rules"] if inside else document, str(path), table="rules" if inside else "")
     )
 
 
-def with_read_only_default(rules: Rules) -> Rules:
-    """Return the rules with the read-only list enabled, unless a file sets `read_only` (decision 11)."""
-    return rules if rules.read_only is not None else rules.model_copy(update={"read_only": True})
+def with_defaults(rules: Rules) -> Rules:
+    """Return the rules with the defaults of an instance where its files do not say: the read-only list holds
+    (decision 11), and edits in the workspace are allowed."""
+    if rules.read_only is not None and rules.edits is not None:
+        return rules
+    read_only = True if rules.read_only is None else rules.read_only
+    return rules.model_copy(update={"read_only": read_only, "edits": rules.edits or "allow"})
 
 
 def _each_for_itself(rules: Rules) -> Rules:
@@ -263,6 +267,7 @@ def joined_rules(first: Rules, second: Rules) -> Rules:
         ask=(*first.ask, *second.ask),
         allow=(*first.allow, *second.allow),
         read_only=False if False in wishes else True if True in wishes else None,
+        edits="ask" if "ask" in (first.edits, second.edits) else first.edits or second.edits,
         strict=(*first.strict, *second.strict),
         broken="; ".join(filter(None, (first.broken, second.broken))) or None,
     )

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import re
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,7 +26,12 @@ from whisper_tui.model.edits import (
     ReplaceText,
     WriteFile,
 )
-from whisper_tui.policy.risks.sensitive_paths import names_secret, sensitive_kind
+from whisper_tui.policy.risks.sensitive_paths import (
+    PACKAGE_SCRIPTS,
+    names_secret,
+    run_later_kind,
+    sensitive_kind,
+)
 
 DIFF_S = 0.05
 """Seconds after which the lines of all files are compared in blocks only: this happens before an agent goes on."""
@@ -269,17 +276,54 @@ class _FileFacts:
             added=added,
             removed=removed,
             moved_from=printable(source),
-            outside=not (real + "/").startswith(self.roots),
+            inside=self._inside(named, real),
             through_link=real != os.path.normpath(named),
             sensitive=next((kind for path in (named, real) if (kind := self._kind(path))), ""),
             secret=names_secret(named) or names_secret(real),
             binary=binary,
+            runs_later=self._runs_later(real, old, after),
+            hidden=_deceptive(before.content, after),
             unread=before.content.unknown,
             problem=self.paths.problems.get(real, ""),
         )
 
+    def _inside(self, named: str, real: str) -> str:
+        if _has_two_meanings(named) or "\0" in real:
+            return ""
+        return next((printable(real[len(root) :]) for root in self.roots if real.startswith(root)), "")
+
+    def _runs_later(self, real: str, old: Content, new: Content) -> str:
+        """Return the kind of a file that is run later, where the edit changes what is run."""
+        kind = run_later_kind(real)
+        if kind != PACKAGE_SCRIPTS or old.unknown or new.unknown:
+            return kind
+        return kind if _scripts_of(old.data) != _scripts_of(new.data) else ""
+
     def _kind(self, path: str) -> str | None:
         return sensitive_kind(path, self.home, self.own)
+
+
+def _scripts_of(package: bytes | None) -> object:
+    """Return the part of a package.json that npm runs. A file that cannot be read differs from every other."""
+    try:
+        content = json.loads(package or b"{}")
+        return {key: content.get(key) for key in ("scripts", "bin", "husky", "lint-staged", "workspaces")}
+    except (ValueError, AttributeError):
+        return object()
+
+
+_DECEPTIVE = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
+"""Characters that change the order in which a text is shown, so that it looks like another one."""
+
+
+def _deceptive(old: Content, new: Content) -> str:
+    """Return the first of these characters that an edit brings into a file. Empty: it brings none."""
+    try:
+        before, after = (old.data or b"").decode(), (new.data or b"").decode()
+    except UnicodeDecodeError:
+        return ""
+    found = Counter(_DECEPTIVE.findall(after)) - Counter(_DECEPTIVE.findall(before))
+    return f"U+{ord(next(iter(found))):04X}" if found else ""
 
 
 def _action(before: Facts, after: Content, *, moved: bool) -> EditAction:

@@ -48,7 +48,30 @@ class RuleScope(Value):
     minutes: float | None = Field(default=None, gt=0)
 
 
-Scope = Literal["exact_for_session"] | Annotated[ExactScope | PrefixScope | RuleScope, Field(discriminator="kind")]
+class ToolScope(Value):
+    """Every call of a tool, every fetch from some hosts, or every edit of some files: exactly one of the three."""
+
+    kind: Literal["tool"] = "tool"
+    tool: str = ""
+    """As rules name it: `mcp__SERVER__TOOL`."""
+    hosts: tuple[str, ...] = ()
+    path: str = ""
+    """In the syntax of rules."""
+    where: Literal["session", "project", "user"] = "session"
+    """For this session; or a rule is saved for this workspace, or for everywhere."""
+    uses: int | None = Field(default=None, ge=1)
+    minutes: float | None = Field(default=None, gt=0)
+
+    @property
+    def is_rule(self) -> bool:
+        """True if it is saved as a rule."""
+        return self.where != "session"
+
+
+Scope = (
+    Literal["exact_for_session"]
+    | Annotated[ExactScope | PrefixScope | RuleScope | ToolScope, Field(discriminator="kind")]
+)
 """The later calls that an approval covers. The word alone is an exact scope without limits."""
 
 

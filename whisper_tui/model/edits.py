@@ -108,12 +108,16 @@ class EditedFile(Value):
     removed: Count = 0
     moved_from: str = ""
     """The real path that a moved file had. Empty: it is not moved."""
-    outside: bool = False
-    """True if the real path is outside the workspace."""
+    inside: str = ""
+    """The real path from the workspace on. Empty: it is outside the workspace, or may mean a file outside of it."""
     through_link: bool = False
     """True if the path leads through a symbolic link."""
     sensitive: str = ""
     """The kind of file, if it decides what runs later or who may approve. Empty: it does not."""
+    runs_later: str = ""
+    """The kind of file, if its content is run by an ordinary command of the project. Empty: it is not."""
+    hidden: str = ""
+    """The first character in the new text that makes it look like another one. Empty: there is none."""
     secret: bool = False
     """True if its name is that of a file with secrets."""
     binary: bool = False
@@ -122,6 +126,11 @@ class EditedFile(Value):
     """Why the content was not read, as a clause. Empty: it was, or there is no such file."""
     problem: str = ""
     """Why the new content is not known, as a clause: the text to replace is not there. Empty: it is known."""
+
+    @property
+    def outside(self) -> bool:
+        """True if the real path is outside the workspace, or may be."""
+        return not self.inside
 
 
 class FileVersions(Value):

@@ -1,11 +1,8 @@
 """The verdict on a call, from the rules and the remembered approvals, without touching anything."""
 
-import fnmatch
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable
 
-from whisper_tui.model.call import Argv, Command, FileEdits, Function, Shell
+from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
@@ -40,14 +37,14 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     def concerns(rule: Rule) -> bool:
         return applies(rule, question) and reaches(rule, command, seen)
 
-    denied = _denied(rules, concerns, "command", risks)
+    denied = denied_by_rule(rules, concerns, "command", risks)
     if denied is not None:
         return denied
     # agents of Gemini CLI know this tool and its contract: a refusal is cheaper for them than a question
     if question.tool in REFUSES_SUBSTITUTION and not question.own_shell and seen.expands:
         reason = f"{question.tool} takes no command or process substitution: $(…), `…`, <(…), >(…)"
         return Verdict(kind="refuse", reason=reason, rule=NO_SUBSTITUTION, risks=risks)
-    asked = _asked(question, rules, concerns, "command", risks)
+    asked = asked_anyway(question, rules, concerns, "command", risks)
     if asked is not None:
         return asked
     held = tuple(grant for grant in memory if grant_holds(grant, question.session_id, question.now))
@@ -63,7 +60,9 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     return Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
 
 
-def _denied(rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]) -> Verdict | None:
+def denied_by_rule(
+    rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]
+) -> Verdict | None:
     """Return the refusal of the first rule that denies this command or tool, or None."""
     for rule in rules.deny:
         if concerns(rule):
@@ -72,7 +71,7 @@ def _denied(rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tu
     return None
 
 
-def _asked(
+def asked_anyway(
     question: Question, rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]
 ) -> Verdict | None:
     """Return the verdict "ask" if the call is asked whatever any rule or memory allows, or None."""
@@ -117,7 +116,7 @@ def _allowed(
             # decision 15: the scripts that the human approved must be unchanged
             and same_files(grant, question.resolved)
         ):
-            return _by_grant(grant, risks)
+            return by_grant(grant, risks)
     if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
         return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
@@ -232,7 +231,7 @@ def _by_rules(
 ) -> Verdict:
     sandbox = _sandbox(found, rules, question)
     if used:
-        return _by_grant(used[0], risks).model_copy(update={"sandbox": sandbox})
+        return by_grant(used[0], risks).model_copy(update={"sandbox": sandbox})
     names = ", ".join(dict.fromkeys(rule.name for rule in found))
     said = next((rule.justification for rule in found if rule.justification and rule.name != READ_ONLY.name), "")
     if all(rule.name == READ_ONLY.name for rule in found):
@@ -243,7 +242,8 @@ def _by_rules(
     return Verdict(kind="allow", reason=reason, rule=names, risks=risks, sandbox=sandbox)
 
 
-def _by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
+def by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
+    """Return the permission by a remembered approval."""
     reason = f"approved for this session with call {grant.from_call}"
     return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks, sandbox=grant.sandbox)
 
@@ -254,96 +254,3 @@ def _nothing_known(seen: CommandView) -> str:
     if seen.plain is None and seen.doubt:
         return f"rules do not apply: {seen.doubt}"
     return NO_RULE_MATCHES
-
-
-COMMAND_NAMES = frozenset({"command", "commands", "cmd", "cmdline", "command_line", "shell_command", "script"})
-"""Names of tool arguments that hold commands: shell text or a list of words."""
-
-ARGUMENT_NAMES = ("args", "arguments", "argv")
-"""Names of tool arguments that hold the words of a program beside them."""
-
-DEEPEST_ARGUMENT = 8
-"""Levels of a tool's arguments that are searched for commands."""
-
-
-def evaluate_function(question: Question, function: Function, rules: Rules, memory: Iterable[Grant]) -> Verdict:
-    """Judge a call of an agent's own tool: asked, unless a rule denies it or this exact call was approved before."""
-    risks = risks_of(question)
-    commands = tuple(commands_in(function.arguments))
-
-    def concerns(rule: Rule) -> bool:
-        return _applies(rule, question, function) and _reaches(rule, function, commands)
-
-    judged = _denied(rules, concerns, "tool", risks) or _asked(question, rules, concerns, "tool", risks)
-    if judged is not None:
-        return judged
-    for grant in memory:
-        if grant_holds(grant, question.session_id, question.now) and is_exact(grant) and _same(grant, question):
-            reason = f"approved for this session with call {grant.from_call}"
-            return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
-    return Verdict(kind="ask", reason="the agent runs this tool itself once you approve", risks=risks)
-
-
-def evaluate_edits(question: Question, edits: FileEdits, rules: Rules, memory: Iterable[Grant]) -> Verdict:
-    """Judge an edit of files: asked, unless a rule denies it or this exact edit was approved before."""
-    risks = risks_of(question)
-
-    def concerns(rule: Rule) -> bool:
-        named = applies(rule, question) or applies(rule, replace(question, tool=edits.tool))
-        return named and (rule.anything or (rule.pattern is not None and fnmatch.fnmatchcase(edits.text, rule.pattern)))
-
-    judged = _denied(rules, concerns, "edit", risks) or _asked(question, rules, concerns, "edit", risks)
-    if judged is not None:
-        return judged
-    for grant in memory:
-        if grant_holds(grant, question.session_id, question.now) and is_exact(grant) and _same(grant, question):
-            reason = f"approved for this session with call {grant.from_call}"
-            return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks)
-    return Verdict(kind="ask", reason="the agent edits the files itself once you approve", risks=risks)
-
-
-def commands_in(arguments: Any, depth: int = 0) -> Iterator[Command]:
-    """Yield the commands in a tool's arguments, recognised by the names of the arguments."""
-    if depth > DEEPEST_ARGUMENT:
-        return
-    if isinstance(arguments, dict):
-        for name, value in arguments.items():
-            if name.lower() in COMMAND_NAMES:
-                yield from _commands(value, arguments)
-            yield from commands_in(value, depth + 1)
-    elif isinstance(arguments, list):
-        for value in arguments:
-            yield from commands_in(value, depth + 1)
-
-
-def _commands(value: Any, beside: dict[str, Any]) -> Iterator[Command]:
-    if isinstance(value, str) and value:
-        words = next((beside[name] for name in ARGUMENT_NAMES if _are_words(beside.get(name))), None)
-        yield Shell(text=value) if words is None else Argv(program=value, args=tuple(words))
-    elif _are_words(value) and value:
-        yield Argv(program=value[0], args=tuple(value[1:]))
-        # a list of words may also be a list of shell lines: `commands: ["rm -rf x"]`
-        for text in value:
-            yield Shell(text=text)
-
-
-def _are_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
-
-
-def _applies(rule: Rule, question: Question, function: Function) -> bool:
-    """True if a rule is for the tool that is called, or for the one that is carried out."""
-    return applies(rule, question) or applies(rule, replace(question, tool=function.tool))
-
-
-def _reaches(rule: Rule, function: Function, commands: Iterable[Command]) -> bool:
-    """True if a deny or ask rule matches the tool as a whole, or a command among its arguments."""
-    if rule.anything:
-        return True
-    if rule.pattern is not None and fnmatch.fnmatchcase(function.text, rule.pattern):
-        return True
-    return any(reaches(rule, command, view(command)) for command in commands)
-
-
-def _same(grant: Grant, question: Question) -> bool:
-    return grant.spec.identity() == question.spec.identity()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from whisper_tui.model.call import Argv, Command, CommandSpec, Shell, Trust
+from whisper_tui.model.edits import EditMode
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.inner_commands import MOST, InnerCommand, inner_commands, inner_commands_of_argv
 from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
@@ -33,6 +34,10 @@ class Question:
     """Why commands cannot be sandboxed here, as a clause; empty if they can."""
     was_blocked: bool = False
     """True if the sandbox blocked this command before in this session."""
+    home: str = ""
+    """The user's home directory, for rules about files. Empty: it is not known."""
+    edit_mode: EditMode = "rules"
+    """How the edits of the session are judged."""
     now: float = 0.0
     """Seconds since the epoch, for approvals and rules with an end."""
 

@@ -3,7 +3,7 @@
 import shlex
 import time
 
-from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope, ToolScope
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.quantities import count, limit
@@ -22,8 +22,21 @@ def approved_scope(scope: Scope) -> str:
             place = "in this workspace" if where == "project" else "everywhere"
             until = f", for {limit(minutes * 60)}" if minutes is not None else ""
             return f"a rule is saved: commands starting with {_said(words)} run without approval {place}{until}"
+        case ToolScope():
+            until = _duration(scope.uses, scope.minutes)
+            place = {"session": "", "project": " in this workspace", "user": " everywhere"}[scope.where]
+            lasting = f"a rule is saved: {_targets(scope)} without approval{place}" if scope.is_rule else ""
+            return lasting or f"{_targets(scope)} without approval {until}"
         case _:
             return "the same command runs without approval for the rest of the session"
+
+
+def _targets(scope: ToolScope) -> str:
+    if scope.tool:
+        return f"every call of {visible(scope.tool)} is made"
+    if scope.path:
+        return f"every edit of {visible(scope.path)} is made"
+    return f"every fetch from {visible(', '.join(scope.hosts))} is made"
 
 
 def _duration(uses: int | None, minutes: float | None) -> str:
@@ -45,13 +58,15 @@ def scope_reach(scope: Scope) -> str:
             return f"every command of the session that starts with these words{where}"
         case RuleScope():
             return "a rule in the rules file"
+        case ToolScope():
+            return f"{_targets(scope)} in the session"
         case _:
             return "exactly this command in this directory, for its session"
 
 
 def of_uses(scope: Scope) -> str:
     """Return the limit of uses, to append to the number of uses. Empty: there is no limit."""
-    most = scope.uses if isinstance(scope, ExactScope | PrefixScope) else None
+    most = scope.uses if isinstance(scope, ExactScope | PrefixScope | ToolScope) else None
     return f" of {most:,}" if most is not None else ""
 
 

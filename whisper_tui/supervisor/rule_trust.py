@@ -27,6 +27,10 @@ FOUND = "the file was new to whisper_tui, and is trusted as it was found"
 KILLED = "the supervisor was killed, so its allow rules have to be trusted again"
 
 
+EDITS_ASKED = "ask edits"
+"""The entry of a file that asks about edits in the workspace. Without it, they are allowed."""
+
+
 def mark_of(effect: str, rule: Rule) -> str:
     """Return the mark of a rule: its effect and its subject for people, and a digest of the whole rule."""
     subject = " ".join(rule.subject().split())[:LONGEST_SUBJECT]
@@ -39,12 +43,15 @@ def marks_of(rules: Rules) -> tuple[str, ...]:
     """Return the marks of all entries of a rule file, in their order."""
     marks = [mark_of(effect, rule) for effect, rule in by_effect(rules)]
     marks += [f"strict {tool}" for tool in rules.strict]
+    marks += [EDITS_ASKED] if rules.edits == "ask" else []
     return (*dict.fromkeys(marks), *(() if rules.read_only is False else (READ_ONLY_ENTRY,)))
 
 
 def as_trusted(rules: Rules, changed: RulesChanged | None) -> Rules:
     """Return the rules of a file without the allow rules that are not trusted."""
     kept_out = set(untrusted_entries(changed))
+    if changed is not None and EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries:
+        rules = rules.model_copy(update={"edits": "ask"})
     # The usual case: the rules as they are, without a copy for every judgement.
     if not kept_out:
         return rules

@@ -39,7 +39,7 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "broken rules allow nothing",
-        "whisper_tui.policy.evaluate._asked",
+        "whisper_tui.policy.evaluate.asked_anyway",
         "rules.broken",
         "False",
         (EVALUATE + "test_broken_rules_allow_nothing_and_say_why",),

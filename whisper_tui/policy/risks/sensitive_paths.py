@@ -95,7 +95,9 @@ _STARTUP = re.compile(
 _OF_THE_SYSTEM = re.compile(r"/etc/(?:sudoers|ld\.so|passwd|shadow|group|pam\.d|ssh|hosts|gitconfig)")
 _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/\.ssh/(?:authorized_keys2?|config|rc|environment|id_[^/]*)\Z"), "keys or settings of ssh"),
-    (re.compile(r"/(?:\.claude(?:/(?:settings[^/]*\.json|hooks(?:/.*)?))?|\.claude\.json|\.mcp\.json|\.codex(?:/.*)?|"
+    (re.compile(r"/(?:\.claude(?:/(?:settings[^/]*\.json|(?:hooks|commands|skills|agents|plugins)(?:/.*)?))?|"
+                r"\.claude\.json|\.mcp\.json|\.vscode/mcp\.json|\.github/hooks/.*|\.copilot(?:/.*)?|\.crush\.json|"
+                r"\.kimi-code(?:/.*)?|\.kilocode(?:/.*)?|\.config/goose(?:/.*)?|\.windsurf(?:/.*)?|\.factory(?:/.*)?|\.codex(?:/.*)?|"
                 r"\.gemini(?:/.*)?|\.qwen(?:/.*)?|opencode\.jsonc?|\.config/opencode(?:/.*)?|\.opencode(?:/.*)?|"
                 r"\.cursor/(?:mcp|hooks|cli)[^/]*\.json)\Z", re.DOTALL), "the settings of an agent"),
     (re.compile(r"/(?:\.git/(?:hooks(?:/.*)?|config|info/attributes)|\.husky(?:/.*)?|\.githooks/.*)\Z", re.DOTALL),
@@ -117,6 +119,28 @@ def sensitive_kind(path: str, home: str, own: Sequence[str]) -> str | None:
     if _STARTUP.match(as_if) or _STARTUP.match(path):
         return "a system file" if _OF_THE_SYSTEM.match(path) else "a start-up file"
     return next((said for pattern, said in _ANYWHERE if pattern.search(path)), None)
+
+
+PACKAGE_SCRIPTS = "the scripts of package.json"
+_RUN_LATER: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"/package\.json\Z"), PACKAGE_SCRIPTS),
+    (re.compile(r"/(?:GNUm|m|M)akefile\Z|\.mk\Z|/(?:[Jj]ustfile|\.justfile|Taskfile\.ya?ml|Rakefile|SConstruct|build\.rs|"
+                r"setup\.py|noxfile\.py|tasks\.py|dodo\.py|Vagrantfile|Procfile|\.?mise\.toml|gulpfile\.[cm]?[jt]s|"
+                r"Gruntfile\.[cm]?js|\.cargo/config(?:\.toml)?|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs)\Z"), "a build file"),
+    (re.compile(r"/(?:\.github/(?:workflows|actions)/.*|\.gitlab-ci\.yml|\.gitlab/ci/.*|\.circleci/.*|\.travis\.yml|"
+                r"\.drone\.yml|Jenkinsfile|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml|\.buildkite/.*|"
+                r"\.woodpecker(?:/.*|\.ya?ml)|\.cirrus\.yml|appveyor\.yml)\Z", re.DOTALL), "a file of the CI"),
+    (re.compile(r"/(?:\.pre-commit-config\.yaml|lefthook\.ya?ml|\.lefthook/.*|\.lintstagedrc[^/]*|\.overcommit\.yml)\Z",
+                re.DOTALL), "hooks of git"),
+    (re.compile(r"/(?:\.vscode/(?:tasks|launch|settings)\.json|\.devcontainer/.*|\.devcontainer\.json|"
+                r"\.idea/runConfigurations/.*|[^/]+\.code-workspace)\Z", re.DOTALL), "a task of an editor"),
+)  # fmt: skip
+
+
+def run_later_kind(path: str) -> str:
+    """Return the kind of a file whose content an ordinary command of the project runs, or an empty text."""
+    path = posixpath.normpath(path)
+    return next((said for pattern, said in _RUN_LATER if pattern.search(path)), "")
 
 
 def holds_sensitive(path: str, home: str, own: Sequence[str]) -> bool:

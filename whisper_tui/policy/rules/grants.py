@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from whisper_tui.model.call import CommandSpec
-from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope
+from whisper_tui.model.call import CarriedOut, Command, CommandSpec, FileEdits, Function
+from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope, ToolScope
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.shells import is_own_variable
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv
 from whisper_tui.policy.rules.broad_prefixes import is_too_broad
 from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.policy.rules.tool_targets import WEB, host_problem, path_problem, tool_names
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import view
 
@@ -28,7 +30,7 @@ def grant_holds(grant: Grant, session_id: str, now: float) -> bool:
 
 def grant_is_over(grant: Grant, now: float) -> bool:
     """True if an approval was revoked, used up, or has expired."""
-    limit = grant.scope.uses if isinstance(grant.scope, ExactScope | PrefixScope) else None
+    limit = grant.scope.uses if isinstance(grant.scope, ExactScope | PrefixScope | ToolScope) else None
     used_up = limit is not None and grant.uses >= limit
     return used_up or grant.revoked_at is not None or (grant.until is not None and now >= grant.until)
 
@@ -40,7 +42,7 @@ def same_files(grant: Grant, resolved: Resolved) -> bool:
 
 def is_exact(grant: Grant) -> bool:
     """True if an approval covers one command in one directory."""
-    return not isinstance(grant.scope, PrefixScope | RuleScope)
+    return not isinstance(grant.scope, PrefixScope | RuleScope | ToolScope)
 
 
 def rule_of_grant(grant: Grant) -> Rule:
@@ -96,6 +98,8 @@ def begins(command: PlainCommand, words: Sequence[str]) -> bool:
 
 def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
     """Return why an approval cannot be remembered with this scope, or None."""
+    if isinstance(scope, ToolScope):
+        return _tool_scope_problem(scope, spec.command)
     if not isinstance(scope, PrefixScope | RuleScope):
         return None
     seen = view(spec.command)
@@ -121,6 +125,38 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
     ):
         return f"{shown!r} does not name its dangerous option or argument"
     return None
+
+
+def _tool_scope_problem(scope: ToolScope, command: Command) -> str | None:
+    if sum(map(bool, (scope.tool, scope.hosts, scope.path))) != 1:
+        return "it needs a tool, or hosts, or the pattern of files: one of them"
+    if not isinstance(command, CarriedOut):
+        return "it is a command, and not a tool of the agent"
+    # Servers name their tools and agents their hosts: as a pattern such a name would allow others as well.
+    if any(character in name for name in (scope.tool, *scope.hosts) for character in "*?["):
+        return "a name with *, ? or [ can only be remembered exactly"
+    if scope.tool and (scope.tool not in tool_names(command) or isinstance(command, FileEdits) or command.about == WEB):
+        return f"{scope.tool!r} is not the name of its tool"
+    targets = command.targets if isinstance(command, Function) and command.about == WEB else ()
+    if scope.hosts and (not targets or not set(targets) <= set(scope.hosts)):
+        return "it does not name the hosts of this call"
+    if scope.path and not isinstance(command, FileEdits):
+        return "it is no edit of files"
+    return path_problem(scope.path) or None if scope.path else next(filter(None, map(host_problem, scope.hosts)), None)
+
+
+def saved_tool_rules(scope: ToolScope, *, call_id: str, root: str | None, now: float) -> tuple[Rule, ...]:
+    """Return the rules that a human saved with the approval of a tool's call; with `root`, for that workspace alone."""
+    shared: dict[str, Any] = {
+        "directory": root,
+        "until": None if scope.minutes is None else now + 60 * scope.minutes,
+        "justification": f"saved with the approval of call {call_id}",
+    }
+    if scope.tool:
+        return (Rule(name=scope.tool, anything=True, tool=scope.tool, **shared),)
+    if scope.path:
+        return (Rule(name=f"edits of {scope.path}", path=scope.path, **shared),)
+    return tuple(Rule(name=f"fetches from {host}", host=host, **shared) for host in scope.hosts)
 
 
 _VERB = re.compile(r"[A-Za-z][A-Za-z0-9_:.-]*\Z")

@@ -19,11 +19,11 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})
 
 
-def applies(rule: Rule, question: Question) -> bool:
-    """True if a rule is enabled, and for this session, tool and directory."""
+def applies(rule: Rule, question: Question, tools: Iterable[str] = ()) -> bool:
+    """True if a rule is enabled, and for this session, tool and directory. `tools`: further names of the tool."""
     if rule.disabled:
         return False
-    if rule.tool is not None and rule.tool != question.tool:
+    if rule.tool is not None and not any(fnmatch.fnmatchcase(name, rule.tool) for name in (question.tool, *tools)):
         return False
     if rule.trust and question.trust not in rule.trust:
         return False

@@ -29,7 +29,12 @@ class Rule(Value):
     pattern: str | None = None
     """Matches text: `*` stands for anything, `?` for one character."""
     anything: bool = False
-    """Matches every command."""
+    """Matches every command; with `tool`, every call of that tool."""
+    path: str | None = None
+    """Matches edits of these files, in the syntax of .gitignore from the workspace; `~/` begins at home, `//` at the
+    root of the file system."""
+    host: str | None = None
+    """Matches fetches from this host; `*.example.org` stands for every host below example.org."""
     options: tuple[str, ...] | None = None
     """Options that may follow the prefix of an allow rule. None: all that are not dangerous."""
     redirections: bool = False
@@ -37,7 +42,8 @@ class Rule(Value):
     directory: str | None = None
     """Only in this directory and below, where an allow rule also keeps every path. None: anywhere."""
     tool: str | None = None
-    """Only for calls of this tool. None: for all."""
+    """Only for calls of this tool; `*` stands for anything. `edit`, `web` and `subagent` name these kinds of tools of
+    every client, `mcp__SERVER__TOOL` a tool of an MCP server. None: for all."""
     trust: tuple[Trust, ...] = ()
     """Only for sessions of these levels of trust. Empty: for all."""
     until: float | None = None
@@ -73,11 +79,16 @@ class Rule(Value):
             return " ".join(self.prefix) + " …"
         if self.program is not None:
             return self.program
+        if self.path is not None or self.host is not None:
+            return f"edits of {self.path}" if self.path is not None else f"fetches from {self.host}"
+        if self.anything and self.tool is not None:
+            return f"anything of {self.tool}"
         return self.pattern if self.pattern is not None else "anything"
 
     def subjects(self) -> int:
         """Return how many of the fields of the subject are set."""
-        said = (self.argv, self.text, self.prefix, self.program, self.pattern, self.anything or None)
+        commands = (self.argv, self.text, self.prefix, self.program, self.pattern, self.anything or None)
+        said = (*commands, self.path, self.host)
         return sum(field is not None for field in said)
 
 
@@ -100,6 +111,11 @@ class Rules(Value):
     """The sandbox of allow rules that do not name one. None: read-only."""
     strict: tuple[str, ...] = ()
     """Tools whose calls are refused instead of asked if no rule allows them."""
+    edits: Literal["allow", "ask"] | None = None
+    """The effect on edits of ordinary files in the workspace. None counts as "ask".
+
+    The files of an instance that do not say are read as "allow".
+    """
     otherwise: Literal["ask", "allow"] = "ask"
     """The effect on literal commands that no rule matches. Only measurements set "allow"; no file can."""
     broken: str | None = None
@@ -125,6 +141,7 @@ def stricter(rules: Rules, added: Rules) -> Rules:
             "deny": (*rules.deny, *added.deny),
             "ask": (*rules.ask, *added.ask),
             "read_only": False if added.read_only is False else rules.read_only,
+            "edits": "ask" if added.edits == "ask" else rules.edits,
             "broken": "; ".join(filter(None, (rules.broken, added.broken))) or None,
         }
     )

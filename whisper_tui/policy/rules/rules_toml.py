@@ -16,6 +16,7 @@ from whisper_tui.model.text import replace_hidden
 from whisper_tui.policy.rules.matching import reaches
 from whisper_tui.policy.rules.permissions import Permissions
 from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
+from whisper_tui.policy.rules.tool_targets import host_problem, path_problem
 from whisper_tui.policy.view import view
 
 
@@ -44,7 +45,7 @@ def matched(effect: Effect, rule: Rule, texts: Iterable[str]) -> list[str]:
     return [text for text in texts if is_about(effect, rule, text)]
 
 
-_SETTINGS = ("read_only", "sandbox", "strict")
+_SETTINGS = ("read_only", "edits", "sandbox", "strict")
 _KNOWN = (*EFFECTS, *_SETTINGS)
 
 
@@ -73,11 +74,16 @@ def _settings(tables: Mapping[str, Any], dotted: str, problems: list[str]) -> di
     if read_only is not None and not isinstance(read_only, bool):
         problems.append(f"{dotted}read_only must be true or false")
         read_only = None
+    edits = tables.get("edits")
+    if edits not in {None, "allow", "ask"}:
+        problems.append(f'{dotted}edits must be "allow" or "ask"')
+        edits = None
     sandbox = tables.get("sandbox")
     if sandbox is not None and sandbox is not False and sandbox not in get_args(SandboxKind):
         problems.append(f'{dotted}sandbox must be "read-only", "workspace" or false')
         sandbox = None
-    return {"read_only": read_only, "sandbox": sandbox, "strict": _names(tables, "strict", dotted, problems)}
+    strict = _names(tables, "strict", dotted, problems)
+    return {"read_only": read_only, "edits": edits, "sandbox": sandbox, "strict": strict}
 
 
 def _names(tables: Mapping[str, Any], key: str, dotted: str, problems: list[str]) -> tuple[str, ...]:
@@ -133,10 +139,14 @@ def shape_problem(rule: Rule) -> str | None:
 def shape_problems(rule: Rule) -> Iterator[tuple[str, str]]:
     """Yield each problem with the fields of a rule: a field, and a clause."""
     if rule.subjects() != 1:
-        said = "needs either argv or text, or one of prefix, program, pattern and anything: exactly one of them"
+        said = "needs one of argv, text, prefix, program, pattern, path, host and anything: exactly one of them"
         yield "subject", said
     if rule.prefix is not None and not (rule.prefix and all(rule.prefix)):
         yield "prefix", "has an empty prefix"
+    if rule.path is not None and (problem := path_problem(rule.path)):
+        yield "path", problem
+    if rule.host is not None and (problem := host_problem(rule.host)):
+        yield "host", problem
     if any(not path.startswith("/") for path in rule.execute):
         yield "execute", "needs absolute directories in execute"
     if rule.directory is not None and not rule.directory.startswith("/"):
@@ -159,7 +169,7 @@ def first_problem(where: str, error: ValidationError) -> str:
 
 def rules_text(rules: Rules, *, table: str = "") -> str:
     """Return the rules as TOML, from which `read_rules` restores them."""
-    said = {"read_only": rules.read_only, "sandbox": rules.sandbox}
+    said = {"read_only": rules.read_only, "edits": rules.edits, "sandbox": rules.sandbox}
     settings = "".join(f"{key} = {toml_value(value)}\n" for key, value in said.items() if value is not None)
     blocks = [f"[{table}]\n{settings}" if table else settings] if settings else []
     blocks += [rule_text(effect, rule, table=table) for effect, rule in by_effect(rules)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeGuard
 
 from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, FileEdits, ToolCall
 from whisper_tui.model.decision import (
@@ -14,6 +15,7 @@ from whisper_tui.model.decision import (
     RuleScope,
     Scope,
     SessionDenial,
+    ToolScope,
     beginnings,
 )
 from whisper_tui.model.ending import Denied, Withdrawn
@@ -35,7 +37,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule
+from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, saved_tool_rules
 from whisper_tui.policy.rules.rule import Rule
 from whisper_tui.supervisor.approvals.admission import Capacity, Deduplicator
 from whisper_tui.supervisor.approvals.judge import Judge
@@ -177,7 +179,7 @@ class ApprovalQueue:
         scope, grant = decision.remember, None
         if scope is not None:
             check_scope(scope, decision.edited or record.call.spec)
-        if isinstance(scope, RuleScope):
+        if saves_rule(scope):
             # Before the decision is journaled: without the rule the approval would say more than it does.
             self._save(scope, decision, record, now)
         elif scope is not None:
@@ -193,20 +195,24 @@ class ApprovalQueue:
         if scope is not None:
             self._let_through(grant)
 
-    def _save(self, scope: RuleScope, decision: Approve, record: CallRecord, now: float) -> None:
+    def _save(self, scope: RuleScope | ToolScope, decision: Approve, record: CallRecord, now: float) -> None:
         """Write the rule of an approval, before the approval is recorded. Raises an error if it cannot be written."""
         if self._keep_rule is None:
             raise Refused("this supervisor keeps no rules", hint="Approve it for the session")
         session = self._store.board.sessions.get(record.call.session_id)
         root = session.root if session and scope.where == "project" else None
         spec = decision.edited or record.call.spec
+        if isinstance(scope, ToolScope):
+            for rule in saved_tool_rules(scope, call_id=record.id, root=root, now=now):
+                self._keep_rule(rule)
+            return
         self._keep_rule(saved_rule(scope, spec, call_id=record.id, root=root, now=now, sandbox=decision.sandbox))
 
     def _record_with_rule(self, scope: Scope | None, *facts: Event) -> None:
         try:
             self._record(*facts)
         except JournalFailed as error:
-            if not isinstance(scope, RuleScope):
+            if not saves_rule(scope):
                 raise
             message = f"the rule was saved, and the approval was not: {error.message}"
             raise JournalFailed(message, hint="Approve it again once that is mended, or remove the rule") from error
@@ -310,6 +316,11 @@ class ApprovalQueue:
                 hint=f"whisper-tui show {call_id} tells what became of it",
             )
         return record
+
+
+def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:
+    """True if an approval with this scope is saved as a rule."""
+    return isinstance(scope, RuleScope) or (isinstance(scope, ToolScope) and scope.is_rule)
 
 
 def record_facts(store: Store, *facts: Event) -> None:

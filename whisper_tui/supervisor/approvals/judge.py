@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CommandSpec, FileEdits, Function, Session, ToolCall
+from whisper_tui.model.call import CarriedOut, CommandSpec, Session, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
-from whisper_tui.policy.evaluate import evaluate, evaluate_edits, evaluate_function
+from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rules, stricter
+from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
 from whisper_tui.supervisor.resolve.command_files import changed_files, what_changed
@@ -173,6 +174,8 @@ class Judge:
             own_shell=call.ticket is not None,
             trust=session.trust if session else "untrusted_external",
             sandbox_problem=self._sandbox_problem,
+            home=self._environments.of(call.session_id).get("HOME", ""),
+            edit_mode=session.edits if session else "ask",
             was_blocked=(call.session_id, spec.identity()) in self._blocked,
             now=self._clock(),
         )
@@ -181,10 +184,8 @@ class Judge:
         if session is not None and self._clients_rules is not None:
             # A client's own rules can only restrict: its allow list was not written for this program (decision 16).
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
-        if isinstance(spec.command, Function):
-            verdict = evaluate_function(question, spec.command, rules, memory)
-        elif isinstance(spec.command, FileEdits):
-            verdict = evaluate_edits(question, spec.command, rules, memory)
+        if isinstance(spec.command, CarriedOut):
+            verdict = evaluate_carried_out(question, spec.command, rules, memory)
         else:
             verdict = evaluate(question, rules, memory)
         environment = self._environments.of(call.session_id)

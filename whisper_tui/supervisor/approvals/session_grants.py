@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CarriedOut, CommandSpec, Session
-from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope
+from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope, ToolScope
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved
@@ -13,6 +13,7 @@ from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, scope_problem
 from whisper_tui.policy.rules.matching import applies, reaches
 from whisper_tui.policy.rules.rule import NO_RULES, Effect, Rule, Rules
+from whisper_tui.policy.tool_calls import scope_covers, tool_rule_matches
 from whisper_tui.policy.view import Question, view
 
 FIRST_LOOK = 64
@@ -108,10 +109,17 @@ def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallR
     memory, rules = _given(scope, spec, root)
     looked_at, covered = 0, []
     for record in records:
-        if isinstance(record.call.spec.command, CarriedOut):
+        command = record.call.spec.command
+        # A scope for tools says nothing about commands, and one of words nothing about tools.
+        if isinstance(command, CarriedOut) is not isinstance(scope, ToolScope):
             continue
         looked_at += 1
-        if evaluate(_question(record, root), rules, memory).kind == "allow":
+        question = _question(record, root)
+        if isinstance(command, CarriedOut):
+            allowed = isinstance(scope, ToolScope) and scope_covers(scope, question, command)
+        else:
+            allowed = evaluate(question, rules, memory).kind == "allow"
+        if allowed:
             covered.append(record.id)
     return Coverage(looked_at=looked_at, calls=tuple(covered))
 
@@ -130,12 +138,12 @@ def rule_coverage(effect: Effect, rule: Rule, past: Iterable[PastCall]) -> Cover
     looked_at, found = 0, []
     for record, session in past:
         command = record.call.spec.command
-        if isinstance(command, CarriedOut):
-            continue
         looked_at += 1
         trust = session.trust if session is not None else "untrusted_external"
         question = replace(_question(record, session.root if session is not None else ""), trust=trust)
-        if effect == "allow":
+        if isinstance(command, CarriedOut):
+            matched = tool_rule_matches(effect, rule, question, command)
+        elif effect == "allow":
             matched = evaluate(question, rules, ()).kind == "allow"
         else:
             matched = applies(rule, question) and reaches(rule, command, view(command))

@@ -1,0 +1,405 @@
+"""Verdicts on edits, fetches, tools of MCP servers and sub-agents: quiet for the ordinary, asked for the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from whisper_tui.effects.edit_results import examine
+from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Function
+from whisper_tui.model.decision import Decider, Grant, ToolScope
+from whisper_tui.model.edits import EditMode, ReplaceText, WriteFile
+from whisper_tui.model.verdict import EDITS_RULE, SUBAGENT_RULE, Resolved, Verdict
+from whisper_tui.policy.rules.grants import saved_tool_rules, scope_problem
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rules_toml import read_rules
+from whisper_tui.policy.rules.tool_targets import literal_pattern
+from whisper_tui.policy.tool_calls import evaluate_carried_out
+from whisper_tui.policy.view import Question
+
+QUIET = Rules(edits="allow")
+HOME = "/home/nobody"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "app.py").write_text("one\ntwo\n")
+    return root
+
+
+def judge(
+    root: Path,
+    command: CarriedOut,
+    rules: Rules = QUIET,
+    *,
+    mode: EditMode = "rules",
+    memory: tuple[Grant, ...] = (),
+    home: str = HOME,
+) -> Verdict:
+    edits = examine(command.changes, (str(root),), home) if isinstance(command, FileEdits) else ()
+    question = Question(
+        session_id="s1",
+        session_root=str(root),
+        spec=CommandSpec(command=command, cwd=str(root)),
+        description="",
+        resolved=Resolved(cwd=str(root), edits=edits),
+        tool=command.tool,
+        home=home,
+        edit_mode=mode,
+        now=100.0,
+    )
+    return evaluate_carried_out(question, command, rules, memory)
+
+
+def write(*paths: Path | str, content: str = "x\n") -> FileEdits:
+    return FileEdits(tool="Write", changes=tuple(WriteFile(path=str(path), content=content) for path in paths))
+
+
+def fetch(*hosts: str) -> Function:
+    return Function(tool="WebFetch", arguments={"url": "https://x"}, about="web", targets=hosts)
+
+
+def remembered(command: CarriedOut, scope: ToolScope, root: Path) -> Grant:
+    spec = CommandSpec(command=command, cwd=str(root))
+    by = Decider(surface="cockpit")
+    return Grant(id="g1", session_id="s1", spec=spec, from_call="7", granted_at=1.0, by=by, scope=scope)
+
+
+def test_an_edit_of_an_ordinary_file_in_the_workspace_is_allowed(workspace: Path):
+    verdict = judge(workspace, write(workspace / "src" / "app.py", workspace / "src" / "new.py"))
+    assert (verdict.kind, verdict.rule, verdict.risks) == ("allow", EDITS_RULE, ())
+
+
+def test_without_the_setting_every_edit_is_asked(workspace: Path):
+    assert judge(workspace, write(workspace / "src" / "app.py"), Rules()).kind == "ask"
+    assert judge(workspace, write(workspace / "src" / "app.py"), Rules(edits="ask")).kind == "ask"
+
+
+def test_a_session_can_be_asked_about_every_edit(workspace: Path):
+    rules = Rules(edits="allow", allow=(Rule(name="all", path="**"),))
+    assert judge(workspace, write(workspace / "src" / "app.py"), rules, mode="ask").kind == "ask"
+
+
+def test_a_session_can_be_allowed_its_edits_but_not_those_that_matter(workspace: Path):
+    asking = Rules(edits="ask")
+    assert judge(workspace, write(workspace / "src" / "app.py"), asking, mode="allow").kind == "allow"
+    assert judge(workspace, write(workspace / "Makefile"), asking, mode="allow").kind == "ask"
+    assert judge(workspace, write("/etc/hosts"), asking, mode="allow").kind == "ask"
+
+
+@pytest.mark.parametrize(
+    ("path", "risk"),
+    [
+        (".git/hooks/pre-commit", "sensitive-write"),
+        (".git/config", "sensitive-write"),
+        (".claude/settings.json", "sensitive-write"),
+        (".claude/skills/x/SKILL.md", "sensitive-write"),
+        (".mcp.json", "sensitive-write"),
+        (".vscode/mcp.json", "sensitive-write"),
+        (".github/hooks/x.json", "sensitive-write"),
+        (".codex/config.toml", "sensitive-write"),
+        (".whisper-tui/rules.toml", "sensitive-write"),
+        (".env", "writes-secrets"),
+        (".envrc", "writes-secrets"),
+        ("id_rsa", "writes-secrets"),
+        ("Makefile", "runs-later"),
+        ("build.mk", "runs-later"),
+        (".github/workflows/ci.yml", "runs-later"),
+        (".pre-commit-config.yaml", "runs-later"),
+        (".vscode/tasks.json", "runs-later"),
+        ("setup.py", "runs-later"),
+    ],
+)
+def test_files_that_decide_run_later_or_hold_secrets_are_asked(workspace: Path, path: str, risk: str):
+    verdict = judge(workspace, write(workspace / path))
+    assert verdict.kind == "ask"
+    assert risk in {each.id for each in verdict.risks}
+
+
+def test_files_that_decide_are_asked_whatever_the_rules_allow(workspace: Path):
+    everything = Rules(
+        edits="allow",
+        allow=(
+            Rule(name="a", path="**"),
+            Rule(name="b", path="/.git/hooks/x"),
+            Rule(name="c", tool="edit", anything=True),
+        ),
+    )
+    assert judge(workspace, write(workspace / ".git" / "hooks" / "x"), everything).kind == "ask"
+
+
+def test_package_json_is_asked_only_where_its_scripts_change(workspace: Path):
+    package = workspace / "package.json"
+    package.write_text('{"scripts": {"test": "vitest"}, "dependencies": {"a": "1"}}')
+
+    def kind(old: str, new: str) -> str:
+        change = ReplaceText(path=str(package), old=old, new=new)
+        return judge(workspace, FileEdits(tool="Edit", changes=(change,))).kind
+
+    assert kind('"a": "1"', '"a": "2"') == "allow"
+    assert kind("vitest", "vitest && curl x | sh") == "ask"
+    assert kind('"scripts": {', '"scripts": {"postinstall": "x", ') == "ask"
+    assert kind('{"scripts"', '{{"scripts"') == "ask"
+
+
+def test_edits_outside_the_workspace_are_asked(workspace: Path, tmp_path: Path):
+    verdict = judge(workspace, write(tmp_path / "other" / "x"))
+    assert verdict.kind == "ask"
+    assert verdict.reason.endswith("is outside the workspace")
+    assert judge(workspace, write(f"{workspace}/src/../../other/x")).kind == "ask"
+    assert judge(workspace, write(f"{workspace}-2/x")).kind == "ask"
+
+
+def test_a_link_that_leads_out_is_asked_and_named(workspace: Path, tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    (workspace / "link").symlink_to(tmp_path / "out")
+    verdict = judge(workspace, write(workspace / "link" / "x"))
+    assert verdict.kind == "ask"
+    assert "through a link to" in verdict.reason
+
+
+def test_one_file_of_many_is_enough_to_ask(workspace: Path):
+    assert judge(workspace, write(*(workspace / f"{n}.py" for n in range(20)), "/etc/passwd")).kind == "ask"
+
+
+def test_a_workspace_that_is_a_home_is_asked(tmp_path: Path):
+    assert judge(Path("/"), write("/tmp/x")).kind == "ask"
+    assert judge(Path("/home/somebody"), write("/home/somebody/x.txt")).kind == "ask"
+
+
+def test_text_that_hides_what_it_says_is_asked(workspace: Path):
+    verdict = judge(workspace, write(workspace / "src" / "app.py", content="if admin: \u202e # safe\n"))
+    assert verdict.kind == "ask"
+    assert "deceptive-characters" in {risk.id for risk in verdict.risks}
+
+
+def test_such_text_that_was_there_before_is_not(workspace: Path):
+    file = workspace / "src" / "app.py"
+    file.write_text("arabic \u200f text\none\n")
+    change = ReplaceText(path=str(file), old="one", new="two")
+    assert judge(workspace, FileEdits(tool="Edit", changes=(change,))).kind == "allow"
+
+
+def test_a_file_that_was_not_read_is_asked(workspace: Path):
+    with (workspace / "huge").open("wb") as file:
+        file.truncate(5 << 20)
+    assert judge(workspace, write(workspace / "huge")).kind == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("docs/**", "docs/a/b.md", True),
+        ("*.md", "docs/a/b.md", True),
+        ("/top.md", "docs/top.md", False),
+        ("/top.md", "top.md", True),
+        ("docs/", "docs/x", True),
+        ("docs", "docs/x", True),
+        ("**/generated/*", "a/b/generated/c", True),
+        ("src/*.py", "src/a/b.py", False),
+    ],
+)
+def test_rules_name_files_as_gitignore_does(workspace: Path, pattern: str, path: str, matches: bool):
+    edit = write(workspace / path)
+    denied = judge(workspace, edit, Rules(edits="allow", deny=(Rule(name="d", path=pattern),)))
+    assert denied.kind == ("refuse" if matches else "allow")
+    allowed = judge(workspace, edit, Rules(allow=(Rule(name="a", path=pattern),)))
+    assert allowed.kind == ("allow" if matches else "ask")
+
+
+def test_a_rule_can_allow_files_outside_at_home_or_anywhere(workspace: Path, tmp_path: Path):
+    note = tmp_path / "home" / "notes" / "x.md"
+    allows = Rules(allow=(Rule(name="n", path="~/notes/**"),))
+    assert judge(workspace, write(note), allows, home=str(tmp_path / "home")).kind == "allow"
+    assert judge(workspace, write(tmp_path / "notes" / "x.md"), allows, home=str(tmp_path / "home")).kind == "ask"
+    assert judge(workspace, write(note), Rules(allow=(Rule(name="r", path=f"/{note}"),))).kind == "allow"
+
+
+def test_a_pattern_of_the_workspace_allows_nothing_outside(workspace: Path, tmp_path: Path):
+    assert judge(workspace, write(tmp_path / "x.md"), Rules(allow=(Rule(name="a", path="**"),))).kind == "ask"
+
+
+def test_a_denied_file_is_denied_through_a_link_too(workspace: Path):
+    (workspace / "secret").mkdir()
+    (workspace / "way").symlink_to(workspace / "secret")
+    rules = Rules(edits="allow", deny=(Rule(name="d", path="secret/"),))
+    assert judge(workspace, write(workspace / "way" / "x"), rules).kind == "refuse"
+    assert (
+        judge(
+            workspace, write(workspace / "secret" / "x"), Rules(edits="allow", deny=(Rule(name="d", path="way/"),))
+        ).kind
+        == "allow"
+    )
+
+
+def test_an_allowed_link_does_not_allow_where_it_leads(workspace: Path, tmp_path: Path):
+    (workspace / "ok").symlink_to(tmp_path)
+    assert judge(workspace, write(workspace / "ok" / "x"), Rules(allow=(Rule(name="a", path="ok/**"),))).kind == "ask"
+
+
+def test_a_rule_of_a_directory_allows_nothing_outside_of_it(workspace: Path, tmp_path: Path):
+    rule = Rule(name="p", path="//**", directory=str(workspace))
+    assert judge(workspace, write(tmp_path / "x"), Rules(allow=(rule,))).kind == "ask"
+    assert judge(workspace, write(workspace / "x"), Rules(allow=(rule,))).kind == "allow"
+
+
+def test_ask_rules_beat_the_quiet_default(workspace: Path):
+    rules = Rules(edits="allow", ask=(Rule(name="migrations", path="migrations/"),))
+    verdict = judge(workspace, write(workspace / "migrations" / "1.sql"), rules)
+    assert (verdict.kind, verdict.rule) == ("ask", "migrations")
+
+
+def test_a_rule_that_asks_about_anything_asks_about_edits(workspace: Path):
+    rules = Rules(edits="allow", ask=(Rule(name="all", anything=True),))
+    assert judge(workspace, write(workspace / "x"), rules).kind == "ask"
+
+
+def test_a_rule_of_a_client_about_all_its_commands_is_not_about_edits(workspace: Path):
+    rules = Rules(edits="allow", ask=(Rule(name="client: Claude Code: Bash", anything=True),))
+    assert judge(workspace, write(workspace / "x"), rules).kind == "allow"
+
+
+def test_a_rule_that_allows_any_command_allows_no_tool(workspace: Path):
+    rules = Rules(allow=(Rule(name="all", anything=True),))
+    assert judge(workspace, write(workspace / "x"), rules).kind == "ask"
+    assert judge(workspace, fetch("example.org"), rules).kind == "ask"
+
+
+def test_one_word_names_the_edits_of_every_client(workspace: Path):
+    rules = Rules(edits="allow", ask=(Rule(name="e", tool="edit", anything=True),))
+    assert judge(workspace, write(workspace / "x"), rules).kind == "ask"
+    assert (
+        judge(workspace, fetch("example.org"), Rules(deny=(Rule(name="w", tool="web", anything=True),))).kind
+        == "refuse"
+    )
+
+
+def test_an_unreadable_rule_asks_about_every_edit(workspace: Path):
+    assert judge(workspace, write(workspace / "x"), Rules(edits="allow", broken="line 3")).kind == "ask"
+
+
+@pytest.mark.parametrize(
+    ("host", "target", "allowed", "denied"),
+    [
+        ("example.org", "example.org", True, True),
+        ("example.org", "EXAMPLE.org.", True, True),
+        ("example.org", "evil-example.org", False, False),
+        ("example.org", "www.example.org", False, False),
+        ("*.example.org", "www.example.org", True, True),
+        ("*.example.org", "example.org", False, False),
+        ("*.example.org", "example.org.evil.com", False, False),
+        ("example.org", "example.org:8080", False, True),
+        ("localhost:3000", "localhost:3000", True, True),
+    ],
+)
+def test_rules_name_hosts(workspace: Path, host: str, target: str, allowed: bool, denied: bool):
+    rule = Rule(name="h", host=host)
+    assert judge(workspace, fetch(target), Rules(allow=(rule,))).kind == ("allow" if allowed else "ask")
+    assert judge(workspace, fetch(target), Rules(deny=(rule,))).kind == ("refuse" if denied else "ask")
+
+
+def test_each_host_of_a_fetch_has_to_be_allowed(workspace: Path):
+    rules = Rules(allow=(Rule(name="a", host="a.org"),))
+    assert judge(workspace, fetch("a.org", "b.org"), rules).kind == "ask"
+    assert judge(workspace, fetch(), rules).kind == "ask"
+
+
+def test_a_host_is_remembered_for_the_session(workspace: Path):
+    grant = remembered(fetch("a.org"), ToolScope(hosts=("a.org",)), workspace)
+    other = Function(tool="WebFetch", arguments={"url": "https://a.org/2"}, about="web", targets=("a.org",))
+    verdict = judge(workspace, other, memory=(grant,))
+    assert (verdict.kind, verdict.grant_id) == ("allow", "g1")
+    assert judge(workspace, fetch("b.org"), memory=(grant,)).kind == "ask"
+
+
+def test_a_tool_of_another_server_is_remembered_by_its_name(workspace: Path):
+    def call(tool: str, **arguments: object) -> Function:
+        return Function(tool=f"mcp_gh_{tool}", arguments=arguments, about="server", targets=("gh", tool))
+
+    scope = ToolScope(tool="mcp__gh__list")
+    grant = remembered(call("list"), scope, workspace)
+    assert judge(workspace, call("list", page=2)).kind == "ask"
+    assert judge(workspace, call("list", page=2), memory=(grant,)).kind == "allow"
+    assert judge(workspace, call("delete"), memory=(grant,)).kind == "ask"
+    rule = Rule(name="gh", tool="mcp__gh__*", anything=True)
+    assert judge(workspace, call("delete"), Rules(allow=(rule,))).kind == "allow"
+
+
+def test_files_are_remembered_by_a_pattern(workspace: Path):
+    grant = remembered(write(workspace / "Makefile"), ToolScope(path="/Makefile"), workspace)
+    assert judge(workspace, write(workspace / "Makefile", content="new"), memory=(grant,)).kind == "allow"
+    assert judge(workspace, write(workspace / "sub" / "Makefile"), memory=(grant,)).kind == "ask"
+
+
+@pytest.mark.parametrize("name", ["a*.py", "[x].py", "!x", "#x", "a?b", "a\\b"])
+def test_the_pattern_of_one_file_matches_that_file_alone(workspace: Path, name: str):
+    rules = Rules(deny=(Rule(name="d", path=literal_pattern(name)),), edits="allow")
+    assert judge(workspace, write(workspace / name), rules).kind == "refuse"
+    assert judge(workspace, write(workspace / "abc.py"), rules).kind == "allow"
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ToolScope(),
+        ToolScope(tool="mcp__gh__*"),
+        ToolScope(tool="mcp__other__x"),
+        ToolScope(hosts=("a.org",)),
+        ToolScope(path="**"),
+        ToolScope(tool="mcp__gh__x", path="**"),
+    ],
+)
+def test_a_scope_that_is_not_about_the_call_is_refused(workspace: Path, scope: ToolScope):
+    call = Function(tool="mcp__gh__x", arguments={}, about="server", targets=("gh", "x"))
+    assert scope_problem(scope, CommandSpec(command=call, cwd=str(workspace)))
+
+
+def test_a_server_cannot_name_a_tool_so_that_its_approval_covers_others(workspace: Path):
+    call = Function(tool="mcp__gh__*", arguments={}, about="server", targets=("gh", "*"))
+    assert scope_problem(ToolScope(tool="mcp__gh__*"), CommandSpec(command=call, cwd=str(workspace)))
+
+
+def test_a_host_with_a_star_cannot_be_remembered(workspace: Path):
+    assert scope_problem(ToolScope(hosts=("*.org",)), CommandSpec(command=fetch("*.org"), cwd=str(workspace)))
+
+
+def test_a_saved_rule_is_one_that_the_file_takes(workspace: Path):
+    for scope in (ToolScope(hosts=("a.org", "b.org")), ToolScope(path="docs/**"), ToolScope(tool="mcp__gh__x")):
+        for rule in saved_tool_rules(scope, call_id="3", root=str(workspace), now=0.0):
+            said = {"allow": [rule.model_dump(exclude_defaults=True, mode="json")]}
+            assert read_rules(said, "rules.toml", table="").broken is None
+
+
+def test_sub_agents_start_and_are_recorded(workspace: Path):
+    start = Function(tool="Task", arguments={"prompt": "look"}, about="subagent", targets=("reviewer",))
+    verdict = judge(workspace, start)
+    assert (verdict.kind, verdict.rule) == ("allow", SUBAGENT_RULE)
+    asking = Rules(ask=(Rule(name="s", tool="subagent", anything=True),))
+    assert judge(workspace, start, asking).kind == "ask"
+
+
+def test_a_shell_command_in_a_foreign_tool_is_denied_as_a_command(workspace: Path):
+    call = Function(tool="mcp__x__run", arguments={"command": "rm -rf /"}, about="server", targets=("x", "run"))
+    assert judge(workspace, call, Rules(deny=(Rule(name="rm", program="rm"),))).kind == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({"path": ""}, "pattern"),
+        ({"path": "!x"}, "begins with '!'"),
+        ({"host": "https://x"}, "host"),
+        ({"host": "*"}, "host"),
+        ({"path": "x", "host": "y"}, "one of"),
+    ],
+)
+def test_a_rule_that_would_not_mean_what_it_says_is_refused(rule: dict[str, str], problem: str):
+    broken = read_rules({"deny": [{"name": "r", **rule}]}, "rules.toml", table="").broken
+    assert broken is not None
+    assert problem in broken
+
+
+def test_the_setting_of_edits_is_one_of_two_words():
+    assert read_rules({"edits": "ask"}, "rules.toml", table="").edits == "ask"
+    assert read_rules({"edits": True}, "rules.toml", table="").broken is not None
