@@ -1,14 +1,20 @@
-"""Random scripts of awk, sed and jq: those that count as harmless are run, and must only print."""
+"""Random scripts of awk, sed, jq and bash: those that count as harmless are run, and must only print."""
 
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.fuzz.jail import PROGRAM, Jail, programs
 from tests.fuzz.profile import fuzzed
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
+from whisper_tui.policy.read_only.read_only_list import TEXT_TOOLS, helpers_of
+from whisper_tui.policy.read_only.special_programs import SPECIAL
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.supervisor.resolve import expand
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +163,80 @@ def test_the_jail_sees_what_happens_in_it(jail: Jail, words: tuple[str, ...]) ->
 def test_a_jq_filter_that_is_taken_for_harmless_only_sees_its_input(jail: Jail, script: str) -> None:
     if not jq_reaches_further(script):
         assert jail.harm(["jq", "-n", script]) == ""
+
+
+LISTED = programs(*{word for line in TEXT_TOOLS.splitlines() for word in line.partition("|")[0].split()}, *SPECIAL)
+"""Programs that may be given file name patterns, and some that may not."""
+# it keeps what comes from a pipe in a temporary file
+LISTED.remove("tac")
+
+BASH_WORDS = [
+    "*", "d*", "s*/*", "sub/*", "s*/m*", "s*/l*", "?ata", "[dl]*", "[a-s]*", "./*", ".*", "../*", "../home/*", "-*",
+    "--*", "{data,list}", "sub/{more,link}", "{-o,PWN}",
+    "-{o,u}", "--{files0-from,x}=list", "{a..c}", "x{1..3}", "*.{py,w}",
+    "~", "~/secret", "~/*", "$HOME/secret", '"$HOME"/*', "$a", '"$a"', '"${a}"/*', "$a/*", "$b", '"$b"', '"$f"', "$f",
+    '"$f"/more', "-n", "-l", "-r", "-f", "-e", "-o", "-s", "-c", "-d", "-x", "-k", "-t", "--", "-", "1", "5", "p", ".",
+    "data", "sub", "list", "opts", "a", "'{print}'", "'w PWN'", "'1,5p'", "-exec", "-name", "-newer", "-delete",
+    "--files0-from=list", "--output", "--pre", "''", "'*'", "'a b'", "/etc/host*", "/dev/nul*", "HEAD", "s/a/b/",
+]  # fmt: skip
+
+BASH_SETS = [
+    "a=data", "a=sub", "a=.", "a=-o", "a=--output=PWN", "a='../home'", "a=/etc", "b='x y'", "b='-o PWN'", "b='*'",
+    "b=w", "f=data", "PATH=.", "HOME=/etc", "IFS=a", "LC_ALL=C",
+]  # fmt: skip
+
+APPEARING = (
+    "-o", "-oPWN", "--output=PWN", "-delete", "-exec", "-fprint", "-i", "-f", "-fopts", "-r", "-R",
+    "--files0-from=list", "--pre=touch", "--compress-program=touch", "--expression=w PWN", "w PWN", "1e touch PWN",
+    "-nwPWN", "--random-source=data",
+    'BEGIN{system("touch PWN")}', "d=1", "env", "dwPWN", "p;w PWN", "PWN.py", "--plugin=touch", "sub/-o", "sub/w PWN",
+    "sub/--output=PWN", "data -o PWN", "sub/x -o PWN", "{print > \"PWN\"}", "$ENV", "x1", "x2", "@opts", "sub/@opts",
+    "!",
+)  # fmt: skip
+"""Names of files that an agent puts there after the judgement."""
+
+
+@st.composite
+def bash_texts(draw: st.DrawFn) -> str:
+    """Some variables, and a few commands of the list, perhaps in a loop."""
+    words = st.lists(st.sampled_from(BASH_WORDS), max_size=4).map(" ".join)
+    program = st.sampled_from(LISTED)
+    command = st.one_of(st.tuples(program, words).map(" ".join), st.just('wc -l "$f"'), st.just("grep -n a *"))
+    commands = draw(st.lists(command, min_size=1, max_size=2))
+    text = draw(st.sampled_from([" | ", "; ", " && ", "\n"])).join(commands)
+    if draw(st.booleans()):
+        text = f"for f in {draw(words) or '*'}; do {text}; done"
+    sets = draw(st.lists(st.sampled_from(BASH_SETS), max_size=2))
+    return draw(st.sampled_from(["; ", " && ", "\n"])).join([*sets, text])
+
+
+def allowed(jail: Jail, text: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """True if nobody would be asked about a text in this jail."""
+    monkeypatch.setattr(expand, "home_of_user", lambda: str(jail.home))
+    spec = CommandSpec(command=Shell(text=text), cwd=str(jail.workspace))
+    own = (str(jail.home),)
+    verdict, resolved = judge_alone(spec, Rules(read_only=True), jail.session, root=str(jail.workspace), own=own, now=0)
+    return verdict.kind == "allow" and resolved.literal is not None
+
+
+@pytest.fixture(scope="module")
+def changed_jail() -> Iterator[Jail]:
+    with Jail.made() as made:
+        for name in APPEARING:
+            made.add(name, "data\n")
+        yield made
+
+
+@pytest.mark.skipif(not programs("strace"), reason="strace is not installed, and nothing else sees it all")
+@pytest.mark.timeout(3600)
+@fuzzed(60)
+@given(text=bash_texts())
+def test_a_text_with_expansions_that_is_allowed_only_prints_whatever_files_appear(
+    jail: Jail, changed_jail: Jail, text: str
+) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assume(allowed(jail, text, monkeypatch))
+    helpers = {*LISTED, *helpers_of(LISTED)}
+    for each in (jail, changed_jail):
+        said = each.harm(["bash", "--norc", "--noprofile", "-c", "--", text], traced=True, helpers=helpers)
+        assert said == ""

@@ -17,8 +17,10 @@ from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.static_expansion import ExpandedWord, expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
-from whisper_tui.policy.view import Question
+from whisper_tui.policy.view import Question, agreed_steps
+from whisper_tui.supervisor.resolve.expand import PossibleFiles
 
 BASH = shutil.which("bash") or "/bin/bash"
 EXAMPLES = int(os.environ.get("WHISPER_TUI_FUZZ", "400"))
@@ -49,7 +51,8 @@ class Bash:
             text = f'#!{BASH}\nprintf "%s\\0" {name} "$@" >> "$LOG"\nprintf "\\n\\0" >> "$LOG"\n'
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
-        (directory / "work").mkdir()
+        self.work = directory / "work"
+        self.work.mkdir()
 
     def calls(self, text: str) -> list[tuple[str, ...]]:
         """How the two programs were called."""
@@ -115,3 +118,74 @@ def judged(text: str) -> str:
     resolved = Resolved(program="/bin/bash", cwd=ROOT, shell="bash")
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
     return evaluate(Question("s", ROOT, spec, "", resolved), RULES, ()).kind
+
+
+WORD_PIECES = [
+    "a", "b", "x.py", "*", "?", "[ab]", "[a-c]", "[x-]", "s/", "/", ".", "*.py", "**", "{", "}", ",", "{a,b}", "{1..3}",
+    "{c..a}", "{a,}", "{,}", "{}", "{0}", "{x}", "{a..", "..", "~", "~/", "''", "'*'", '"*"', "'a b'", '"', "'", "\\*",
+    "\\", "$v", "${v}", '"$v"', "$w", '"$w"', '"$v/$w"', "$f", '"$f"', "$v_", "$HOME", "$", "=", ":", "-", "--", "é",
+    "!", "^", "%", "#", "@", "+",
+]  # fmt: skip
+
+EXPANDING = [
+    "SAFE ", " ", " ", "\n", "; ", " && ", " | ", "v=a", "v=s", "w='x y'", 'w="*"', "w=", "v=", "v=a w=b", "u=a;",
+    "v=$w", "for f in ", "; do ", "; done", "\ndo\n", "\ndone\n", "for v in a s; do SAFE ",
+    'for f in *; do SAFE "$f"; done', " 2>/dev/null", " >/dev/null", " # ", "SAFE", " done", " do ", " in ",
+    "for v in ", "<<E\nx\nE\n",
+]  # fmt: skip
+
+WORDS = st.lists(st.sampled_from(WORD_PIECES), min_size=1, max_size=4).map("".join)
+COMMANDS = st.lists(WORDS, min_size=1, max_size=3).map(lambda words: "SAFE " + " ".join(words))
+SETS = st.lists(st.sampled_from(["v=a", "v=s", "w='x y'", "w=x.py", 'v="s"', "w=s v=a"]), max_size=2, unique=True)
+SIMPLE = st.tuples(SETS, COMMANDS).map(lambda made: "; ".join([*made[0], made[1]]))
+LOOPS = st.tuples(SETS, st.lists(WORDS, min_size=1, max_size=3), COMMANDS, st.sampled_from(["; ", "\n"])).map(
+    lambda made: "; ".join([*made[0], f'for f in {" ".join(made[1])}{made[3]}do {made[2]} "$f"{made[3]}done'])
+)
+PIECES = st.lists(st.sampled_from([*EXPANDING, *WORD_PIECES]), min_size=1, max_size=12).map("".join)
+
+FILES = ("a", "b", "x.py", "-n", "x y", "*", ".hidden", "s/c", "s/x.py", "s/{a}", "{a,b}", "é", "~", "[ab]")
+
+
+@pytest.fixture(scope="module")
+def files(bash: Bash) -> Path:
+    """The directory in which texts run, with a few files."""
+    for name in FILES:
+        (bash.work / name).parent.mkdir(exist_ok=True)
+        (bash.work / name).touch()
+    return bash.work
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(
+    max_examples=3 * EXAMPLES,
+    deadline=None,
+    derandomize="WHISPER_TUI_FUZZ" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(text=st.one_of(SIMPLE, LOOPS, PIECES))
+def test_words_with_expansions_are_those_that_bash_makes_of_them(bash: Bash, files: Path, text: str) -> None:
+    steps = agreed_steps(text, read_script(text))
+    try:
+        expected = expanded_commands(steps, str(files), PossibleFiles(str(files)).of) if steps else ()
+    except NotPlain:
+        return
+    if not expected or {command[0].text for command in expected} != {"SAFE"}:
+        return
+    made = bash.calls(text)
+    # a pipeline starts its commands at the same time
+    for call in made:
+        assert any(is_made_of(call, command) for command in expected), f"bash ran {call}"
+    # the locale or the version of bash decides about these patterns, and a loop may run less often
+    if not any(sign in text for sign in ("&&", "|", "?", "[", ".*")):
+        assert len(made) == len(expected)
+
+
+def is_made_of(call: tuple[str, ...], command: tuple[ExpandedWord, ...]) -> bool:
+    """True if a call has these words in this order; of what a pattern may stand for, it may have any part."""
+    passed = {0}
+    for word in command:
+        taken = {at + 1 for at in passed if at < len(call) and call[at] == word.text}
+        passed = taken | (passed if word.beginning is not None else set())
+    return len(call) in passed

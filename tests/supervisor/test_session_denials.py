@@ -56,6 +56,14 @@ async def test_a_denial_overrides_rules_and_approvals(bench: Bench) -> None:
         assert denied(await bench.record(await bench.submit(session, *words))).for_session == words
 
 
+async def test_words_that_expansions_lead_to_are_denied(bench: Bench) -> None:
+    await bench.restart(Rules(read_only=True))
+    session = await bench.session()
+    await deny(bench, session, "cat", "notes")
+    for text in ("n=notes; echo; cat $n", "echo; cat {notes,x}", "for f in notes; do cat $f; done"):
+        assert denied(await bench.record(await bench.submit(session, text=text))).for_session == ("cat", "notes")
+
+
 async def test_a_rule_that_denies_keeps_its_own_reason(bench: Bench) -> None:
     await bench.restart(Rules(deny=(Rule(name="never", prefix=PUBLISH, justification="by law"),)))
     session = await bench.session()

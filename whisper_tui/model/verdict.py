@@ -205,6 +205,10 @@ class Resolved(Value):
     """Code that it runs and that is no part of it."""
     edits: tuple[EditedFile, ...] = ()
     """The files that an edit changes."""
+    literal: str | None = None
+    """Its commands in literal words, with its expansions as they are now. None: it has none, or one is uncertain."""
+    literal_places: tuple[Place, ...] = ()
+    """Paths in `literal` that lead elsewhere than they say."""
 
     @property
     def not_inspected(self) -> tuple[RunCode, ...]:

@@ -1,6 +1,7 @@
 """The verdict on a call, from the rules and the remembered approvals, without touching anything."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Grant
@@ -8,8 +9,8 @@ from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import NO_RULE_MATCHES, NO_SUBSTITUTION, STRICT, Risk, Verdict
 from whisper_tui.policy.commands.shells import is_own_variable
-from whisper_tui.policy.read_only.private_paths import contains_home, shows_private
-from whisper_tui.policy.read_only.read_only_list import SYSTEM_DIRECTORIES
+from whisper_tui.policy.read_only.private_paths import contains_home, names_closed_place, shows_private
+from whisper_tui.policy.read_only.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.rules.grants import (
     PREFIX_OF_GRANT,
@@ -22,6 +23,9 @@ from whisper_tui.policy.rules.grants import (
 from whisper_tui.policy.rules.matching import applies, mentioned, reaches
 from whisper_tui.policy.rules.permissions import READ_ONLY, READ_ONLY_WITHOUT_SANDBOX, Permissions
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.shell.static_expansion import expanded_commands
+from whisper_tui.policy.shell.strict_reader import NotPlain
+from whisper_tui.policy.shell.syntax import ShellStep
 from whisper_tui.policy.view import CommandView, Question, view
 
 REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
@@ -33,9 +37,10 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     command = question.spec.command
     seen = view(command)
     risks = risks_of(question)
+    literal = _in_literal_words(question, seen)
 
     def concerns(rule: Rule) -> bool:
-        return applies(rule, question) and reaches(rule, command, seen)
+        return applies(rule, question) and (reaches(rule, command, seen) or _reaches_literal(rule, literal))
 
     denied = denied_by_rule(rules, concerns, "command", risks)
     if denied is not None:
@@ -49,6 +54,8 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         return asked
     held = tuple(grant for grant in memory if grant_holds(grant, question.session_id, question.now))
     allowed = _allowed(question, rules, seen, held, risks)
+    if allowed is None and literal is not None and not _mentioned(question, rules, seen):
+        allowed = _read_only_with_expansions(literal, seen.steps, rules, risks)
     if allowed is not None:
         return _unless_sandbox_fails(allowed, question)
     if question.tool in rules.strict:
@@ -135,6 +142,52 @@ def _allowed(
     return _by_rules(found, used, risks, rules, question)
 
 
+def _in_literal_words(question: Question, seen: CommandView) -> Question | None:
+    """Return the question with the words that its expansions lead to, or None if it has none that are certain."""
+    command, text = question.spec.command, question.resolved.literal
+    if text is None or seen.plain is not None or not isinstance(command, Shell):
+        return None
+    spec = question.spec.model_copy(update={"command": command.model_copy(update={"text": text})})
+    resolved = question.resolved.model_copy(update={"places": question.resolved.literal_places})
+    return replace(question, spec=spec, resolved=resolved)
+
+
+def _reaches_literal(rule: Rule, literal: Question | None) -> bool:
+    return literal is not None and reaches(rule, literal.spec.command, view(literal.spec.command))
+
+
+def _read_only_with_expansions(
+    literal: Question, steps: Sequence[ShellStep], rules: Rules, risks: tuple[Risk, ...]
+) -> Verdict | None:
+    """Return the permission of the read-only list for words that expansions lead to, or None (decision 35).
+
+    Files may change until bash looks them up, so this always needs the sandbox, whatever the program.
+    """
+    seen = view(literal.spec.command)
+    if seen.plain is None or _doubt(literal, risks_of(literal)) or not _harmless_whatever_matches(steps):
+        return None
+    cwd = literal.resolved.cwd or literal.spec.cwd
+    # it would fail, and be asked the second time
+    if names_closed_place([command.argv for command in seen.plain], cwd, literal.session_root):
+        return None
+    # a rule approves words, and these are not written anywhere
+    without_permissions = rules.model_copy(update={"allow": (), "otherwise": "ask"})
+    found = _allowed(literal, without_permissions, seen, (), risks)
+    return found and found.model_copy(update={"sandbox": Sandbox()})
+
+
+def _harmless_whatever_matches(steps: Sequence[ShellStep]) -> bool:
+    """True if no file name that may appear or go can do harm where the text has a pattern."""
+    try:
+        # the directories for which `~` and a pattern stand make no difference to that
+        commands = expanded_commands(steps, "/", lambda _: ())
+    except NotPlain:
+        return False
+    return all(
+        harmless_with_any([word.text for word in command], [word.beginning for word in command]) for command in commands
+    )
+
+
 def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
     """Return the permission, or "ask" if it needs a sandbox that is missing or that blocked the command before."""
     if allowed.sandbox is None:
@@ -177,8 +230,9 @@ def _reads_too_far(question: Question, seen: CommandView) -> bool:
 def _may_come_from_workspace(question: Question, seen: CommandView) -> bool:
     """True if a program of the call may come from the workspace, where the agent could have put it."""
     root, known = question.session_root.rstrip("/") + "/", question.resolved.commands
-    # the supervisor could not resolve a command, so its program may be anywhere
-    if known and sum(1 for meaning in known if meaning.words) < len(seen.commands):
+    resolved = {meaning.words[0] for meaning in known if meaning.words}
+    # the supervisor did not resolve a command, so its program may be anywhere
+    if known and any(command.argv and command.argv[0] not in resolved for command in seen.commands):
         return True
     programs = [meaning.program for meaning in known if meaning.program is not None]
     shell = question.resolved.program or ""

@@ -11,10 +11,10 @@ from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.inner_commands import MOST, InnerCommand, inner_commands, inner_commands_of_argv
 from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
 from whisper_tui.policy.risks.danger import Danger
-from whisper_tui.policy.shell.bash_reader import read_script
-from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain
-from whisper_tui.policy.shell.syntax import Script
-from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading
+from whisper_tui.policy.shell.bash_reader import read_script, steps_of
+from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain, read_steps
+from whisper_tui.policy.shell.syntax import Script, ShellStep
+from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading, second_steps
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class CommandView:
     """Why the text could not be parsed to its end, or None."""
     is_argv: bool
     """True if no shell is involved."""
+    steps: tuple[ShellStep, ...] = ()
+    """Its commands, assignments and loops, if `plain` is None and all readers agree on words with expansions."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -146,12 +148,14 @@ def _view_of_text(command: Shell) -> CommandView:
     # zsh, fish and others split and expand words differently, and nobody has compared our readers with them
     if plain is not None and name not in {"bash", "sh"}:
         plain, doubt = None, f"{name} has a syntax of its own, which is not supported"
+    steps = agreed_steps(text, script) if plain is None and name == "bash" else ()
     return CommandView(
         text=text,
         plain=plain,
         doubt=doubt,
         commands=commands,
         scripts=scripts,
+        steps=steps,
         expands=runs_while_expanding(text, scripts, commands),
         problem=next((found.problem for found in scripts if found.problem), None) or _too_many(commands),
         is_argv=False,
@@ -186,6 +190,17 @@ def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, 
     ):
         return None, "two parsers read it differently"
     return (plain, "") if len(second) == len(timed) else (None, "two parsers read it differently")
+
+
+def agreed_steps(text: str, script: Script) -> tuple[ShellStep, ...]:
+    """Return the steps of a text with expansions if all readers agree, and none otherwise (decision 35)."""
+    try:
+        steps = read_steps(text)
+    except NotPlain:
+        return ()
+    if script.problem or steps_of(script) != steps or (is_available() and second_steps(text) != steps):
+        return ()
+    return steps
 
 
 def _untimed(seen: tuple[str, ...], expected: tuple[str, ...]) -> tuple[str, ...]:

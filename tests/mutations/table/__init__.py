@@ -1,7 +1,7 @@
 """The mutations: where each defence stands, what is left without it, and the tests that must then fail."""
 
 from tests.mutations.table.hostile_text import HOSTILE_TEXT
-from tests.mutations.table.what_is_allowed import WHAT_IS_ALLOWED
+from tests.mutations.table.what_is_allowed import EXPANDED, WHAT_IS_ALLOWED
 from tests.mutations.table.what_is_bounded import WHAT_IS_BOUNDED
 from tests.mutations.table.what_is_held import WHAT_IS_HELD
 from tests.mutations.table.what_is_shown import WHAT_IS_SHOWN
@@ -13,6 +13,7 @@ MUTATIONS = (
     *WHO_MAY_DECIDE,
     *WHAT_WAS_APPROVED,
     *WHAT_IS_ALLOWED,
+    *EXPANDED,
     *WHO_COMES_IN,
     *WHAT_IS_BOUNDED,
     *HOSTILE_TEXT,

@@ -12,7 +12,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "deny beats allow",
         "whisper_tui.policy.evaluate.evaluate",
-        "applies(rule, question) and reaches(rule, command, seen)",
+        "applies(rule, question) and (reaches(rule, command, seen) or _reaches_literal(rule, literal))",
         "False",
         (EVALUATE + "test_deny_beats_allow_and_memory", "tests/policy/test_disguises.py::test_a_disguise_is_denied"),
     ),
@@ -157,5 +157,123 @@ WHAT_IS_ALLOWED = (
         '{"HOME": environ["HOME"]} if environ.get("HOME") else {}',
         "dict(environ)",
         ("tests/install/test_place.py::test_the_variables_of_a_project_do_not_move_the_hook",),
+    ),
+)
+
+EXPANSIONS = "tests/policy/test_expansions.py::"
+ASKED_EXPANSIONS = (EXPANSIONS + "test_expansions_that_could_do_more_are_asked",)
+
+EXPANDED = (
+    Mutation(
+        "expansions: two readings must agree",
+        "whisper_tui.policy.view.agreed_steps",
+        "steps_of(script) != steps",
+        "False",
+        (EXPANSIONS + "test_readers_that_differ_expand_nothing",),
+    ),
+    Mutation(
+        "expansions: a third reading must agree",
+        "whisper_tui.policy.view.agreed_steps",
+        "second_steps(text) != steps",
+        "False",
+        (EXPANSIONS + "test_readers_that_differ_expand_nothing",),
+    ),
+    Mutation(
+        "expansions: names that may appear",
+        "whisper_tui.policy.evaluate._read_only_with_expansions",
+        "_harmless_whatever_matches(steps)",
+        "True",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: code before names",
+        "whisper_tui.policy.read_only.read_only_list.harmless_with_any",
+        "name in _CODE_FIRST and not only_reads(argv[:first], git_is_neutral=False)",
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: more than one name",
+        "whisper_tui.policy.read_only.read_only_list.harmless_with_any",
+        "(1, 2, 5)",
+        "(1,)",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: only in the sandbox",
+        "whisper_tui.policy.evaluate._read_only_with_expansions",
+        'found and found.model_copy(update={"sandbox": Sandbox()})',
+        "found",
+        (EXPANSIONS + "test_without_a_sandbox_expansions_are_asked",),
+    ),
+    Mutation(
+        "expansions: rules that deny",
+        "whisper_tui.policy.evaluate.evaluate",
+        "_reaches_literal(rule, literal)",
+        "False",
+        (EXPANSIONS + "test_a_rule_that_denies_or_asks_sees_the_words_that_expansions_lead_to",),
+    ),
+    Mutation(
+        "expansions: denials for a session",
+        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
+        'tuple(each.argv for each in view(Shell(text=resolved.literal or "")).plain or ())',
+        "()",
+        (DENIALS + "test_words_that_expansions_lead_to_are_denied",),
+    ),
+    Mutation(
+        "expansions: no rule allows them",
+        "whisper_tui.policy.evaluate._read_only_with_expansions",
+        'rules.model_copy(update={"allow": (), "otherwise": "ask"})',
+        "rules",
+        (EXPANSIONS + "test_rules_that_allow_are_about_words_that_are_written_out",),
+    ),
+    Mutation(
+        "expansions: links",
+        "whisper_tui.policy.evaluate._in_literal_words",
+        '{"places": question.resolved.literal_places}',
+        "{}",
+        (EXPANSIONS + "test_file_names_that_are_there_are_judged_like_words",),
+    ),
+    Mutation(
+        "expansions: a value that bash may split",
+        "whisper_tui.policy.shell.static_expansion._Expansion._value",
+        "not quoted and (value.beginning is not None or not _UNSPLIT.fullmatch(value.text))",
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: variables with a meaning",
+        "whisper_tui.policy.shell.static_expansion._check_name",
+        "_OF_BASH.fullmatch(name) or is_withheld(name)",
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: a variable that is set twice",
+        "whisper_tui.policy.shell.static_expansion._check_name",
+        '"set" in kinds and (loop or len(kinds) > 1)',
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: a variable that may not be set",
+        "whisper_tui.policy.shell.strict_reader._PlainReader.steps",
+        'found[-1].kind == "set" and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE)',
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: a pattern in another directory",
+        "whisper_tui.policy.shell.static_expansion._Expansion._word",
+        "self._moves",
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: variables beside braces",
+        "whisper_tui.policy.shell.static_expansion._without_braces",
+        'any(kind in {"name", "quoted name"} for kind, _ in word)',
+        "False",
+        ASKED_EXPANSIONS,
     ),
 )

@@ -21,6 +21,7 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.keeper.sandbox import probe
+from whisper_tui.supervisor.resolve.expand import literal_text
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -85,6 +86,8 @@ def no_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of commands that only look, as wrong as can be: all that is plain is on it, and nothing is private."""
     monkeypatch.setattr("whisper_tui.policy.rules.permissions.only_reads", lambda *_, **__: True)
     monkeypatch.setattr("whisper_tui.policy.evaluate._reads_too_far", lambda *_: False)
+    monkeypatch.setattr("whisper_tui.policy.evaluate.names_closed_place", lambda *_: False)
+    monkeypatch.setattr("whisper_tui.policy.evaluate.harmless_with_any", lambda *_: True)
 
 
 def _write_traps(place: Place) -> None:
@@ -146,6 +149,12 @@ ATTACKS = (
     "ps axeww",
     'python3 -c \'open("PWN","w")\'',
     'perl -e \'open(F,">PWN");system("touch PWN");print `cat SECRET`\'',
+    "cat ../home/.ssh/* *",
+    'for f in ../home/.ssh/* link; do cat "$f"; done',
+    "s=SECRET; cat $s; tee PWN",
+    "rm -rf ../{elsewhere,home}/*",
+    "touch ../elsewhere/{a,b} ../elsewhere/m*",
+    "cat /proc/*/environ",
 )
 
 
@@ -166,6 +175,35 @@ async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
     assert record.sandbox == Sandbox(kind="read-only")
     assert b"PRIVATE" not in await place.said(record)
     assert place.tree() == before
+
+
+async def test_expansions_that_are_certain_run_unasked_in_the_sandbox(place: Place) -> None:
+    (place.workspace / "x y.json").write_text("1\n2\n")
+    record = await place.unasked('n=2; for f in *.json; do wc -l "$f"; done; head -n $n {data,none}.js*')
+    assert record.sandbox == Sandbox(kind="read-only")
+    said = (await place.said(record)).decode()
+    assert "1 data.json\n2 x y.json\n" in said
+    assert "==> data.json <==" in said
+
+
+async def test_a_link_that_appears_behind_a_pattern_after_the_judgement_shows_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged_before(*arguments: object) -> str | None:
+        literal = literal_text(*arguments)
+        if literal is not None and not (place.workspace / "late").exists():
+            (place.workspace / "late").symlink_to(place.home / ".ssh" / "id_rsa")
+        return literal
+
+    monkeypatch.setattr("whisper_tui.supervisor.resolve.resolve.literal_text", judged_before)
+    # Without the last look before the start, the file is there when bash looks, and the judgement did not see it.
+    monkeypatch.setattr("whisper_tui.supervisor.approvals.judge.Judge.judge_again", lambda *_: None)
+    record = await place.unasked("cat [dl]*")
+    assert (place.workspace / "late").is_symlink()
+    said = await place.said(record)
+    assert b'{"a": 1}' in said
+    assert b"late" in said
+    assert b"PRIVATE" not in said
 
 
 async def test_a_blocked_command_is_recorded_and_asked_the_next_time(

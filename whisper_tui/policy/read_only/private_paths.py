@@ -15,6 +15,9 @@ _SHOWS_NAMES = frozenset(
 )
 """Programs that show names, sizes and times, but no content of files."""
 
+_OPENS_NOTHING = frozenset("test basename dirname echo printf true false expr seq sleep date id whoami uname".split())
+"""Programs of these to which a path is only a word."""
+
 _LOOKS_THROUGH_TREES = frozenset({"rg", "ag", "tokei"})
 
 _HOME = re.compile(r"/(?:home|Users|export/home)/[^/]+|/root|/var/root")
@@ -60,6 +63,16 @@ def shows_private(commands: Sequence[Argv], cwd: str, root: str, places: Sequenc
         elif _leads_away(argv, directories, here, root):
             return True
     return False
+
+
+def names_closed_place(commands: Sequence[Argv], cwd: str, root: str) -> bool:
+    """True if a program would look into a private place, even if only at names: the sandbox closes all of them."""
+    return any(
+        path is None or _is_private(path, root)
+        for argv in commands
+        if argv and program_name(argv[0] or "") not in _OPENS_NOTHING
+        for path in _named(argv[1:], [cwd])
+    )
 
 
 def possible_paths(word: str) -> tuple[str, ...]:

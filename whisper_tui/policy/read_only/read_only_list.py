@@ -295,6 +295,21 @@ In a sandbox they could only fail, and would be asked the second time; so they a
 
 _PLAIN_DIRECTORIES = frozenset({"", "/bin", "/usr/bin"})
 
+_HARMLESS_OPTIONS = _NEED_NO_SANDBOX | frozenset("grep egrep fgrep du hexdump hd".split())
+"""Programs with which a file name does no harm that is taken for an option: none of theirs writes or runs anything."""
+
+_CODE_FIRST = frozenset("awk gawk mawk nawk sed gsed jq".split())
+"""Programs whose first operand is code, and all others are files."""
+
+_TAKE_FILES = _CODE_FIRST | frozenset("diff fd fdfind find gfind".split())
+"""Programs with a check of their own, but for their options and their code, they only read the files that are named."""
+
+_MISCHIEF = ("\x01", "-\x01", "--\x01", "@\x01")
+"""Ends of file names that no program knows as an option, so that one in the place of an option is refused.
+
+`@file` is replaced by arguments in that file, by some programs also behind `--`.
+"""
+
 
 def fails_in_sandbox(argv: Sequence[str]) -> bool:
     """True if the program needs a socket or a device, so that it would fail in the sandbox."""
@@ -305,6 +320,37 @@ def needs_no_sandbox(argv: Sequence[str]) -> bool:
     """True if the program of an allowed command is harmless with any arguments (decision 10)."""
     directory, _, name = argv[0].rpartition("/")
     return name in _NEED_NO_SANDBOX and directory in _PLAIN_DIRECTORIES
+
+
+def harmless_with_any(argv: Sequence[str], beginnings: Sequence[str | None]) -> bool:
+    """True if a command only reads, whatever file names take the places of some of its words (decision 35).
+
+    `beginnings`: for each word None, or the text with which every name in its place begins.
+    """
+    first = next((at for at, beginning in enumerate(beginnings) if beginning is not None), None)
+    if first is None:
+        return True
+    directory, _, name = argv[0].rpartition("/")
+    if first == 0 or directory not in _PLAIN_DIRECTORIES:
+        return False
+    if name in _HARMLESS_OPTIONS:
+        return True
+    if name not in _TAKE_FILES and name not in _text_tools():
+        return False
+    # the code has to stand before the first name, or a name could be code
+    if name in _CODE_FIRST and not only_reads(argv[:first], git_is_neutral=False):
+        return False
+    return all(
+        only_reads(_with_names(argv, beginnings, mischief, times), git_is_neutral=False)
+        for mischief in _MISCHIEF
+        for times in (1, 2, 5)
+    )
+
+
+def _with_names(argv: Sequence[str], beginnings: Sequence[str | None], end: str, times: int) -> list[str]:
+    """Return the words with some file names in the place of each pattern."""
+    pairs = zip(argv, beginnings, strict=True)
+    return [each for word, start in pairs for each in ([word] if start is None else [start + end] * times)]
 
 
 SYSTEM_DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/")
@@ -319,8 +365,13 @@ class _Subcommand(NamedTuple):
 
 
 @cache
+def _text_tools() -> dict[str, AllowedOptions]:
+    return dict(read_table(TEXT_TOOLS))
+
+
+@cache
 def _forms() -> dict[str, AllowedOptions]:
-    return dict(read_table(TEXT_TOOLS)) | dict(read_table(MACHINE))
+    return _text_tools() | dict(read_table(MACHINE))
 
 
 @cache

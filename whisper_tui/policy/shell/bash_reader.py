@@ -6,7 +6,18 @@ from typing import NamedTuple
 
 from whisper_tui.policy.shell.compound_commands import CompoundReader
 from whisper_tui.policy.shell.expansions import ExpansionReader
-from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, Unreadable, Word, WordPiece
+from whisper_tui.policy.shell.syntax import (
+    PartKind,
+    Redirection,
+    Script,
+    ShellStep,
+    ShellWord,
+    SimpleCommand,
+    Unreadable,
+    Word,
+    WordPiece,
+    shell_word,
+)
 from whisper_tui.policy.shell.text_cursor import TextCursor
 from whisper_tui.policy.shell.word_reader import WordReader
 
@@ -330,3 +341,36 @@ def read_script(text: str) -> Script:
     except RecursionError:
         found.problem = "it is nested too deeply"
     return found
+
+
+def steps_of(script: Script) -> tuple[ShellStep, ...] | None:
+    """Return the commands, assignments and loops of a script, or None if a word of it holds another expansion.
+
+    Other constructs leave no trace here; the strict reader refuses them.
+    """
+    found: list[ShellStep] = []
+    for at, command in enumerate(script.commands):
+        # inner loops are listed before outer ones, and open after them
+        heads = [(loop.name, *loop.words) for loop in reversed(script.loops) if loop.first == at]
+        bodies = [command.words] if command.words else [command.assignments]
+        words = [[_parts(word) for word in each] for each in (*heads, *bodies)]
+        if bool(command.words) == bool(command.assignments) or any(None in each for each in words):
+            return None
+        *loops, body = (tuple(word for word in each if word is not None) for each in words)
+        found += [ShellStep("loop", each) for each in loops]
+        found.append(ShellStep("run" if command.words else "set", body))
+        found += [ShellStep("done") for loop in script.loops if loop.end == at + 1]
+    return tuple(found)
+
+
+def _parts(word: Word) -> ShellWord | None:
+    """Return the parts of a word, or None if bash alone can expand one."""
+    if any(piece.kind in {"expansion", "substitution", "arithmetic"} for piece in word.pieces):
+        return None
+    return shell_word((_part_kind(piece), piece.text) for piece in word.pieces)
+
+
+def _part_kind(piece: WordPiece) -> PartKind:
+    if piece.kind == "variable":
+        return "quoted name" if piece.quoted else "name"
+    return "quoted" if piece.quoted else "bare"

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from whisper_tui.policy.shell.expansions import ExpansionReader
-from whisper_tui.policy.shell.syntax import Redirection, Unreadable
+from whisper_tui.policy.shell.syntax import Loop, Redirection, Unreadable, Word
 from whisper_tui.policy.shell.text_cursor import TextCursor
 from whisper_tui.policy.shell.word_reader import WordReader
 
@@ -133,6 +133,7 @@ class CompoundReader:
             self._list_to("fi")
 
     def _loop(self) -> None:
+        head: tuple[Word, ...] = ()
         self._cursor.skip_blank()
         if self._cursor.ahead("(("):
             start = self._cursor.at
@@ -141,27 +142,34 @@ class CompoundReader:
             if not self._cursor.accept(")"):
                 raise Unreadable("arithmetic is not closed")
         else:
-            self._loop_words()
+            head = self._loop_words()
         self._cursor.skip_blank()
         self._cursor.accept(";")
         self._commands.skip_lines()
         closer = self.closing_word(frozenset({"do", "{"}))
         if closer is None:
             raise Unreadable("'do' is missing")
+        first = len(self._cursor.found.commands)
         self._list_to("done" if closer == "do" else "}")
+        if head:
+            self._cursor.found.loops.append(Loop(head[0], head[1:], first, len(self._cursor.found.commands)))
 
-    def _loop_words(self) -> None:
+    def _loop_words(self) -> tuple[Word, ...]:
+        """Read `NAME in WORD …`, and return the name and the words. Empty without `in`."""
         name = self._words.word()
         if name is None:
             raise Unreadable("the loop has no variable")
         self._cursor.found.loop_variables.add(name.value or "")
         self._commands.skip_lines()
         if not self.closing_word(frozenset({"in"})):
-            return
+            return ()
+        words = [name]
         while True:
             self._cursor.skip_blank()
-            if self._words.word() is None:
-                return
+            word = self._words.word()
+            if word is None:
+                return tuple(words)
+            words.append(word)
 
     def _case(self) -> None:
         self._cursor.skip_blank()

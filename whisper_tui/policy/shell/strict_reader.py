@@ -1,11 +1,14 @@
 """The strict reading: the small part of the shell's language in which the argv of every command is certain.
 
 Nothing is guessed here. A text is either made of literal words, a few operators and nothing else, or it is
-not plain; only what is plain can be allowed by a rule.
+not plain; only what is plain can be allowed by a rule. A wider part, with expansions, serves the read-only list alone
+(decision 35).
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellWord, literal_value, shell_word
 
 # letters beyond ASCII are allowed, and `_unquoted` refuses those that are invisible
 _WORD = re.compile(r"(?:[A-Za-z0-9_./,:=@%+^!~#-]|[^\x00-\x7f])+")
@@ -22,6 +25,14 @@ _COMMENT = re.compile(r"#[^\n]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _TIME = re.compile(r"time[ \t]+(?:-p[ \t]+)?(?=[A-Za-z0-9_./])")
 _BODY = re.compile(r"[^\\$`\x00-\x08\x0b-\x1f\x7f]*\Z")
+
+_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+# a set of other characters may mean one thing to one reader and another thing to bash
+_PATTERN = re.compile(r"[*?]|\[[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*\]")
+_DOUBLE_TEXT = re.compile(r'(?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~])+')
+_LOOP = re.compile(r"for[ \t]+([A-Za-z_][A-Za-z0-9_]*)[ \t]+in(?=[ \t])")
+_DO = re.compile(r"do(?=[ \t\n])")
+_DONE = re.compile(r"done(?=[ \t\n;&|]|\Z)")
 
 MOST_COMMANDS = 200
 """Commands that a plain text may contain."""
@@ -73,8 +84,8 @@ class PlainCommand:
 @dataclass(slots=True)
 class _Unfinished:
     start: int
-    words: list[str]
-    assignments: list[str]
+    words: list[ShellWord]
+    assignments: list[ShellWord]
     redirections: list[PlainRedirection]
     end: int = 0
 
@@ -84,9 +95,18 @@ def read_plain(text: str) -> tuple[PlainCommand, ...]:
     return _PlainReader(text).commands()
 
 
+def read_steps(text: str) -> tuple[ShellStep, ...]:
+    """Return the commands, assignments and loops of a text whose words may hold expansions. Raises `NotPlain`.
+
+    An assignment is certain to have happened before everything that follows it.
+    """
+    return _PlainReader(text, expands=True).steps()
+
+
 class _PlainReader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, expands: bool = False) -> None:
         self._text = text
+        self._expands = expands
         self._at = 0
         self._words_read = 0
         self._documents: list[tuple[str, bool]] = []
@@ -114,6 +134,78 @@ class _PlainReader:
         if not found:
             raise NotPlain("it contains no command")
         return tuple(found)
+
+    def steps(self) -> tuple[ShellStep, ...]:
+        """Read a text with expansions."""
+        found: list[ShellStep] = []
+        operator, loops = "", 0
+        while True:
+            self._skip(lines=True)
+            if self._at >= len(self._text):
+                break
+            if match := _LOOP.match(self._text, self._at):
+                self._at = match.end()
+                found.append(self._loop(match[1]))
+                operator, loops = ";", loops + 1
+                continue
+            if match := _DONE.match(self._text, self._at):
+                self._at = match.end()
+                self._close(operator, found, loops)
+                loops -= 1
+            else:
+                found.append(self._step(operator, loops))
+            before, operator = operator, self._operator()
+            if operator == "&":
+                raise NotPlain("it contains a background command")
+            if found[-1].kind == "set" and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE):
+                raise NotPlain("it sets a variable in a pipeline or on a condition")
+            if operator == "":
+                break
+        if self._documents or loops or operator in {"&&", "||", "|", "|&"}:
+            raise NotPlain("it is not complete")
+        return tuple(found)
+
+    def _loop(self, name: str) -> ShellStep:
+        """Read the words of a loop, and its `do`."""
+        words: list[ShellWord] = []
+        while True:
+            if match := _BLANK.match(self._text, self._at):
+                self._at = match.end()
+            word = None if self._text.startswith("#", self._at) else self._word()
+            if word is None:
+                break
+            words.append(word)
+        if self._operator() not in {";", "\n"}:
+            raise NotPlain("it contains a loop that is not simple")
+        self._skip(lines=True)
+        match = _DO.match(self._text, self._at)
+        if match is None or not words:
+            raise NotPlain("it contains a loop that is not simple")
+        self._at = match.end()
+        return ShellStep("loop", (shell_word([("bare", name)]), *words))
+
+    def _close(self, operator: str, found: list[ShellStep], loops: int) -> None:
+        """Read the redirections behind a `done`."""
+        if not loops or operator not in {";", "\n"} or found[-1].kind == "loop":
+            raise NotPlain("it contains a loop that is not simple")
+        made = _Unfinished(self._at, [], [], [])
+        while True:
+            if match := _BLANK.match(self._text, self._at):
+                self._at = match.end()
+            if not self._redirection(made):
+                break
+        _without_files(made)
+        found.append(ShellStep("done"))
+
+    def _step(self, operator: str, loops: int) -> ShellStep:
+        """Read a command, or assignments."""
+        made = self._words()
+        _without_files(made)
+        if made.words and not made.assignments:
+            return ShellStep("run", tuple(made.words))
+        if made.words or not made.assignments or made.redirections or loops:
+            raise NotPlain("it sets a variable for a command, in a loop or beside a redirection")
+        return ShellStep("set", tuple(made.assignments))
 
     def _skip(self, *, lines: bool) -> None:
         while self._at < len(self._text):
@@ -147,10 +239,10 @@ class _PlainReader:
                 "it only sets variables" if made.assignments else "it contains a redirection without a command"
             )
         return PlainCommand(
-            argv=tuple(made.words),
+            argv=tuple(map(_text_of, made.words)),
             start=made.start,
             end=made.end,
-            assignments=tuple(made.assignments),
+            assignments=tuple(map(_text_of, made.assignments)),
             redirections=tuple(made.redirections),
             piped=piped,
             timed=timed is not None,
@@ -172,7 +264,7 @@ class _PlainReader:
                 return made
             self._place(word, self._text[before : self._at], made)
 
-    def _place(self, word: str, source: str, made: _Unfinished) -> None:
+    def _place(self, word: ShellWord, source: str, made: _Unfinished) -> None:
         if not made.words and _ASSIGNMENT.match(source):
             made.assignments.append(word)
             return
@@ -197,7 +289,8 @@ class _PlainReader:
         if blank := _BLANK.match(self._text, self._at):
             self._at = blank.end()
         before = self._at
-        target = self._word()
+        word = self._word()
+        target = None if word is None or (self._expands and _may_expand(word)) else _text_of(word)
         if target is None:
             raise NotPlain("the target of a redirection is not a literal word")
         # bash reads `>&-x` as `>&-` and a word `x`; a reader that did not would miss an argument
@@ -212,31 +305,66 @@ class _PlainReader:
         made.redirections.append(PlainRedirection(operator[0], target))
         return True
 
-    def _word(self) -> str | None:
-        """Read a literal word. Returns None if something else comes next."""
-        parts: list[str] = []
+    def _word(self) -> ShellWord | None:
+        """Read a word, with expansions if they are accepted. Returns None if something else comes next."""
+        parts: list[Part] = []
         start = self._at
         while self._at < len(self._text):
             if match := _WORD.match(self._text, self._at):
-                parts.append(self._unquoted(match[0], first=self._at == start))
+                parts.append(("bare", self._unquoted(match[0], first=self._at == start)))
             elif match := _SINGLE.match(self._text, self._at):
-                parts.append(match[1])
+                parts.append(("quoted", match[1]))
             elif match := _DOUBLE.match(self._text, self._at):
-                parts.append(_DOUBLE_ESCAPE.sub(r"\1", match[1]))
+                parts.append(("quoted", _DOUBLE_ESCAPE.sub(r"\1", match[1])))
             elif match := _ESCAPED.match(self._text, self._at):
-                parts.append(match[1])
+                parts.append(("quoted", match[1]))
             elif match := _BRACES.match(self._text, self._at):
-                parts.append(match[0])
+                parts.append(("bare", match[0]))
             elif self._text[self._at] in " \t\n;&|<>":
                 break
+            elif self._expands and self._expansion(parts):
+                continue
             else:
                 raise NotPlain(_reason(self._text, self._at))
             self._at = match.end()
-        return "".join(parts) if self._at > start else None
+        return shell_word(parts) if self._at > start else None
+
+    def _expansion(self, parts: list[Part]) -> bool:
+        """Read an expansion that `static_expansion` knows. False if there is none."""
+        character = self._text[self._at]
+        if match := _PATTERN.match(self._text, self._at):
+            parts.append(("bare", match[0]))
+        elif character in "{}":
+            parts.append(("bare", character))
+            self._at += 1
+            return True
+        elif match := _NAME.match(self._text, self._at):
+            parts.append(("name", match[1] or match[2]))
+        elif character == '"':
+            self._at += 1
+            self._double_quoted(parts)
+            return True
+        else:
+            return False
+        self._at = match.end()
+        return True
+
+    def _double_quoted(self, parts: list[Part]) -> None:
+        """Read the rest of a text in double quotes that holds variables."""
+        parts.append(("quoted", ""))
+        while not self._text.startswith('"', self._at):
+            if match := _DOUBLE_TEXT.match(self._text, self._at):
+                parts.append(("quoted", _DOUBLE_ESCAPE.sub(r"\1", match[0])))
+            elif match := _NAME.match(self._text, self._at):
+                parts.append(("quoted name", match[1] or match[2]))
+            else:
+                raise NotPlain("its quotes contain a substitution or a control character")
+            self._at = match.end()
+        self._at += 1
 
     def _unquoted(self, part: str, *, first: bool) -> str:
         # bash expands ~ behind `:` and `=` as well, where it takes the word for an assignment
-        if (first and part[0] in "~#") or ":~" in part or "=~" in part:
+        if (first and part[0] in ("#" if self._expands else "~#")) or ":~" in part or "=~" in part:
             raise NotPlain("it contains ~, which stands for a home directory")
         if not part.isprintable():
             raise NotPlain("it contains invisible characters")
@@ -261,16 +389,34 @@ class _PlainReader:
 
 
 def _in_background(command: PlainCommand) -> PlainCommand:
-    return PlainCommand(
-        argv=command.argv,
-        start=command.start,
-        end=command.end,
-        assignments=command.assignments,
-        redirections=command.redirections,
-        piped=command.piped,
-        background=True,
-        timed=command.timed,
-    )
+    return replace(command, background=True)
+
+
+_SURELY_AFTER = frozenset({"", ";", "\n"})
+"""Operators behind which a command runs whatever happened before it."""
+
+_SURELY_BEFORE = frozenset({"", ";", "\n", "&&"})
+"""Operators that leave the variables of a command to those behind them."""
+
+
+def _text_of(word: ShellWord) -> str:
+    text = literal_value(word)
+    if text is None:
+        raise NotPlain("it contains a variable or a substitution")
+    return text
+
+
+def _may_expand(word: ShellWord) -> bool:
+    return any(kind in {"name", "quoted name"} or (kind == "bare" and _ACTIVE.search(text)) for kind, text in word)
+
+
+_ACTIVE = re.compile(r"[*?\[\]{}]|\A~")
+"""Characters that make bash expand an unquoted text."""
+
+
+def _without_files(made: _Unfinished) -> None:
+    if any(redirection.opens_file for redirection in made.redirections):
+        raise NotPlain("it redirects to or from a file")
 
 
 def _reason(text: str, at: int) -> str:

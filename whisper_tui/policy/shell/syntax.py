@@ -1,5 +1,6 @@
 """The values that a reading of shell text consists of: words, redirections and simple commands."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -40,6 +41,45 @@ class Word(NamedTuple):
         if any(piece.kind != "text" for piece in self.pieces):
             return None
         return "".join(piece.text for piece in self.pieces)
+
+
+PartKind = Literal["bare", "quoted", "name", "quoted name"]
+
+Part = tuple[PartKind, str]
+"""A part of a word as all readers tell it: text without quotes, text in quotes, a variable, or one in quotes."""
+
+ShellWord = tuple[Part, ...]
+"""A word whose expansions are not done yet."""
+
+
+ShellStepKind = Literal["run", "set", "loop", "done"]
+
+
+class ShellStep(NamedTuple):
+    """A piece of a text that consists of commands, assignments and loops over words."""
+
+    kind: ShellStepKind
+    words: tuple[ShellWord, ...] = ()
+    """Of a command; of assignments, `NAME=value` each; of a loop, its variable and then its words."""
+
+
+def shell_word(parts: Iterable[Part]) -> ShellWord:
+    """Return a word in the one form that readers can be compared by: neighbours of a kind are one part.
+
+    Quotes begin with an empty quoted part, which tells `""~` from `~`.
+    """
+    found: list[Part] = []
+    for kind, text in parts:
+        if found and found[-1][0] == kind and kind in {"bare", "quoted"}:
+            found[-1] = (kind, found[-1][1] + text)
+        else:
+            found.append((kind, text))
+    return tuple(found)
+
+
+def literal_value(word: Sequence[Part]) -> str | None:
+    """Return the text of a word without its quotes, or None if a variable is a part of it."""
+    return "".join(text for _, text in word) if all(kind in {"bare", "quoted"} for kind, _ in word) else None
 
 
 @dataclass(slots=True)
@@ -100,6 +140,17 @@ class SimpleCommand:
         return (min(part.start for part in parts), max(part.end for part in parts)) if parts else (0, 0)
 
 
+class Loop(NamedTuple):
+    """A loop over words."""
+
+    name: Word
+    words: tuple[Word, ...]
+    first: int
+    """Index of the first command of its body."""
+    end: int
+    """Index behind the last one."""
+
+
 @dataclass(slots=True)
 class Script:
     """Everything that was found in a text, in textual order."""
@@ -115,6 +166,8 @@ class Script:
     """Names that the text expands."""
     loop_variables: set[str] = field(default_factory=set)
     """Names that loops of the text set."""
+    loops: list[Loop] = field(default_factory=list)
+    """Loops over words, inner ones before outer ones."""
     functions: set[str] = field(default_factory=set)
     """Names that the text defines as functions."""
     words: int = 0

@@ -34,6 +34,7 @@ class TextMark(NamedTuple):
     redirections: int
     substitutions: int
     evaluations: int
+    loops: int
 
 
 class TextCursor:
@@ -105,6 +106,7 @@ class TextCursor:
             len(found.redirections),
             len(found.substitutions),
             len(found.evaluations),
+            len(found.loops),
         )
 
     def rewind(self, mark: TextMark) -> None:
@@ -118,6 +120,7 @@ class TextCursor:
         del self.found.redirections[mark.redirections :]
         del self.found.substitutions[mark.substitutions :]
         del self.found.evaluations[mark.evaluations :]
+        del self.found.loops[mark.loops :]
 
     def place(self, start: int) -> tuple[int, int]:
         """Return the span from `start` to this position in the whole text."""

@@ -3,6 +3,8 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellStepKind, ShellWord, literal_value, shell_word
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -37,139 +39,218 @@ def is_available() -> bool:
 
 def second_reading(text: str) -> tuple[tuple[str, ...], ...] | None:
     """Return the argv of every command of a plain text, or None if the tree contains anything else."""
+    steps = second_steps(text, expands=False)
+    if steps is None:
+        return None
+    return tuple(tuple(literal_value(word) or "" for word in step.words) for step in steps)
+
+
+def second_steps(text: str, *, expands: bool = True) -> tuple[ShellStep, ...] | None:
+    """Return the commands, assignments and loops of a text, or None if the tree contains anything else.
+
+    Without `expands`, words are literal, and there are only commands.
+    """
     parser = _parser()
     if parser is None:
         return None
     tree = parser.parse(text.encode("utf-8", "surrogatepass"))
     if tree.root_node.has_error:
         return None
-    found: list[tuple[str, ...]] = []
+    collected = _Collector(expands=expands)
     try:
-        _collect(tree.root_node, found, 0)
+        collected.children(tree.root_node, 0)
     except _Disagrees:
         return None
-    return tuple(found)
+    return tuple(ShellStep(kind, tuple(words)) for kind, words in collected.found)
 
 
-def _collect(node: "Node", found: list[tuple[str, ...]], depth: int) -> None:
-    if depth > _DEEPEST:
-        raise _Disagrees
-    for child in node.children:
-        if child.type in _LISTS:
-            _collect(child, found, depth + 1)
-        elif child.type == "command":
-            found.append(tuple(_words(child)))
-        elif child.type == "redirected_statement":
-            _redirected(child, found, depth + 1)
-        elif child.type not in _SILENT:
+class _Collector:
+    """Collects the commands of a tree."""
+
+    def __init__(self, *, expands: bool) -> None:
+        self._expands = expands
+        self.found: list[tuple[ShellStepKind, list[ShellWord]]] = []
+
+    def children(self, node: "Node", depth: int) -> None:
+        """Collect the statements of a list."""
+        if depth > _DEEPEST:
+            raise _Disagrees
+        for child in node.children:
+            if child.type not in _SILENT:
+                self._statement(child, depth)
+
+    def _statement(self, node: "Node", depth: int) -> None:
+        if node.type in _LISTS:
+            self.children(node, depth + 1)
+        elif node.type == "command":
+            self.found.append(("run", self._words(node)))
+        elif node.type == "redirected_statement":
+            self._redirected(node, depth + 1)
+        elif self._expands and node.type == "variable_assignment":
+            self.found.append(("set", [self._assignment(node)]))
+        elif self._expands and node.type == "variable_assignments":
+            self.found.append(("set", [self._assignment(child) for child in node.children]))
+        elif self._expands and node.type == "for_statement":
+            self._loop(node, depth + 1)
+        else:
             raise _Disagrees
 
-
-def _redirected(node: "Node", found: list[tuple[str, ...]], depth: int) -> None:
-    """Collect a statement with redirections."""
-    body = node.child_by_field_name("body")
-    if body is None:
-        raise _Disagrees
-    before = len(found)
-    if body.type == "command":
-        found.append(tuple(_words(body)))
-    elif body.type in _LISTS or body.type == "redirected_statement":
-        holder = _redirected if body.type == "redirected_statement" else _collect
-        holder(body, found, depth + 1)
-    else:
-        raise _Disagrees
-    for child in node.children:
-        if child == body:
-            continue
-        words = _behind(child, found, depth)
-        if words:
-            if len(found) == before:
-                raise _Disagrees
-            # in `cmd >f x` the word x belongs to cmd
-            found[-1] = (*found[-1], *words)
-
-
-def _behind(node: "Node", found: list[tuple[str, ...]], depth: int) -> list[str]:
-    """Return the words under a redirection that are not its target."""
-    if node.type == "herestring_redirect":
-        raise _Disagrees
-    if node.type == "heredoc_redirect":
-        return _document(node, found, depth)
-    if node.type != "file_redirect":
-        raise _Disagrees
-    targets = node.children_by_field_name("destination")
-    return [_value(target) for target in targets[1:]]
-
-
-def _document(node: "Node", found: list[tuple[str, ...]], depth: int) -> list[str]:
-    """Return the words of the command that follow `<<END` on its line."""
-    words: list[str] = []
-    for child in node.children:
-        match child.type:
-            # tree-sitter puts everything that follows on the line below the here-document node
-            case "<<" | "heredoc_start" | "heredoc_body" | "heredoc_end":
-                pass
-            case "file_redirect":
-                words += _behind(child, found, depth)
-            case "&&" | "||":
-                pass
-            case "pipeline" | "command" | "list" | "redirected_statement":
-                raise _Disagrees
-            case _:
-                words.append(_value(child))
-    return words
-
-
-def _words(node: "Node") -> list[str]:
-    words: list[str] = []
-    for child in node.children:
-        match child.type:
-            case "variable_assignment":
-                pass
-            case "command_name":
-                words.append(_value(child.children[0]))
-            case "file_redirect":
-                targets = child.children_by_field_name("destination")
-                words += [_value(target) for target in targets[1:]]
-            case _:
-                words.append(_value(child))
-    return words
-
-
-def _value(node: "Node") -> str:
-    """Return the literal value of a word."""
-    text = (node.text or b"").decode("utf-8", "surrogatepass")
-    match node.type:
-        case "word" | "number" | "test_operator" | "extglob_pattern":
-            return _unescaped(text)
-        case "raw_string":
-            return text[1:-1]
-        case "string":
-            if any(child.type not in {'"', "string_content"} for child in node.children):
-                raise _Disagrees
-            return _double_unescaped(text[1:-1])
-        case "concatenation":
-            if any(
-                # a gap between two parts is a blank or a joined line, which the tree does not show
-                before.end_byte != after.start_byte
-                for before, after in zip(node.children, node.children[1:], strict=False)
-            ):
-                raise _Disagrees
-            return "".join(_value(child) for child in node.children)
-        case "{" | "}":
-            return text
-        case _:
+    def _loop(self, node: "Node", depth: int) -> None:
+        name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        if node.children[0].type != "for" or name is None or body is None or body.type != "do_group":
             raise _Disagrees
+        words = [self._value(value) for value in node.children_by_field_name("value")]
+        self.found.append(("loop", [shell_word([("bare", _source(name))]), *words]))
+        for child in body.children[1:-1]:
+            if child.type not in _SILENT:
+                self._statement(child, depth)
+        self.found.append(("done", []))
+
+    def _assignment(self, node: "Node") -> ShellWord:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if node.type != "variable_assignment" or name is None or name.type != "variable_name":
+            raise _Disagrees
+        between = _source(node)[len(_source(name)) :]
+        if not between.startswith("=") or (value is not None and between[1:] != _source(value)):
+            raise _Disagrees
+        return shell_word([("bare", _source(name) + "="), *(() if value is None else self._value(value))])
+
+    def _redirected(self, node: "Node", depth: int) -> None:
+        """Collect a statement with redirections."""
+        body = node.child_by_field_name("body")
+        if body is None or depth > _DEEPEST:
+            raise _Disagrees
+        before = len(self.found)
+        self._statement(body, depth)
+        for child in node.children:
+            if child == body:
+                continue
+            words = self._behind(child)
+            if words:
+                if len(self.found) == before or self.found[-1][0] != "run":
+                    raise _Disagrees
+                # in `cmd >f x` the word x belongs to cmd
+                self.found[-1][1].extend(words)
+
+    def _behind(self, node: "Node") -> list[ShellWord]:
+        """Return the words under a redirection that are not its target."""
+        if node.type == "herestring_redirect":
+            raise _Disagrees
+        if node.type == "heredoc_redirect":
+            return self._document(node)
+        if node.type != "file_redirect":
+            raise _Disagrees
+        targets = node.children_by_field_name("destination")
+        return [self._value(target) for target in targets[1:]]
+
+    def _document(self, node: "Node") -> list[ShellWord]:
+        """Return the words of the command that follow `<<END` on its line."""
+        words: list[ShellWord] = []
+        for child in node.children:
+            match child.type:
+                # tree-sitter puts everything that follows on the line below the here-document node
+                case "<<" | "heredoc_start" | "heredoc_body" | "heredoc_end":
+                    pass
+                case "file_redirect":
+                    words += self._behind(child)
+                case "&&" | "||":
+                    pass
+                case "pipeline" | "command" | "list" | "redirected_statement":
+                    raise _Disagrees
+                case _:
+                    words.append(self._value(child))
+        return words
+
+    def _words(self, node: "Node") -> list[ShellWord]:
+        words: list[ShellWord] = []
+        for child in node.children:
+            match child.type:
+                case "variable_assignment":
+                    if self._expands:
+                        raise _Disagrees
+                case "command_name":
+                    words.append(self._value(child.children[0]))
+                case "file_redirect":
+                    targets = child.children_by_field_name("destination")
+                    words += [self._value(target) for target in targets[1:]]
+                case _:
+                    words.append(self._value(child))
+        return words
+
+    def _value(self, node: "Node") -> ShellWord:
+        """Return the parts of a word."""
+        return shell_word(self._parts(node))
+
+    def _parts(self, node: "Node") -> list[Part]:
+        match node.type:
+            case "word" | "number" | "test_operator" | "extglob_pattern":
+                return _unescaped(_source(node))
+            case "raw_string":
+                return [("quoted", _source(node)[1:-1])]
+            case "string":
+                return self._string(node)
+            case "concatenation":
+                if any(
+                    # a gap between two parts is a blank or a joined line, which the tree does not show
+                    before.end_byte != after.start_byte
+                    for before, after in zip(node.children, node.children[1:], strict=False)
+                ):
+                    raise _Disagrees
+                return [part for child in node.children for part in self._parts(child)]
+            case "{" | "}":
+                return [("bare", node.type)]
+            case "brace_expression" if self._expands:
+                return [("bare", _source(node))]
+            case "simple_expansion" | "expansion" if self._expands:
+                return [("name", _variable(node))]
+            case _:
+                raise _Disagrees
+
+    def _string(self, node: "Node") -> list[Part]:
+        """Return the parts of a text in double quotes."""
+        source, parts = (node.text or b""), list[Part]([("quoted", "")])
+        at = 1
+        for child in node.children[1:-1]:
+            if child.type == "string_content":
+                continue
+            if not self._expands or child.type not in {"simple_expansion", "expansion"}:
+                raise _Disagrees
+            name = _variable(child)
+            # the node of an expansion also covers blanks before it, which are text
+            end = child.end_byte - node.start_byte
+            start = end - len(_source(child).lstrip().encode())
+            parts += [("quoted", _double_unescaped(_decoded(source[at:start]))), ("quoted name", name)]
+            at = end
+        parts.append(("quoted", _double_unescaped(_decoded(source[at:-1]))))
+        return [part for part in parts if part[1] or part is parts[0]]
 
 
-def _unescaped(text: str) -> str:
-    value, position = [], 0
+def _variable(node: "Node") -> str:
+    """Return the variable of `$name` or `${name}`."""
+    names = [child for child in node.children if child.type == "variable_name"]
+    name = _source(names[0]) if len(names) == 1 else ""
+    if _source(node).lstrip() not in {f"${name}", f"${{{name}}}"}:
+        raise _Disagrees
+    return name
+
+
+def _source(node: "Node") -> str:
+    return _decoded(node.text or b"")
+
+
+def _decoded(source: bytes) -> str:
+    return source.decode("utf-8", "surrogatepass")
+
+
+def _unescaped(text: str) -> list[Part]:
+    parts: list[Part] = []
+    position = 0
     while position < len(text):
-        if text[position] == "\\":
-            position += 1
-        value.append(text[position : position + 1])
+        escaped = text[position] == "\\"
+        position += escaped
+        parts.append(("quoted" if escaped else "bare", text[position : position + 1]))
         position += 1
-    return "".join(value)
+    return parts
 
 
 def _double_unescaped(text: str) -> str:

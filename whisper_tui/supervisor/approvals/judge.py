@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CarriedOut, CommandSpec, Session, ToolCall
+from whisper_tui.model.call import CarriedOut, CommandSpec, Session, Shell, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import Judged
@@ -198,6 +198,8 @@ class Judge:
         if verdict.kind == "refuse" or not denials:
             return verdict
         begins = tuple(beginnings(spec.command, verdict, resolved))
+        # Words that expansions lead to are denied like words that are written out (decision 35).
+        begins += tuple(each.argv for each in view(Shell(text=resolved.literal or "")).plain or ())
         denial = next((each for each in denials if each.matches(begins)), None)
         if denial is None:
             return verdict
@@ -259,7 +261,8 @@ class Judge:
 
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
     """True if a command would start another program or file now than when it was approved (decision 15)."""
-    ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": (), "code": ()}
+    ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": (), "code": (), "literal": None}
+    ignored |= {"literal_places": ()}
     if by_human:
         ignored |= {"repository": None, "git_is_neutral": False}
     return before.model_copy(update=ignored) != now.model_copy(update=ignored)

@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,8 +15,11 @@ from whisper_tui.policy.commands.inner_commands import InnerCommand
 from whisper_tui.policy.commands.shells import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
+from whisper_tui.policy.shell.static_expansion import Pattern, expanded_commands
+from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece
 from whisper_tui.policy.view import CommandView, view
+from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
 
 
 def find_program(word: str, cwd: str, path: str) -> str | None:
@@ -370,3 +374,75 @@ def expand_command(
     seen = view(spec.command)
     explainer = Expander(cwd, {**environment, **spec.environment}, programs)
     return explainer.variables(seen), *explainer.meanings(seen)
+
+
+MOST_NAMES = 200
+"""Limit of file names that the patterns of a text may stand for. Such a text is kept with each judgement."""
+
+
+class PossibleFiles:
+    """Looks up the files that patterns may stand for: all that bash would find in any locale, and perhaps more."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._found = 0
+        self._entries = 0
+
+    def of(self, pattern: Pattern) -> list[str]:
+        """Return the names in their order. Raises `NotPlain` if there are too many."""
+        parts: list[list[tuple[str, bool]]] = [[]]
+        for text, is_sign in pattern:
+            first, *others = [text] if is_sign else text.split("/")
+            parts[-1].append((first, is_sign))
+            parts += [[(other, False)] for other in others]
+        found = sorted(self._below("", parts))
+        self._found += len(found)
+        if self._found > MOST_NAMES:
+            raise NotPlain(f"its patterns match more than {MOST_NAMES} files")
+        return found
+
+    def _below(self, prefix: str, parts: list[list[tuple[str, bool]]]) -> Iterator[str]:
+        """Yield the names that begin with `prefix`, which ends with a slash or is empty."""
+        part, rest = parts[0], parts[1:]
+        for name in self._names(prefix, part):
+            path = prefix + name
+            if rest:
+                yield from self._below(path + "/", rest)
+            elif os.path.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
+                yield path
+
+    def _names(self, prefix: str, part: list[tuple[str, bool]]) -> Iterator[str]:
+        if not any(is_sign for _, is_sign in part):
+            yield "".join(text for text, _ in part)
+            return
+        # In some locales a set has more members than it shows.
+        expression = "".join((".*" if text == "*" else ".") if is_sign else re.escape(text) for text, is_sign in part)
+        matches = re.compile(expression, re.DOTALL).fullmatch
+        # In others, `?` is one byte of a character.
+        of_bytes = re.compile(os.fsencode(expression), re.DOTALL).fullmatch
+        hidden = expression.startswith(r"\.")
+        # Before bash 5.2, `.*` also matched these two.
+        yield from (name for name in (".", "..") if hidden and matches(name))
+        try:
+            entries = os.scandir(os.path.join(self._cwd, prefix or "."))  # noqa: PTH118
+        except (OSError, ValueError):
+            return
+        with entries:
+            for entry in entries:
+                self._entries += 1
+                if self._entries > MOST_ENTRIES:
+                    raise NotPlain(f"its patterns stand for files among more than {MOST_ENTRIES:,}")
+                matched = matches(entry.name) or of_bytes(os.fsencode(entry.name))
+                if matched and (hidden or not entry.name.startswith(".")):
+                    yield entry.name
+
+
+def literal_text(seen: CommandView, cwd: str) -> str | None:
+    """Return the commands of a text with expansions in literal words (decision 35). None: it is not certain."""
+    if not seen.steps:
+        return None
+    try:
+        commands = expanded_commands(seen.steps, home_of_user(), PossibleFiles(cwd).of)
+    except NotPlain:
+        return None
+    return "; ".join(shlex.join(word.text for word in command) for command in commands)

@@ -13,7 +13,7 @@ from whisper_tui.policy.read_only.private_paths import possible_paths, searches_
 from whisper_tui.policy.read_only.read_only_list import helpers_of
 from whisper_tui.policy.view import CommandView, view
 from whisper_tui.supervisor.resolve.command_files import content_of, file_stamps, find_scripts, sensitive_files
-from whisper_tui.supervisor.resolve.expand import expand_command, find_program, is_directory
+from whisper_tui.supervisor.resolve.expand import expand_command, find_program, is_directory, literal_text
 
 MOST_LINKS = 40
 """Limit of symbolic links in one path, the same as the kernel's."""
@@ -136,7 +136,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
     repository, neutral = find_repository(cwd) if "git" in seen.names else (None, False)
     scripts = find_scripts(spec, cwd, environment)
     variables, commands, more = expand_command(spec, cwd, environment, {word: program})
-    return Resolved(
+    resolved = Resolved(
         program=program,
         cwd=cwd,
         git_is_neutral=neutral,
@@ -152,6 +152,22 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         contents={path: found for path in scripts if (found := content_of(path)) is not None},
         sensitive=sensitive_files(spec, cwd, environment, own),
     )
+    literal = literal_text(seen, cwd)
+    return resolved if literal is None else _written_out(resolved, literal, spec, environment, own)
+
+
+def _written_out(
+    resolved: Resolved, literal: str, spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str]
+) -> Resolved:
+    """Examine the words that expansions lead to like words that are written out (decision 35)."""
+    cwd = resolved.cwd or spec.cwd
+    spec = spec.model_copy(update={"command": Shell(text=literal)})
+    found = {
+        "sensitive": resolved.sensitive | sensitive_files(spec, cwd, environment, own),
+        "literal": literal,
+        "literal_places": find_places(view(spec.command), cwd, own),
+    }
+    return resolved.model_copy(update=found)
 
 
 def _edits(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str], root: str) -> tuple[EditedFile, ...]:

@@ -83,11 +83,15 @@ def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None)
     # An allow list, because no list of dangerous variables is complete.
     kept = {name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")}
     named = ":".join(sandbox.execute) if sandbox is not None else ""
-    return kept | {"PATH": f"{named}:{SYSTEM_PATH}" if named else SYSTEM_PATH, "HOME": _home(), "SHELL": "/bin/sh"}
+    return kept | {
+        "PATH": f"{named}:{SYSTEM_PATH}" if named else SYSTEM_PATH,
+        "HOME": home_of_user(),
+        "SHELL": "/bin/sh",
+    }
 
 
 @cache
-def _home() -> str:
+def home_of_user() -> str:
     """Return the home of this user according to the system."""
     # An agent can set HOME.
     try:
@@ -97,7 +101,7 @@ def _home() -> str:
 
 
 def _private_in_home() -> Iterator[str]:
-    homes = {_home(), os.environ.get("HOME") or _home()}
+    homes = {home_of_user(), os.environ.get("HOME") or home_of_user()}
     return (f"{home.rstrip('/')}/{name}" for home in homes for name in _PRIVATE_IN_HOME)
 
 

@@ -1,0 +1,305 @@
+"""Expansions whose result is certain before a text runs, and the literal commands that they lead to (decision 35).
+
+Known are braces without nesting, the user's own `~` and `$HOME`, variables that were set once to a literal value, loops
+over words, and file name patterns, whose files somebody else looks up. Everything else is asked.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from whisper_tui.policy.commands.shells import is_withheld
+from whisper_tui.policy.shell.strict_reader import MOST_COMMANDS, MOST_WORDS, NotPlain
+from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellWord, literal_value
+
+Pattern = tuple[tuple[str, bool], ...]
+"""A file name pattern: literal text, and the signs `*`, `?` and `[…]`, which are marked True."""
+
+FilesOf = Callable[[Pattern], Iterable[str]]
+"""Returns every file name that a pattern may stand for. Raises `NotPlain` if there are too many."""
+
+
+class ExpandedWord(NamedTuple):
+    """A word as a program receives it."""
+
+    text: str
+    beginning: str | None = None
+    """None: the text is certain. Otherwise, files may appear or go, and the word may be any that begins so."""
+
+
+_SIGN = re.compile(r"[*?]|\[[^]]*\]")
+_SEQUENCE = re.compile(r"(0|[1-9][0-9]{0,3})\.\.(0|[1-9][0-9]{0,3})")
+_LETTERS = re.compile(r"([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
+_UNSPLIT = re.compile(r"[A-Za-z0-9_./:@%+,=^-]+")
+"""Values that bash neither splits nor expands where they are not quoted."""
+
+_OF_BASH = re.compile(
+    # bash gives these a meaning of their own
+    r"(?:BASH|COMP|HIST|LC_|OPT|PS\d|READLINE_|WHISPER_TUI|MAIL|POSIX|PROMPT|TEXTDOMAIN|SHELL|XDG_).*|_.*|COPROC|DIRSTACK"
+    r"|EMACS|ENV|EPOCH.*|EXECIGNORE|E?UID|FCEDIT|FIGNORE|FUNC.*|GLOB.*|GROUPS|HOME|HOST.*|IFS|INPUTRC|INSIDE_EMACS|LINENO"
+    r"|MACHTYPE|MAPFILE|(?:OLD)?PWD|OSTYPE|PATH|PIPESTATUS|PPID|S?RANDOM|REPLY|SECONDS|SHLVL|TIMEFORMAT|TMOUT|TMPDIR"
+    r"|CHILD_MAX|CDPATH|auto_resume|histchars"
+    # and these may be in the environment of an unasked command, where other programs would see the change
+    r"|LANG(?:UAGE)?|TERM|COLORTERM|NO_COLOR|CLICOLOR|FORCE_COLOR|COLUMNS|LINES|TZ|USER|LOGNAME|LESS|EDITOR|VISUAL"
+)
+
+
+def expanded_commands(steps: Sequence[ShellStep], home: str, files: FilesOf) -> tuple[tuple[ExpandedWord, ...], ...]:
+    """Return all commands of a text in literal words, each loop unrolled. Raises `NotPlain`.
+
+    `home` is the directory that `~` means where the text runs.
+    """
+    expansion = _Expansion(steps, home, files)
+    expansion.run(0, len(steps), {})
+    if not expansion.commands:
+        raise NotPlain("it only sets variables")
+    return tuple(expansion.commands)
+
+
+class _Expansion:
+    """Walks through the steps of a text with the variables that they set."""
+
+    def __init__(self, steps: Sequence[ShellStep], home: str, files: FilesOf) -> None:
+        self.commands: list[tuple[ExpandedWord, ...]] = []
+        self._steps = steps
+        self._home = home
+        self._files = files
+        self._words = 0
+        self._moves = any(_is_move(step) for step in steps)
+
+    def run(self, at: int, end: int, scope: Mapping[str, ExpandedWord]) -> None:
+        """Walk through the steps from `at` to `end`; `scope` holds the variables of the loops around them."""
+        known = dict(scope)
+        while at < end:
+            step = self._steps[at]
+            if step.kind == "set":
+                for word in step.words:
+                    name, value = _assignment(word)
+                    _check_name(name, self._steps)
+                    known[name] = ExpandedWord(value)
+            elif step.kind == "loop":
+                done = self._end_of_loop(at)
+                self._unroll(at, done, known)
+                at = done
+            else:
+                self._command(step, known)
+            at += 1
+
+    def _end_of_loop(self, at: int) -> int:
+        depth = 0
+        for place in range(at, len(self._steps)):
+            kind = self._steps[place].kind
+            depth += (kind == "loop") - (kind == "done")
+            if depth == 0:
+                return place
+        raise NotPlain("a loop is not closed")
+
+    def _unroll(self, at: int, done: int, known: Mapping[str, ExpandedWord]) -> None:
+        name = literal_value(self._steps[at].words[0]) or ""
+        _check_name(name, self._steps, loop=True)
+        if name in known:
+            raise NotPlain(f"it sets {name} more than once")
+        for value in self._all(self._steps[at].words[1:], known):
+            self.run(at + 1, done, {**known, name: value})
+
+    def _command(self, step: ShellStep, known: Mapping[str, ExpandedWord]) -> None:
+        words = tuple(self._all(step.words, known))
+        # a program by another name than the text shows is not what a human would expect to be judged
+        if not words or literal_value(step.words[0]) != words[0].text or words[0].beginning is not None:
+            raise NotPlain("the program is not known before it runs")
+        self.commands.append(words)
+        if len(self.commands) > MOST_COMMANDS:
+            raise NotPlain(f"it runs more than {MOST_COMMANDS} commands")
+
+    def _all(self, words: Iterable[ShellWord], known: Mapping[str, ExpandedWord]) -> Iterator[ExpandedWord]:
+        for word in words:
+            # of `{a,}` bash drops the empty word, which has no quotes
+            for alternative in filter(None, _without_braces(word)):
+                for expanded in self._word(alternative, known):
+                    self._words += 1
+                    if self._words > MOST_WORDS:
+                        raise NotPlain(f"it contains more than {MOST_WORDS:,} words")
+                    yield expanded
+
+    def _word(self, word: ShellWord, known: Mapping[str, ExpandedWord]) -> Iterable[ExpandedWord]:
+        """Expand a word without braces: `~`, then variables, then file names, as bash does."""
+        word = _with_home(word, self._home)
+        signs: list[tuple[str, bool]] = []
+        beginning: str | None = None
+        for kind, text in word:
+            if kind in {"name", "quoted name"}:
+                value = self._value(text, known, quoted=kind == "quoted name")
+                if beginning is None and value.beginning is not None:
+                    beginning = "".join(part for part, _ in signs) + value.beginning
+                signs.append((value.text, False))
+            elif kind == "bare":
+                for part, is_sign in _signs(text):
+                    if is_sign and beginning is None:
+                        beginning = "".join(before for before, _ in signs)
+                    signs.append((part, is_sign))
+            else:
+                signs.append((text, False))
+        found = ExpandedWord("".join(part for part, _ in signs), beginning)
+        if not any(is_sign for _, is_sign in signs):
+            return (found,)
+        if self._moves:
+            raise NotPlain("it changes the directory in which its file name patterns match")
+        names = [ExpandedWord(name, beginning) for name in self._files(tuple(signs))]
+        # without a match bash hands the pattern itself on; its locale decides about all signs but `*`, and its version
+        # about `..`
+        certain = any(".." not in word.text and not word.text.endswith(".") for word in names)
+        return names if certain and all(part == "*" for part, is_sign in signs if is_sign) else (*names, found)
+
+    def _value(self, name: str, known: Mapping[str, ExpandedWord], *, quoted: bool) -> ExpandedWord:
+        value = known.get(name)
+        if value is None and name == "HOME" and not any(_sets(step, "HOME") for step in self._steps):
+            value = ExpandedWord(self._home)
+        if value is None:
+            raise NotPlain(f"it contains a variable whose value is not certain: {name}")
+        # a name that appears later may hold blanks, at which bash would split it
+        if not quoted and (value.beginning is not None or not _UNSPLIT.fullmatch(value.text)):
+            raise NotPlain(f"it contains a variable without quotes that bash may split: {name}")
+        return value
+
+
+def _is_move(step: ShellStep) -> bool:
+    return step.kind == "run" and literal_value(step.words[0]) in {"cd", "pushd", "popd"}
+
+
+def _names_of(step: ShellStep) -> list[str]:
+    """Return the variables that a step sets."""
+    if step.kind == "set":
+        return [word[0][1].partition("=")[0] for word in step.words]
+    return [literal_value(step.words[0]) or ""] if step.kind == "loop" else []
+
+
+def _sets(step: ShellStep, name: str) -> bool:
+    return name in _names_of(step)
+
+
+def _assignment(word: ShellWord) -> tuple[str, str]:
+    """Return the name and the value of `NAME=value`."""
+    name, sign, first = word[0][1].partition("=")
+    value = literal_value((("bare", first), *word[1:]))
+    bare = first + "".join(text for kind, text in word[1:] if kind == "bare")
+    # bash expands a `~` behind `=` and `:`, and appends with `+=`
+    if word[0][0] != "bare" or not sign or name.endswith("+") or value is None or re.search(r"[~*?\[\]{}]", bare):
+        raise NotPlain("it sets a variable to a value that is not literal")
+    return name, value
+
+
+def _check_name(name: str, steps: Sequence[ShellStep], *, loop: bool = False) -> None:
+    """Raise `NotPlain` if a variable means something to bash or to other programs, or is set twice."""
+    if _OF_BASH.fullmatch(name) or is_withheld(name):
+        raise NotPlain(f"it sets {name}, which changes how commands run")
+    kinds = [step.kind for step in steps for each in _names_of(step) if each == name]
+    if "set" in kinds and (loop or len(kinds) > 1):
+        raise NotPlain(f"it sets {name} more than once")
+
+
+def _with_home(word: ShellWord, home: str) -> ShellWord:
+    """Replace `~` at the beginning of a word. Raises `NotPlain` for the home of somebody else."""
+    if not word or word[0][0] != "bare" or not word[0][1].startswith("~"):
+        return word
+    name, slash, rest = word[0][1].partition("/")
+    # a quote before the first slash makes bash leave the `~` alone
+    if name != "~" or (not slash and len(word) > 1):
+        raise NotPlain("it contains ~ in a form that may stand for another directory")
+    return (("quoted", home), ("bare", slash + rest), *word[1:])
+
+
+def _signs(text: str) -> Iterator[tuple[str, bool]]:
+    """Split unquoted text into the signs of a pattern and what stands between them."""
+    at = 0
+    for match in _SIGN.finditer(text):
+        if match.start() > at:
+            yield text[at : match.start()], False
+        yield match[0], True
+        at = match.end()
+    if at < len(text):
+        yield text[at:], False
+
+
+def _without_braces(word: ShellWord) -> Iterator[ShellWord]:
+    """Yield the words that a word with braces stands for. Raises `NotPlain` unless all of its braces are simple."""
+    characters: list[Part] = []
+    for kind, text in word:
+        characters += [(kind, character) for character in text] if kind == "bare" else [(kind, text)]
+    if ("bare", "{") not in characters and ("bare", "}") not in characters:
+        yield word
+        return
+    pieces = list(_alternatives(characters))
+    number = 1
+    for piece in pieces:
+        number *= len(piece)
+    # bash joins `$a{b,c}` to `$ab` and `$ac` before it looks at the variables
+    if number > MOST_WORDS or any(kind in {"name", "quoted name"} for kind, _ in word):
+        raise NotPlain("it contains a brace expansion that is not simple")
+    # `~/{a,b}` is expanded after its braces, and so would `{~,a}` be
+    if any(kind == "bare" and "~" in text[at == 0 and text.startswith("~/") :] for at, (kind, text) in enumerate(word)):
+        raise NotPlain("it contains a brace expansion beside ~")
+    for chosen in product(*pieces):
+        yield _joined(part for piece in chosen for part in piece)
+
+
+def _alternatives(characters: Sequence[Part]) -> Iterator[list[list[Part]]]:
+    """Yield, one after the other, what may stand at each place: one text between braces, all choices within them."""
+    at, outside = 0, list[Part]()
+    while at < len(characters):
+        if characters[at] == ("bare", "}"):
+            raise NotPlain("it contains a brace expansion that is not simple")
+        if characters[at] != ("bare", "{"):
+            outside.append(characters[at])
+            at += 1
+            continue
+        end = next((place for place in range(at, len(characters)) if characters[place] == ("bare", "}")), None)
+        if end is None or ("bare", "{") in characters[at + 1 : end]:
+            raise NotPlain("it contains a brace expansion that is not simple")
+        inside = characters[at + 1 : end]
+        if not inside or (("bare", ",") not in inside and _is_number(inside)):
+            # bash leaves `{}` and `{0}` alone
+            outside += characters[at : end + 1]
+        else:
+            yield [outside]
+            outside = []
+            yield _choices(inside)
+        at = end + 1
+    yield [outside]
+
+
+def _is_number(inside: Sequence[Part]) -> bool:
+    return all(kind == "bare" and text in "0123456789" for kind, text in inside)
+
+
+def _choices(inside: Sequence[Part]) -> list[list[Part]]:
+    """Return what stands between the commas of a brace expansion, or the members of a sequence."""
+    if ("bare", ",") in inside:
+        found: list[list[Part]] = [[]]
+        for part in inside:
+            if part == ("bare", ","):
+                found.append([])
+            else:
+                found[-1].append(part)
+        return found
+    text = "".join(each for _, each in inside) if all(kind == "bare" for kind, _ in inside) else ""
+    if match := _SEQUENCE.fullmatch(text):
+        first, last = int(match[1]), int(match[2])
+        if abs(first - last) < MOST_WORDS:
+            step = 1 if first <= last else -1
+            return [[("bare", str(number))] for number in range(first, last + step, step)]
+    elif match := _LETTERS.fullmatch(text):
+        first, last = (ord(letter) for letter in match.groups() if letter)
+        step = 1 if first <= last else -1
+        return [[("bare", chr(code))] for code in range(first, last + step, step)]
+    raise NotPlain("it contains a brace expansion that is not simple")
+
+
+def _joined(parts: Iterable[Part]) -> ShellWord:
+    found: list[Part] = []
+    for kind, text in parts:
+        if found and found[-1][0] == kind == "bare":
+            found[-1] = (kind, found[-1][1] + text)
+        elif text or kind != "bare":
+            found.append((kind, text))
+    return tuple(found)
