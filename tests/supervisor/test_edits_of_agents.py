@@ -1,11 +1,14 @@
 """Edits that agents make once they are approved: judged by the files as they are, kept, and taken back."""
 
+import hashlib
 import stat
 from pathlib import Path
 
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.export.markdown import session_report
+from whisper_tui.export.session_story import SessionStory
 from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.edits import DeleteFile, FileChange, ReplaceText, WriteFile
@@ -193,3 +196,62 @@ async def test_an_edit_cannot_become_a_command(bench: Bench, session: str, file:
     spec = (await bench.record(await bench.submit(session, "ls"))).spec
     with pytest.raises(Refused, match="another kind of call"):
         await bench.decide(call_id, Approve(edited=spec))
+
+
+async def told(bench: Bench, session: str, *, diffs: bool = False) -> str:
+    opened = await bench.supervisor.session(session)
+    return "".join([line async for line in SessionStory(bench.supervisor, opened, diffs=diffs).lines()])
+
+
+async def test_the_story_of_a_session_names_files_digests_and_differences(
+    bench: Bench, session: str, file: Path
+) -> None:
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content="one\n2\n"))
+    await make(bench, call_id, change)
+    story = await told(bench, session, diffs=True)
+    assert f"{call_id}  edit 1 file  [done by the agent, " in story
+    before, after = (hashlib.sha256(text).hexdigest()[:10] for text in (b"one\ntwo\n", b"one\n2\n"))
+    assert f"changes app.py +1 −1  {before} → {after}" in story
+    assert "-two\n" in story
+    assert "+2\n" in story
+
+
+async def test_the_story_says_where_something_else_has_changed_a_file(bench: Bench, session: str, file: Path) -> None:
+    first = await submit(bench, session, change := WriteFile(path=str(file), content="a"))
+    await make(bench, first, change)
+    file.write_text("by a command")
+    second = await submit(bench, session, change := WriteFile(path=str(file), content="b"))
+    await make(bench, second, change)
+    third = await submit(bench, session, change := WriteFile(path=str(file), content="c"))
+    await make(bench, third, change)
+    story = await told(bench, session)
+    assert f"! app.py was changed by something else after edit {first}" in story
+    assert f"after edit {second}" not in story
+
+
+async def test_the_story_tells_what_was_taken_back_denied_and_not_made(bench: Bench, session: str, file: Path) -> None:
+    made = await submit(bench, session, change := WriteFile(path=str(file), content="a"))
+    await make(bench, made, change)
+    await bench.supervisor.revert_edit(made, HUMAN)
+    denied = await submit(bench, session, WriteFile(path=str(file), content="d"))
+    await bench.deny(denied, "no")
+    story = await told(bench, session)
+    assert "[taken back, " in story
+    assert "[denied, " in story
+    assert "changed by something else" not in story
+
+
+async def test_a_report_of_a_session_has_the_differences_of_its_edits(bench: Bench, session: str, file: Path) -> None:
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content="one\n2\n"))
+    await make(bench, call_id, change)
+    opened = await bench.supervisor.session(session)
+    report = "".join([part async for part in session_report(bench.supervisor, opened)])
+    assert "```diff" in report
+    assert "-two\n+2" in report
+
+
+async def test_secrets_are_masked_in_the_differences(bench: Bench, session: str, file: Path) -> None:
+    secret = "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+    call_id = await submit(bench, session, change := WriteFile(path=str(file), content=secret))
+    await make(bench, call_id, change)
+    assert "wJalrXUtnFEMI" not in await told(bench, session, diffs=True)

@@ -71,8 +71,8 @@ Options = argparse.Namespace
 Run = Callable[[Options], int]
 
 GROUPS = {
-    "Decide": ("list", "approve", "deny", "signal", "kill", "pause", "resume", "approvals", "revoke"),
-    "Look": ("watch", "serve", "ps", "history", "show", "logs", "export"),
+    "Decide": ("list", "approve", "deny", "signal", "kill", "pause", "resume", "approvals", "revoke", "revert"),
+    "Look": ("watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "call", "tools", "agent", "demo"),
     "Service": ("status", "restart", "stop", "prune", "completions", "man"),

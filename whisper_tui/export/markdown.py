@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 
 from whisper_tui.export.call_pages import oldest_first
 from whisper_tui.export.session_statistics import Statistics
+from whisper_tui.export.session_story import difference
 from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import CommandSpec, Session, Shell
 from whisper_tui.model.call_rows import call_row
 from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.masked_calls import masked_record
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
@@ -77,10 +79,26 @@ async def call_report(supervision: Supervision, record: CallRecord, session: Ses
         parts += ["Asked:\n\n", _command(record.call.spec), "\nRan, as a human edited it:\n\n"]
     parts.append(_command(record.spec))
     parts.append("\n" + "".join(f"* {line}\n" for line in _facts(record)))
+    parts.append(await _edited_files(supervision, record))
     if await output_was_removed(supervision, record):
         parts.append("\nIts output was removed from the disk, or a part of it.\n")
     elif record.process is not None:
         parts.append(await _printed(supervision, record))
+    return "".join(parts)
+
+
+async def _edited_files(supervision: Supervision, record: CallRecord) -> str:
+    """Return the files of an edit that was made, with digests and differences. Empty: it is another kind of call."""
+    if record.resolved is None or not record.resolved.edits or not isinstance(record.state, Ended):
+        return ""
+    if not isinstance(record.state.ending, HandedOver):
+        return ""
+    parts = []
+    for versions in await supervision.file_versions(record.id):
+        file = versions.file
+        parts.append(f"\n{file.action.capitalize()} {in_code(file.real)}: +{file.added:,} −{file.removed:,}, SHA-256 ")
+        parts.append(f"{in_code(file.before or 'nothing')} → {in_code(file.after or 'nothing')}\n\n")
+        parts.append(block("\n".join(difference(versions)), "diff"))
     return "".join(parts)
 
 

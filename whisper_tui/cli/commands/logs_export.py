@@ -1,4 +1,4 @@
-"""`logs` and `export`: what was recorded, printed or written to a file."""
+"""`logs`, `export` and `story`: what was recorded, printed or written to a file."""
 
 import sys
 from pathlib import Path
@@ -106,3 +106,48 @@ async def _write(home: "Directories", options: Options) -> int:
     finally:
         await supervision.close()
     return DONE
+
+
+def add_story(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "story",
+        "print what a session ran and which files it edited, in order",
+        _story,
+        details="Each edit names its files with digests of their content before and after it, and says where "
+        "something else has changed a file between two edits.",
+    )
+    parser.add_argument("session", metavar="SESSION", help="name or id of a session; all with this name are printed")
+    parser.add_argument("--diff", action="store_true", help="print the difference that each edit has made")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per call")
+
+
+def _story(options: Options) -> int:
+    import asyncio
+
+    from whisper_tui.cli.standard_streams import STDOUT
+    from whisper_tui.cli.termination import while_somebody_reads
+
+    asyncio.run(while_somebody_reads(_tell(home_of(options), options), STDOUT))
+    return DONE
+
+
+async def _tell(home: "Directories", options: Options) -> None:
+    import json
+
+    from whisper_tui.export.call_pages import sessions_named
+    from whisper_tui.export.session_story import SessionStory
+    from whisper_tui.wire.client import SupervisorClient
+
+    supervision = await SupervisorClient.connect(home)
+    try:
+        for session in await sessions_named(supervision, options.session):
+            story = SessionStory(supervision, session, diffs=options.diff)
+            if options.json:
+                async for row in story.rows():
+                    sys.stdout.write(json.dumps({"session": session.id, **row}, ensure_ascii=False) + "\n")
+                continue
+            async for line in story.lines():
+                sys.stdout.write(line)
+    finally:
+        await supervision.close()

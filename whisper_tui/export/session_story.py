@@ -1,0 +1,177 @@
+"""The story of a session: what ran and which files were edited, in order, by whom, and what changed in between."""
+
+import difflib
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from whisper_tui.export.call_pages import oldest_first
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import FileEdits, Session
+from whisper_tui.model.call_rows import command_of
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.edits import EditedFile, FileVersions
+from whisper_tui.model.ending import Denied, Exited, HandedOver, Signalled
+from whisper_tui.model.masked_calls import masked_record
+from whisper_tui.model.secrets import masked
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.text import one_line_beginning, visible
+
+LONGEST_WORDS = 200
+"""Characters of a command in one line of the story."""
+
+MOST_DIFF_LINES = 400
+"""Lines of the difference of one file."""
+
+DIGITS = 10
+"""Digits of a digest that are shown."""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class SessionStory:
+    """Tells the calls of one session, and which files somebody else has changed between its edits."""
+
+    supervision: Supervision
+    session: Session
+    diffs: bool = False
+    """True if each edit is followed by its difference."""
+    _left: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    """By real path: the last edit of a file, and the digest that it left."""
+
+    async def rows(self) -> AsyncIterator[Row]:
+        """Yield one object for each call, oldest first, as `story --json` prints it. Secrets are masked."""
+        async for record in oldest_first(self.supervision, self.session.id):
+            yield await self._row(record)
+
+    async def lines(self) -> AsyncIterator[str]:
+        """Yield the story as lines for people."""
+        client = visible(self.session.client.name) if self.session.client is not None else "an agent"
+        yield f"{visible(self.session.name)} ({self.session.id}): {client} in {visible(self.session.root)}\n"
+        async for row in self.rows():
+            for line in _told(row):
+                yield line + "\n"
+
+    async def _row(self, record: CallRecord) -> Row:
+        shown = masked_record(record)
+        row: Row = {
+            "id": record.id,
+            "at": record.call.submitted_at,
+            "tool": record.call.tool,
+            "asker": record.call.asker,
+            "command": command_of(shown.spec.command),
+            "outcome": outcome(record),
+            "decided_by": _by(record.decided_by),
+            "reverted_by": _by(record.reverted_by),
+            "edited_by_human": record.edited,
+            "files": [],
+        }
+        command = record.spec.command
+        if isinstance(command, FileEdits) and record.resolved is not None:
+            made = isinstance(record.state, Ended) and isinstance(record.state.ending, HandedOver)
+            contents = await self._contents(record.id) if made and self.diffs else {}
+            row["files"] = [self._file(record, file, contents, made=made) for file in record.resolved.edits]
+        return row
+
+    async def _contents(self, call_id: str) -> dict[str, FileVersions]:
+        return {each.file.real: each for each in await self.supervision.file_versions(call_id)}
+
+    def _file(self, record: CallRecord, file: EditedFile, contents: dict[str, FileVersions], *, made: bool) -> Row:
+        found: Row = {
+            "action": file.action,
+            "path": file.real,
+            "shown": file.inside or file.real,
+            "added": file.added,
+            "removed": file.removed,
+            "before": file.before,
+            "after": file.after,
+            "moved_from": file.moved_from,
+            "changed_since": None,
+            "diff": None,
+        }
+        if not made:
+            return found
+        before = self._left.get(file.real)
+        if before is not None and before[1] != file.before:
+            found["changed_since"] = before[0]
+        # An edit that was taken back has left what was there before it.
+        self._left[file.real] = (record.id, file.before if record.reverted_by is not None else file.after)
+        if file.real in contents:
+            found["diff"] = list(difference(contents[file.real]))
+        return found
+
+
+def outcome(record: CallRecord) -> str:
+    """Return what became of a call, in a word or two."""
+    state = record.state
+    if not isinstance(state, Ended):
+        return state.kind
+    match state.ending:
+        case Exited(code=code):
+            return "ran" if code == 0 else f"failed with exit code {code}"
+        case Signalled(number=number):
+            return f"ended by signal {number}"
+        case HandedOver():
+            return "taken back" if record.reverted_by is not None else "done by the agent"
+        case Denied():
+            return "denied"
+        case _:
+            return state.ending.kind.replace("_", " ")
+
+
+def difference(versions: FileVersions) -> Iterator[str]:
+    """Yield the lines of a unified difference, with secrets masked and control characters visible."""
+    if versions.not_shown:
+        yield f"(not shown: {versions.not_shown})"
+        return
+    old, new = (versions.old or "").splitlines(), (versions.new or "").splitlines()
+    for number, line in enumerate(difflib.unified_diff(old, new, lineterm="", n=3)):
+        if number < 2:
+            continue  # The two lines with the names of the files, which the story has.
+        if number > MOST_DIFF_LINES:
+            yield "… more lines"
+            return
+        yield visible(masked(line))
+
+
+def _by(decider: Decider | None) -> str | None:
+    return None if decider is None else " ".join(filter(None, (decider.surface, visible(decider.who))))
+
+
+def _told(row: Row) -> Iterator[str]:
+    """Yield the lines about one call."""
+    at = time.strftime("%H:%M:%S", time.localtime(row["at"]))
+    by = f", {row['decided_by']}" if row["decided_by"] else ""
+    asker = f" for {visible(row['asker'])}" if row["asker"] else ""
+    human = ", changed by a human" if row["edited_by_human"] else ""
+    back = f", taken back by {row['reverted_by']}" if row["reverted_by"] else ""
+    files = row["files"]
+    words = f"edit {_counted(len(files))}" if files else _words(row)
+    yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}]"
+    for file in files:
+        if file["changed_since"] is not None:
+            yield f"{'':17}! {visible(file['shown'])} was changed by something else after edit {file['changed_since']}"
+        moved = f" from {visible(file['moved_from'])}" if file["moved_from"] else ""
+        digests = f"{_short(file['before'])} → {_short(file['after'])}"
+        yield (
+            f"{'':17}{file['action']} {visible(file['shown'])}{moved}"
+            f" +{file['added']:,} −{file['removed']:,}  {digests}"
+        )
+        for line in file["diff"] or ():
+            yield f"{'':19}{line}"
+
+
+def _counted(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"
+
+
+def _words(row: Row) -> str:
+    command = row["command"]
+    text = " ".join(command) if isinstance(command, list) else command
+    return one_line_beginning(text, LONGEST_WORDS)
+
+
+def _short(digest: str | None) -> str:
+    return "nothing" if digest is None else digest[:DIGITS]
