@@ -17,6 +17,23 @@ def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Inst
     assert not (instance.workspace / "made").exists()
 
 
+def test_explain_describes_each_part_in_plain_words_and_leaves_out_what_is_not_known(instance: Instance) -> None:
+    lines = instance.run("explain", "sudo -u root tar -xzf a.tgz --frob | frobnicate").stdout.splitlines()
+    assert lines[lines.index("in plain words") + 1 :] == [
+        "  sudo: run a command as another user, usually root",
+        "    -u root: as this user",
+        "  tar: create, list or extract archives",
+        "    -x: extract files",
+        "    -z: through gzip",
+        "    -f a.tgz: the archive; - is the standard input or output",
+        "    --frob: not described",
+        "  frobnicate: not described",
+    ]
+    row = instance.rows("explain", "ls -\x1b")
+    assert row["explained"][0] == {"words": "ls", "meaning": "list files", "is_program": True}
+    assert "\x1b" not in instance.run("explain", "ls -\x1b").stdout
+
+
 def test_check_speaks_json(instance: Instance) -> None:
     row = instance.rows("check", "npm test")
     assert (row["verdict"], row["plain"], row["prefixes"]) == ("ask", True, [["npm", "test"]])

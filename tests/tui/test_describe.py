@@ -11,7 +11,7 @@ from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signal
 from whisper_tui.model.event import AgentGaveUp, Decided, Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk, Verdict
-from whisper_tui.present.call_text import describe, heading
+from whisper_tui.present.call_text import card, describe, heading
 from whisper_tui.present.command_text import command_paragraphs, command_title, meaning_paragraphs
 from whisper_tui.present.ending_text import ending_sentence, ending_word
 from whisper_tui.present.quantities import age, duration, limit, size
@@ -39,6 +39,16 @@ def asked(spec: CommandSpec, *risks: Risk, **resolved: str | None) -> CallRecord
 
 def command_of(spec: CommandSpec, width: int = 100) -> str:
     return text_of(command_paragraphs(spec.command, ()), width)
+
+
+def test_the_details_explain_the_command_in_plain_words_and_the_card_does_not() -> None:
+    meanings = (Meaning(words=("tar", "-xzf", "a.tgz")), Meaning(words=("frobnicate", "-x")))
+    record = asked(CommandSpec(command=Shell(text="tar -xzf a.tgz | frobnicate -x"), cwd="/w"))
+    record = record.model_copy(update={"resolved": Resolved(program="/usr/bin/bash", cwd="/w", commands=meanings)})
+    text = text_of(describe(record, None, 0))
+    assert " In plain words\n │ tar  create, list or extract archives\n │   -x  extract files\n" in text
+    assert " │   -f a.tgz  the archive" in text and " │ frobnicate  not described" in text
+    assert "In plain words" not in text_of(card(record, None))
 
 
 def test_a_waiting_call_shows_everything_that_affects_its_execution() -> None:

@@ -18,6 +18,7 @@ from whisper_tui.present.command_text import (
     one_line,
 )
 from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
+from whisper_tui.present.explained_words import explained_paragraphs
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
 from whisper_tui.present.risk_text import (
     blocked_paragraphs,
@@ -114,6 +115,7 @@ def describe(
         *((*described, BLANK) if described else ()),
         *_commands(record),
         *effects,
+        *explained_paragraphs(record.spec.command, _resolved(record)),
         BLANK,
         *_decision(record),
         *_details(record, session, now, recent),

@@ -30,7 +30,8 @@ def _add(verbs: Subcommands, name: str) -> None:
         "show how the policy would decide about a command, and why, without running it",
         _check,
         details="Write the command behind --, as one text for bash or word by word. It is judged for a session whose "
-        "workspace is the current directory. --jsonl reads questions from standard input instead, one JSON object a "
+        "workspace is the current directory. Its programs and options follow in plain words, as far as they are known. "
+        "--jsonl reads questions from standard input instead, one JSON object a "
         "line: id, kind (decision, split, substitution, redirect, wrapper, danger or safe), command and rules; it "
         "answers each with id and result.",
     )
@@ -61,6 +62,7 @@ def _judged(options: Options) -> dict[str, Any]:
     from whisper_tui.model.call import Shell
     from whisper_tui.model.verdict import is_grave
     from whisper_tui.policy.view import view
+    from whisper_tui.present.explained_words import explain_command
 
     text = options.command[0] if len(options.command) == 1 else " ".join(options.command)
     judgement = _judgement(options, text, os.path.realpath(Path.cwd()))
@@ -79,6 +81,7 @@ def _judged(options: Options) -> dict[str, Any]:
         ],
         "resolved": resolved.model_dump(),
         "prefixes": [list(prefix) for prefix in verdict.prefixes],
+        "explained": [each._asdict() for each in explain_command(Shell(text=text), resolved)],
     }
 
 
@@ -131,7 +134,15 @@ def _lines(row: dict[str, Any]) -> list[str]:
     if not row["plain"] and row["not_plain_because"]:
         lines.append(f"  plain   no: {visible(row['not_plain_because'])}")
     lines += [f"  offers  {visible(' '.join(prefix))} …" for prefix in row["prefixes"]]
-    return lines
+    return [*lines, *_explained(row["explained"])]
+
+
+def _explained(explained: list[dict[str, Any]]) -> list[str]:
+    from whisper_tui.present.explained_words import Explanation, explained_rows
+
+    rows = explained_rows([Explanation(**each) for each in explained])
+    lines = [f"  {'' if is_program else '  '}{words}: {meaning}" for words, meaning, is_program in rows]
+    return ["in plain words", *lines] if rows else []
 
 
 def _place(text: str, span: list[int] | None) -> str:
