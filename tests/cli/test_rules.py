@@ -71,6 +71,21 @@ def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
     assert instance.run("rules", "remove", "git push").returncode == 1
 
 
+def test_a_disabled_rule_is_listed_as_such_and_decides_nothing(instance: Instance) -> None:
+    instance.run("rules", "add", "deny", "git", "push")
+    instance.run("rules", "add", "ask", "git", "pull")
+    file = instance.root / "config" / "rules.toml"
+    file.write_text(file.read_text().replace('prefix = ["git", "push"]', 'prefix = ["git", "push"]\ndisabled = true'))
+    assert {row["name"]: row["disabled"] for row in instance.rows("rules", "list")} == {
+        "git push": True,
+        "git pull": False,
+    }
+    rows = instance.run("rules", "list").stdout.splitlines()
+    assert [row.startswith("deny (disabled) ") for row in rows if "git push" in row] == [True]
+    assert [row.startswith("ask ") for row in rows if "git pull" in row] == [True]
+    assert instance.rows("check", "git push")["verdict"] == "ask"
+
+
 def test_failing_examples_are_reported(instance: Instance, tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text('[[allow]]\nname = "x"\nprefix = ["ls"]\nmatch = ["ls -l", "cat x"]\n')

@@ -75,12 +75,15 @@ class RuleList(Value):
         # By identity: two projects can have rules with the same content.
         return next((project for project in self.projects if any(rule is one for one in project.rules)), None)
 
-    def in_force(self) -> tuple[ShownRule, ...]:
-        """The rules of the user with those of the listed projects that hold, in the order in which they decide."""
+    def in_order(self) -> tuple[ShownRule, ...]:
+        """The rules of the user with those of the listed projects that hold, disabled ones too, as they decide."""
         projects = (rule for project in self.projects for rule in project.rules if rule.holds)
-        enabled = (rule for rule in (*self.rules, *projects) if not rule.disabled)
         # Sorting is stable: within an effect, rules of the user come before those of projects.
-        return tuple(sorted(enabled, key=lambda rule: ("deny", "ask", "allow").index(rule.effect)))
+        return tuple(sorted((*self.rules, *projects), key=lambda rule: ("deny", "ask", "allow").index(rule.effect)))
+
+    def in_force(self) -> tuple[ShownRule, ...]:
+        """The rules that decide, in their order."""
+        return tuple(rule for rule in self.in_order() if not rule.disabled)
 
 
 class Judgement(Value):

@@ -226,7 +226,7 @@ def add_rules(verbs: Subcommands) -> None:
     parser = verbs.add("rules", "show and change the rules that decide without a human", _list)
     parser.set_defaults(json=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = _action(actions, "list", "show all rules that hold for the current directory", _list)
+    listing = _action(actions, "list", "show all rules that hold for the current directory, and disabled ones", _list)
     listing.add_argument("--json", action="store_true", help="print one array of objects")
     adding = _action(actions, "add", "add a rule; it holds at once", _add)
     _describe_rule(adding)
@@ -290,7 +290,7 @@ def _list(options: Options) -> int:
     with reading_rules(options) as asked:
         rules = _listed(asked, here)
     hits = _hits(options)
-    shown = rules.in_force()
+    shown = rules.in_order()
     if options.json:
         print_json(
             [{"effect": rule.effect, **masked_json(rule.definition), "hits": _times(hits, rule.name)} for rule in shown]
@@ -328,7 +328,8 @@ def _row(rule: "ShownRule", hits: int) -> tuple[str, ...]:
     wide = rule.effect == "allow" and prefix is not None and is_too_broad(tuple(prefix))
     note = "allows nearly anything" if wide else rule.because
     name, subject = masked_line(rule.name), masked_line(rule.subject)
-    return rule.effect, str(hits), name, subject, visible(rule.where), masked_line(note)
+    effect = f"{rule.effect} (disabled)" if rule.disabled else rule.effect
+    return effect, str(hits), name, subject, visible(rule.where), masked_line(note)
 
 
 def _hits(options: Options) -> Counter[str]:
