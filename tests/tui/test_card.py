@@ -9,6 +9,7 @@ from tests.in_memory.world import RecordedStreams
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import ROOT, Play, workday
 from tests.tui.test_describe import text_of
+from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Session, Shell
 from whisper_tui.model.decision import Approve, Decider, RuleScope
 from whisper_tui.model.ending import Exited
@@ -216,6 +217,21 @@ async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -
         await seat.sees("runs ./deploy.sh", "rm -rf ~/important")
 
 
+async def test_a_risk_of_a_script_stands_on_the_card_once(tmp_path: Path) -> None:
+    (tmp_path / "deploy.sh").write_text("#!/bin/sh\nrm -rf ~/important\ngit push --force\n")
+    (tmp_path / "deploy.sh").chmod(0o755)
+    text = "Deletes recursively without confirmation (`rm -rf`)"
+    risk = Risk(id="destructive", sentence=f"./deploy.sh line 2: {text}")
+    async with cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,))) as seat:
+        await seat.sees("2 risks, 1 named above: line 3: ")
+        assert seat.text().count(text) == 1
+    both = effects_of(Shell(text="./deploy.sh"), str(tmp_path), (str(tmp_path),), {}).code[0]
+    risks = tuple(Risk(id=each.id, sentence=each.sentence_about("./deploy.sh")) for each in both.risks)
+    async with cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks)) as seat:
+        await seat.sees("runs ./deploy.sh: 2 risks, named above")
+        assert seat.text().count(text) == 1
+
+
 async def test_escape_sequences_in_a_file_are_never_drawn(tmp_path: Path) -> None:
     (tmp_path / "evil.sh").write_text("echo \x1b[31mred\x1b]0;title\x07\n")
     async with cockpit(in_directory(tmp_path, "sh evil.sh")) as seat:
@@ -223,12 +239,12 @@ async def test_escape_sequences_in_a_file_are_never_drawn(tmp_path: Path) -> Non
         assert "\x1b" not in seat.text() and "\x07" not in seat.text()
 
 
-def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...]) -> Play:
+def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...], risks: tuple[Risk, ...] = ()) -> Play:
     """An agent wants to run a shell text in a real directory."""
     play = Play.begin()
     spec = CommandSpec(command=Shell(text=text), cwd=str(directory))
     request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
-    play.stage.ask(request, Verdict(kind="ask", reason="no rule matches this command", prefixes=prefixes))
+    play.stage.ask(request, Verdict(kind="ask", reason="no rule matches this command", prefixes=prefixes, risks=risks))
     return play
 
 

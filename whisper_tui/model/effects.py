@@ -152,6 +152,10 @@ class CodeRisk(Risk):
     line: Count | None = None
     """The line of the file, from 1. None: it is about all of the code."""
 
+    def sentence_about(self, code: str) -> str:
+        """Return its sentence as a risk of the call that runs this code, by its name."""
+        return f"{code}{f' line {self.line}' if self.line else ''}: {self.sentence}"
+
 
 class CodeEffect(Value):
     """Code that would run and that is not part of the command."""

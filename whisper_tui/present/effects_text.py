@@ -31,7 +31,10 @@ Facts = Mapping[str, Any]
 
 
 def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
-    """Return lines for all effects, beginning with losses and ending with unknown effects."""
+    """Return lines for all effects, beginning with losses and ending with unknown effects.
+
+    Code may have `told`: those of its risks that are on the screen already.
+    """
     directory = effects["directory"]
     return (
         *(_by_whom(each, _removal(each, directory)) for each in effects["removals"]),
@@ -180,9 +183,7 @@ def _host(each: Facts) -> EffectLine:
 def _code(each: Facts) -> EffectLine:
     file = each["path"].rsplit("/", 1)[-1] if each["path"] else ""
     path = f" ({file})" if file and file not in each["name"] else ""
-    risks = [_risk(risk) for risk in each["risks"]]
-    found = f"{count(len(risks), 'risk')}: {'; '.join(risks[:3])}" if risks else ""
-    found += f"; {len(risks) - 3} more" if len(risks) > 3 else ""
+    found, risks = _risks(each), each["risks"]
     if each["inspected"]:
         said = found or "inspected, no risk known"
     else:
@@ -196,6 +197,20 @@ def _code(each: Facts) -> EffectLine:
         said += f"; unchanged since call {each['approved_in']} was approved"
     grave = bool(risks) or not each["inspected"] or changed
     return EffectLine(f"runs {each['name']}{path}: {said}", "code", grave)
+
+
+def _risks(each: Facts) -> str:
+    """Return the risks of code, as a clause; those that stand elsewhere on the screen only by their number."""
+    risks = [_risk(risk) for risk in each["risks"]]
+    told = each.get("told", ())
+    new = [said for said, risk in zip(risks, each["risks"], strict=True) if risk not in told]
+    if not risks:
+        return ""
+    if not new:
+        return f"{count(len(risks), 'risk')}, named above"
+    named = f", {len(risks) - len(new)} named above" if len(new) < len(risks) else ""
+    more = f"; {len(new) - 3} more" if len(new) > 3 else ""
+    return f"{count(len(risks), 'risk')}{named}: {'; '.join(new[:3])}{more}"
 
 
 def _risk(risk: Facts) -> str:

@@ -94,9 +94,7 @@ def with_code(
         RunCode(name=each.name, path=each.path, digest=each.digest, not_inspected=each.not_inspected) for each in found
     )
     risks = dict.fromkeys(
-        Risk(id=risk.id, sentence=f"{each.name}{f' line {risk.line}' if risk.line else ''}: {risk.sentence}")
-        for each in found
-        for risk in each.risks
+        Risk(id=risk.id, sentence=risk.sentence_about(each.name)) for each in found for risk in each.risks
     )
     updated = verdict.model_copy(update={"risks": (*verdict.risks, *risks)[:MOST_RISKS]})
     return updated, resolved.model_copy(update={"code": code})

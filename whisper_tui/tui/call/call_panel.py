@@ -1,7 +1,7 @@
 """The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +14,7 @@ from whisper_tui.model.decision import Coverage, RuleScope
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.verdict import Risk
 from whisper_tui.present.call_text import card, describe, further_details, heading
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
@@ -85,7 +86,8 @@ class CardFacts:
         version = (record.id, record.seen_digest())
         before = (self._version, self._effects, self._offer)
         try:
-            effects = effect_paragraphs(await self._cockpit.supervision.effects(record.id))
+            risks = record.verdict.risks if record.verdict is not None else ()
+            effects = effect_paragraphs(await self._cockpit.supervision.effects(record.id), risks)
             offer = self._offer if version == self._version else await self._offer_for(record)
         except WhisperError:
             # The call was decided meanwhile, or the connection is lost: the banner reports that.
@@ -111,9 +113,16 @@ class CardFacts:
             return None
 
 
-def effect_paragraphs(effects: Effects) -> tuple[Paragraph, ...]:
-    """Return the effects of a call: one line each, a diff below each known write, the text of each unread script."""
+def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Paragraph, ...]:
+    """Return the effects of a call: one line each, a diff below each known write, the text of each unread script.
+
+    `told`: the risks of the call, which stand above them.
+    """
     facts = effects.model_dump(mode="json")
+    sentences = {risk.sentence for risk in told}
+    for code, fact in zip(effects.code, facts["code"], strict=True):
+        pairs = zip(code.risks, fact["risks"], strict=True)
+        fact["told"] = [each for risk, each in pairs if risk.sentence_about(code.name) in sentences]
     lines = effect_lines(facts)
     nothing = no_effects_text(facts)
     title = (Span("Effects", "label"), *((Span(f"  {nothing}", "muted"),) if nothing else ()))
