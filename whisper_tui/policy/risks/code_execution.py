@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands
-from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects
+from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, sed_has_effects
 from whisper_tui.policy.commands.inner_commands import InnerCommand
 from whisper_tui.policy.commands.shells import RUNS_INPUT, changes_what_runs
 from whisper_tui.policy.commands.wrappers import SHELLS
@@ -89,6 +89,38 @@ def _awk_script(argv: Words) -> list[tuple[int, str]]:
         elif word is not None and (not word.startswith("-") or word == "-"):
             return [(index, word)]
     return []
+
+
+def sed(argv: Words) -> list[Danger]:
+    """`sed`: in-place changes, and scripts that write or run commands."""
+    found = []
+    scripts: list[tuple[int, str]] = []
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        if word is None:
+            at += 1
+            continue
+        bundle = letters(word, "efliI")
+        # BSD sed also knows -I; both take an optional suffix, so the rest of the word is no option
+        if "i" in bundle or "I" in bundle or long_option(word, "in-place"):
+            found.append(Danger("writes-file", f"Changes files in place (`sed {word}`)", at))
+        if "f" in bundle or long_option(word, "file"):
+            found.append(Danger("runs-other-code", f"Runs a sed script from a file (`sed {word}`)", at))
+        if "e" in bundle or long_option(word, "expression"):
+            attached = word[len(bundle) + 1 :] if "e" in bundle else word.partition("=")[2]
+            scripts.append((at, attached or (argv[at + 1] or "" if at + 1 < len(argv) else "")))
+            # a script in the next word is no operand
+            at += 0 if attached else 1
+        at += 1
+    if not scripts:
+        scripts = operands(argv)[:1]
+    found += [
+        Danger("runs-other-code", "The sed script may write files or run commands", index)
+        for index, script in scripts
+        if sed_has_effects(script)
+    ]
+    return found
 
 
 def builtin_code(argv: Words, name: str) -> list[Danger]:

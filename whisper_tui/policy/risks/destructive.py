@@ -5,7 +5,6 @@ import re
 from typing import NamedTuple
 
 from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands, short_or_long
-from whisper_tui.policy.commands.awk_sed_jq import sed_has_effects
 from whisper_tui.policy.risks.danger import Danger
 
 SYSTEM_PLACES = re.compile(
@@ -62,64 +61,9 @@ def disk(argv: Words) -> list[Danger]:
     ]
 
 
-def permissions(argv: Words) -> list[Danger]:
-    """`chmod`: setuid, writable for everybody, or recursive."""
-    for index, word in enumerate(argv[1:], start=1):
-        if word is None:
-            continue
-        # the fourth digit from the right holds setuid (4), setgid (2) and sticky (1)
-        if re.fullmatch(r"[2467][0-7]{3}|0[2467][0-7]{3}", word) or re.search(r"[ug+]\+?[rwx]*s", word):
-            return [Danger("privilege", f"Sets the setuid or setgid bit (`chmod {word}`)", index)]
-        if re.fullmatch(r"0?[0-7][0-7][2367]", word) or (
-            re.search(r"(?:^|[,augo])[ao]?[+=][rxX]*w", word) and "u+w" not in word
-        ):
-            return [Danger("privilege", f"Makes files writable for everybody (`chmod {word}`)", index)]
-        if "R" in letters(word) or long_option(word, "recursive"):
-            return [Danger("destructive", "Changes the permissions of a directory tree (`chmod -R`)", index)]
-    return []
-
-
-def owner(argv: Words) -> list[Danger]:
-    """`chown` and `chgrp` of directory trees."""
-    at = short_or_long(argv, "R", ("recursive",))
-    return [] if at is None else [Danger("destructive", f"Changes the owner of a directory tree (`{argv[0]} -R`)", at)]
-
-
 def only_help(argv: Words) -> bool:
     """True if a program is only asked for its help or version."""
     return len(argv) == 2 and argv[1] in {"--help", "--version", "-V"}
-
-
-def sed(argv: Words) -> list[Danger]:
-    """`sed`: in-place changes, and scripts that write or run commands."""
-    found = []
-    scripts: list[tuple[int, str]] = []
-    at = 1
-    while at < len(argv):
-        word = argv[at]
-        if word is None:
-            at += 1
-            continue
-        bundle = letters(word, "efliI")
-        # BSD sed also knows -I; both take an optional suffix, so the rest of the word is no option
-        if "i" in bundle or "I" in bundle or long_option(word, "in-place"):
-            found.append(Danger("writes-file", f"Changes files in place (`sed {word}`)", at))
-        if "f" in bundle or long_option(word, "file"):
-            found.append(Danger("runs-other-code", f"Runs a sed script from a file (`sed {word}`)", at))
-        if "e" in bundle or long_option(word, "expression"):
-            attached = word[len(bundle) + 1 :] if "e" in bundle else word.partition("=")[2]
-            scripts.append((at, attached or (argv[at + 1] or "" if at + 1 < len(argv) else "")))
-            # a script in the next word is no operand
-            at += 0 if attached else 1
-        at += 1
-    if not scripts:
-        scripts = operands(argv)[:1]
-    found += [
-        Danger("runs-other-code", "The sed script may write files or run commands", index)
-        for index, script in scripts
-        if sed_has_effects(script)
-    ]
-    return found
 
 
 def sort(argv: Words) -> list[Danger]:

@@ -3,7 +3,7 @@
 import posixpath
 import re
 
-from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands
+from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands, short_or_long
 from whisper_tui.policy.commands.special_wrappers import tmux_command, tmux_commands
 from whisper_tui.policy.risks.danger import Danger
 
@@ -213,6 +213,29 @@ def launchctl(argv: Words) -> list[Danger]:
         for at, word in operands(argv)[:1]
         if word in verbs
     ]
+
+
+def permissions(argv: Words) -> list[Danger]:
+    """`chmod`: setuid, writable for everybody, or recursive."""
+    for index, word in enumerate(argv[1:], start=1):
+        if word is None:
+            continue
+        # the fourth digit from the right holds setuid (4), setgid (2) and sticky (1)
+        if re.fullmatch(r"[2467][0-7]{3}|0[2467][0-7]{3}", word) or re.search(r"[ug+]\+?[rwx]*s", word):
+            return [Danger("privilege", f"Sets the setuid or setgid bit (`chmod {word}`)", index)]
+        if re.fullmatch(r"0?[0-7][0-7][2367]", word) or (
+            re.search(r"(?:^|[,augo])[ao]?[+=][rxX]*w", word) and "u+w" not in word
+        ):
+            return [Danger("privilege", f"Makes files writable for everybody (`chmod {word}`)", index)]
+        if "R" in letters(word) or long_option(word, "recursive"):
+            return [Danger("destructive", "Changes the permissions of a directory tree (`chmod -R`)", index)]
+    return []
+
+
+def owner(argv: Words) -> list[Danger]:
+    """`chown` and `chgrp` of directory trees."""
+    at = short_or_long(argv, "R", ("recursive",))
+    return [] if at is None else [Danger("destructive", f"Changes the owner of a directory tree (`{argv[0]} -R`)", at)]
 
 
 def kernel_module(argv: Words) -> list[Danger]:
