@@ -39,8 +39,11 @@ from whisper_tui.agents.own_rules import (
     OwnRules,
     RuleDirectories,
     RuleSource,
+    file_rule,
     files_in,
+    host_rule,
     literal_words,
+    server_rule,
     strictest_wins,
     work_tree_around,
 )
@@ -48,6 +51,7 @@ from whisper_tui.agents.probe import numbers, prove_hook
 from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import Effect, Rule
+from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
 
 NAME = "claude"
 TITLE = "Claude Code"
@@ -302,7 +306,11 @@ def rules_in(text: str) -> ImportedRules:
 def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> None:
     match = _PERMISSION.match(entry)
     if match is None:
-        imported.left.append(f"{effect} {entry}: it is not about commands")
+        rule = _tool_rule(entry)
+        if rule is None:
+            imported.left.append(f"{effect} {entry}: it is not about a supervised tool, or cannot be expressed")
+        else:
+            imported.take(effect, rule, f"{effect} {entry}")
         return
     inside = match[1]
     if inside is None or inside.strip() in {"", "*", ":*"}:
@@ -315,6 +323,27 @@ def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> N
             imported.uncertain.append(entry)
     else:
         imported.take(effect, rule, f"{effect} {entry}")
+
+
+_TOOL = re.compile(r"(?P<tool>\w+?)(?:\((?P<inside>.*)\))?\Z", re.DOTALL)
+
+
+def _tool_rule(entry: str) -> Rule | None:
+    """Return the rule for a permission that is not about the shell. None: no rule can express it."""
+    if entry.startswith("mcp__"):
+        server, _, tool = entry.removeprefix("mcp__").partition("__")
+        return server_rule(entry, server, tool) if server and server != SERVER else None
+    match = _TOOL.match(entry)
+    if match is None:
+        return None
+    tool, inside = match["tool"], match["inside"]
+    if tool in {"Edit", "Write", "MultiEdit", "NotebookEdit"}:
+        return file_rule(entry, inside)
+    if tool == "WebFetch":
+        return host_rule(entry, None if inside is None else inside.removeprefix("domain:"))
+    if tool in {"WebSearch", "Agent", "Task"} and inside is None:
+        return Rule(name=entry, tool=WEB if tool == "WebSearch" else SUBAGENT, anything=True)
+    return None
 
 
 def _rule(entry: str, inside: str) -> Rule | None:

@@ -36,12 +36,14 @@ from whisper_tui.agents.own_rules import (
     files_in,
     last_match_wins,
     literal_words,
+    server_rule,
     strictest_wins,
 )
 from whisper_tui.agents.probe import prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
+from whisper_tui.policy.rules.tool_targets import EDIT, SUBAGENT, WEB
 
 NAME = "gemini"
 TITLE = "Gemini CLI"
@@ -280,6 +282,11 @@ def _import_policy(number: int, rule: Mapping[str, Any], imported: ImportedRules
     effect = _EFFECTS.get(str(rule.get("decision")))
     tools = rule.get("toolName")
     tools = tools if isinstance(tools, list) else [tools]
+    rules = [] if effect is None else _tool_rules(rule)
+    for each in rules:
+        imported.take(effect or "ask", each, source)
+    if rules and SHELL_TOOL not in tools:
+        return
     if effect is None or SHELL_TOOL not in tools:
         imported.left.append(f"{source}: it is not about {SHELL_TOOL}")
         return
@@ -300,6 +307,22 @@ def _import_policy(number: int, rule: Mapping[str, Any], imported: ImportedRules
             imported.take(
                 effect, Rule(name=str(prefix), prefix=words, tool=SHELL_TOOL, redirections=redirections), source
             )
+
+
+_KINDS = {"write_file": EDIT, "replace": EDIT, "web_fetch": WEB, "google_web_search": WEB, "invoke_agent": SUBAGENT}
+
+
+def _tool_rules(rule: Mapping[str, Any]) -> list[Rule]:
+    """Return the rules for the tools beside the shell that a rule of a policy names."""
+    named = rule.get("toolName")
+    tools = [str(tool) for tool in (named if isinstance(named, list) else [named]) if tool is not None]
+    # A rule with a condition that no rule here can have is about fewer calls; only a stricter one may be about more.
+    if set(rule) - _UNDERSTOOD - {"denyMessage", "deny_message", "mcpName"} and rule.get("decision") == "allow":
+        return []
+    if server := rule.get("mcpName"):
+        return [server_rule(f"{server}: {tool}", str(server), tool) for tool in tools or ["*"]]
+    kinds = dict.fromkeys(_KINDS[tool] for tool in tools if tool in _KINDS)
+    return [Rule(name=f"every {kind}", tool=kind, anything=True) for kind in kinds]
 
 
 _LISTS = ("coreTools", "excludeTools")
@@ -348,7 +371,12 @@ def own_rules_in_policy(text: str) -> OwnRules:
     rules = tomllib.loads(text).get("rule", [])
     shell = [rule for rule in rules if isinstance(rule, Mapping) and _is_about_shell(rule)]
     # The rule with the highest priority wins.
-    return last_match_wins([entry for rule in sorted(shell, key=_priority) for entry in _ordered_rules(rule)])
+    found = last_match_wins([entry for rule in sorted(shell, key=_priority) for entry in _ordered_rules(rule)])
+    for rule in (each for each in rules if isinstance(each, Mapping)):
+        effect = _EFFECTS.get(str(rule.get("decision")))
+        if effect in {"deny", "ask"}:
+            (found.deny if effect == "deny" else found.ask).extend(_tool_rules(rule))
+    return found
 
 
 def own_rules_in_lists(text: str) -> OwnRules:

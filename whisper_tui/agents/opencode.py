@@ -20,6 +20,7 @@ from whisper_tui.agents.own_rules import (
     RuleDirectories,
     RuleSource,
     escaped,
+    file_rule,
     last_match_wins,
     literal_words,
     work_tree_around,
@@ -27,6 +28,7 @@ from whisper_tui.agents.own_rules import (
 from whisper_tui.agents.probe import Canary, ask_hook, denied_by_supervisor, last_line, prove, run
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
+from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
 
 NAME = "opencode"
 TITLE = "OpenCode"
@@ -238,6 +240,42 @@ def _asks(plain: Any) -> bool:
 def own_rules_in(document: Any) -> OwnRules:
     """Return the rules of a configuration that deny or ask."""
     permission = document.get("permission") if isinstance(document, dict) else None
+    found = _shell_rules_in(permission)
+    for effect, rule in _tool_rules_in(permission if isinstance(permission, dict) else {}):
+        (found.deny if effect == "deny" else found.ask).append(rule)
+    return found
+
+
+def _tool_rules_in(permission: dict[str, Any]) -> Iterator[tuple[Effect, Rule]]:
+    """Yield the rules about edits, the web, sub-agents and tools of servers that deny or ask."""
+    for key, said in permission.items():
+        if key in {SHELL_TOOL, "*", "read", "grep", "glob", "list", "external_directory", "doom_loop"}:
+            continue
+        entries = list(said.items()) if isinstance(said, dict) else [("*", said)]
+        for at, (pattern, word) in enumerate(entries):
+            # The last match wins, and a rule here cannot have exceptions: a denial before one becomes a question.
+            milder = any(later in {"allow", "ask"} for _, later in entries[at + 1 :])
+            if word not in {"ask", "deny"}:
+                continue
+            effect: Effect = "ask" if word == "ask" or milder else "deny"
+            rule = _tool_rule(key, str(pattern))
+            if rule is not None:
+                yield effect, rule
+
+
+def _tool_rule(key: str, pattern: str) -> Rule | None:
+    name = f"{key}: {pattern}"
+    if key == "edit":
+        return file_rule(name, pattern)
+    kinds = {"webfetch": WEB, "websearch": WEB, "codesearch": WEB, "task": SUBAGENT}
+    if key in kinds:
+        return Rule(name=name, tool=kinds[key], anything=True)
+    # The tools of servers have the server's name and a line before their own.
+    return Rule(name=name, tool=key, anything=True) if "_" in key and not key.startswith(SERVER) else None
+
+
+def _shell_rules_in(permission: Any) -> OwnRules:
+    """Return the rules about commands."""
     shell = permission.get(SHELL_TOOL, permission.get("*")) if isinstance(permission, dict) else permission
     if isinstance(shell, str):
         shell = {"*": shell}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from whisper_tui.model.verdict import client_rule_name
 from whisper_tui.policy.rules.broad_prefixes import is_too_broad
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules
+from whisper_tui.policy.rules.tool_targets import EDIT, SUBAGENT, WEB, host_problem, path_problem
 from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
 
 
@@ -29,10 +30,43 @@ class ImportedRules:
 
     def take(self, effect: Effect, rule: Rule, source: str) -> None:
         """Add a rule, unless it would allow nearly anything."""
-        if effect == "allow" and (rule.anything or (rule.prefix is not None and is_too_broad(rule.prefix))):
+        broad = rule.anything and not is_server_rule(rule)
+        if effect == "allow" and (broad or (rule.prefix is not None and is_too_broad(rule.prefix))):
             self.left.append(f"{source}: it would allow nearly anything; write it by hand if that is meant")
         else:
             self.rules.append((effect, rule))
+
+
+def is_server_rule(rule: Rule) -> bool:
+    """True if a rule is about the tools of one MCP server."""
+    server = (rule.tool or "").removeprefix("mcp__").partition("__")[0]
+    return (rule.tool or "").startswith("mcp__") and bool(server) and not any(each in server for each in "*?[")
+
+
+def is_tool_rule(rule: Rule) -> bool:
+    """True if a rule is about edits, the web, sub-agents or the tools of a server, and not about commands."""
+    kinds = {EDIT, WEB, SUBAGENT}
+    return rule.path is not None or rule.host is not None or rule.tool in kinds or is_server_rule(rule)
+
+
+def file_rule(name: str, pattern: str | None) -> Rule | None:
+    """Return a rule for edits of some files, or of all. None: no rule can express the pattern."""
+    if pattern is None or pattern.strip() in {"", "*", "**"}:
+        return Rule(name=name, tool=EDIT, anything=True)
+    bare = pattern.strip().removeprefix("./")
+    return None if path_problem(bare) else Rule(name=name, path=bare)
+
+
+def host_rule(name: str, host: str | None) -> Rule | None:
+    """Return a rule for fetches from a host, or for all. None: no rule can express the host."""
+    if host is None or host.strip() in {"", "*"}:
+        return Rule(name=name, tool=WEB, anything=True)
+    return None if host_problem(host.strip()) else Rule(name=name, host=host.strip().lower())
+
+
+def server_rule(name: str, server: str, tool: str = "*") -> Rule:
+    """Return a rule for a tool of an MCP server, or for all of its tools."""
+    return Rule(name=name, tool=f"mcp__{server}__{tool or '*'}", anything=True)
 
 
 def literal_words(text: str) -> tuple[str, ...] | None:
@@ -111,6 +145,10 @@ def strictest_wins(imported: ImportedRules) -> OwnRules:
     """Return the denying and asking rules of a list in which the strictest match wins."""
     found = OwnRules(asks_all=list(imported.uncertain))
     for effect, rule in imported.rules:
+        if is_tool_rule(rule):
+            if effect != "allow":
+                (found.deny if effect == "deny" else found.ask).append(rule)
+            continue
         bare = rule.model_copy(update={"tool": None})
         if effect == "ask" and rule.anything:
             found.asks_by_itself = True
@@ -162,6 +200,8 @@ def escaped(pattern: str) -> str:
 
 def _attributed(rule: Rule, client: str, sentence: str, source: str) -> Rule:
     name, said = rule.name, rule.justification
+    if is_tool_rule(rule):
+        sentence = sentence.replace("this command", "this call")
     reason = f"{sentence} ({name} in {source})" + (f": {said}" if said else "")
     return rule.model_copy(update={"name": client_rule_name(client, name), "justification": reason})
 
