@@ -3,12 +3,13 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from whisper_tui.agents import findings
+from whisper_tui.agents.agent_tools import CellTool, Content, FunctionTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import JSON, Shared
 from whisper_tui.agents.file_entries import FileEntry, Handler, Item, Member, Setting, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -23,7 +24,7 @@ from whisper_tui.agents.findings import (
     note,
     seconds,
 )
-from whisper_tui.agents.hook_formats import ClaudeFormat, Content, HookRequest
+from whisper_tui.agents.hook_formats import ClaudeFormat, HookRequest
 from whisper_tui.agents.install_request import (
     DAY_S,
     SERVER,
@@ -70,6 +71,24 @@ class ClaudeCodeHook(ClaudeFormat):
     keeps_directory = frozenset({"Bash"})
     shows_what_runs = False
     root_variable = KNOWN["claude"].project_variable
+    tools: ClassVar[Mapping[str, Tool]] = {
+        "Edit": ReplaceTool("file_path", "old_string", "new_string", "replace_all"),
+        # Versions before 2.1 have it.
+        "MultiEdit": ReplaceTool("file_path", "old_string", "new_string", "replace_all", edits="edits"),
+        "Write": WriteTool("file_path", "content"),
+        "NotebookEdit": CellTool(),
+        "WebFetch": FunctionTool("web", url="url"),
+        "WebSearch": FunctionTool("web"),
+        "Agent": FunctionTool("subagent", name="subagent_type"),
+        "Task": FunctionTool("subagent", name="subagent_type"),
+    }
+    quiet_tools = frozenset(
+        {
+            "Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "ToolSearch", "TaskCreate", "TaskGet",
+            "TaskList", "TaskUpdate", "TaskOutput", "TaskStop", "BashOutput", "KillShell", "AskUserQuestion",
+            "EnterPlanMode", "ExitPlanMode", "Skill",
+        }
+    )  # fmt: skip
 
     def read(self, content: Content) -> HookRequest | None:
         """Read an input. Tools that run no command of a POSIX shell are refused."""

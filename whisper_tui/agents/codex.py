@@ -4,21 +4,18 @@ import ast
 import itertools
 import json
 import os
-import select
 import shutil
-import signal
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import tomlkit
 
+from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, Tool
 from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, opened, plain_of, read_file, shape_error
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, WrongShape, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -34,10 +31,10 @@ from whisper_tui.agents.findings import (
     note,
     seconds,
 )
-from whisper_tui.agents.hook_formats import ClaudeFormat, Content
+from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
-from whisper_tui.agents.probe import prove_hook
+from whisper_tui.agents.probe import NotRun, answer_by_lines, prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
@@ -73,9 +70,13 @@ def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float =
         raise NoAnswer("codex is not on PATH")
     listing = {"id": 2, "method": "hooks/list", "params": {"cwds": [str(directory)]}}
     try:
-        answer = _ask([program, "app-server"], environ, directory, listing, patience_s)
-    except OSError as error:
-        raise NoAnswer(f"codex cannot be started: {error.strerror}") from error
+        sent = (_INITIALIZE_APP_SERVER, {"method": "initialized"}, listing)
+        message = answer_by_lines([program, "app-server"], environ, directory, sent, patience_s=patience_s)
+    except NotRun as problem:
+        raise NoAnswer(str(problem)) from problem
+    if "result" not in message:
+        raise NoAnswer("this version of codex does not list its hooks")
+    answer = message["result"]
     try:
         return [_seen(hook) for row in answer["data"] for hook in row["hooks"] if hook["eventName"] == "preToolUse"]
     except (KeyError, TypeError) as error:
@@ -88,54 +89,6 @@ def isolated_configuration(name: str, text: str, environ: Mapping[str, str]) -> 
     with tempfile.TemporaryDirectory(prefix="whisper-tui-", ignore_cleanup_errors=True) as directory:
         Path(directory, name).write_text(text, encoding="utf-8")
         yield {**environ, "CODEX_HOME": directory}
-
-
-def _ask(
-    command: list[str], environ: Mapping[str, str], directory: Path, request: dict[str, Any], patience_s: float
-) -> Any:
-    """The result of one request."""
-    deadline = time.monotonic() + patience_s
-    where = directory if directory.is_dir() else Path("/")
-    with subprocess.Popen(
-        command,
-        env=dict(environ),
-        cwd=where,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
-            for message in (_INITIALIZE_APP_SERVER, {"method": "initialized"}, request):
-                process.stdin.write(json.dumps(message).encode() + b"\n")
-            process.stdin.flush()
-            return _result(process.stdout.fileno(), request["id"], deadline)
-        except BrokenPipeError as error:
-            raise NoAnswer("codex ended before it answered") from error
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with suppress(BrokenPipeError):
-                process.communicate()
-
-
-def _result(source: int, number: int, deadline: float) -> Any:
-    received = b""
-    while True:
-        while b"\n" in received:
-            line, _, received = received.partition(b"\n")
-            with suppress(ValueError):
-                message = json.loads(line)
-                if isinstance(message, dict) and message.get("id") == number and "method" not in message:
-                    if "result" not in message:
-                        raise NoAnswer("this version of codex does not list its hooks")
-                    return message["result"]
-        ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
-        piece = os.read(source, 65536) if ready else b""
-        if not piece:
-            raise NoAnswer("codex ended before it answered" if ready else "codex did not answer in time")
-        received += piece
 
 
 def _seen(hook: dict[str, Any]) -> ListedHook:
@@ -162,15 +115,28 @@ UNTRUSTED = (
 )
 
 
+SPAWN = "spawn_agent"
+
+
 class CodexHook(ClaudeFormat):
     """Codex. Its hooks call every shell tool of its model Bash."""
 
     name = "codex"
     shell_tool = "Bash"
+    tools: ClassVar[Mapping[str, Tool]] = {"apply_patch": PatchTool("command")}
+    quiet_tools = frozenset({"view_image", "update_plan"})
 
-    def question(self, command: str, cwd: str, call_id: str) -> Content:
+    def tool_of(self, name: str) -> Tool | None:
+        """Return the kind of a tool. Those for sub-agents have the name of their group before their own."""
+        return FunctionTool("subagent", name="task_name") if name.endswith(SPAWN) else super().tool_of(name)
+
+    def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Return the decision, always with the whole input, without which Codex takes none."""
+        return super().allow(asked, asked.tool_input if arguments is None else arguments, note)
+
+    def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
         """Return the input before a tool."""
-        return {**super().question(command, cwd, call_id), "turn_id": call_id, "model": "doctor"}
+        return {**super().call(tool, arguments, cwd, call_id), "turn_id": call_id, "model": "doctor"}
 
 
 HOOK = CodexHook()

@@ -7,9 +7,10 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from whisper_tui.agents import findings
+from whisper_tui.agents.agent_tools import Content, FunctionTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -24,7 +25,7 @@ from whisper_tui.agents.findings import (
     note,
     seconds,
 )
-from whisper_tui.agents.hook_formats import Content, DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.json_document import read_json
 from whisper_tui.agents.own_rules import (
@@ -65,17 +66,33 @@ class GeminiHook(DecisionFormat):
     event = "BeforeTool"
     background_key = "is_background"
     directory_keys = ("dir_path", "directory")
+    server_prefix = "mcp_"
+    server_separator = "_"
+    tools: ClassVar[Mapping[str, Tool]] = {
+        "replace": ReplaceTool(
+            "file_path", "old_string", "new_string", "allow_multiple", counted="expected_replacements"
+        ),
+        "write_file": WriteTool("file_path", "content"),
+        "web_fetch": FunctionTool("web", url="url", prompt="prompt"),
+        "google_web_search": FunctionTool("web"),
+        "invoke_agent": FunctionTool("subagent", name="agent_name"),
+    }
+    quiet_tools = frozenset(
+        {
+            "read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content",
+            "activate_skill", "write_todos", "ask_user", "enter_plan_mode", "exit_plan_mode", "get_internal_docs",
+        }
+    )  # fmt: skip
 
-    def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Return the whole input with another command. The note has to wait for `after`."""
-        return printed(
-            {"decision": "allow", "hookSpecificOutput": {"tool_input": {**asked.tool_input, "command": command}}}
-        )
+    def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Return the decision, with the whole input where it is another one. A note has to wait for `after`."""
+        changed = {} if arguments is None else {"hookSpecificOutput": {"tool_input": arguments}}
+        return printed({"decision": "allow", **changed})
 
-    def question(self, command: str, cwd: str, call_id: str) -> Content:
+    def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
         """Return the input before a tool."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return {**super().question(command, cwd, call_id), "hook_event_name": self.event, "timestamp": stamp}
+        return {**super().call(tool, arguments, cwd, call_id), "hook_event_name": self.event, "timestamp": stamp}
 
     def ran(self, content: Content) -> str | None:
         """Return the command that has run, if the input is of the hook after the tool."""

@@ -1,32 +1,43 @@
 """The formats of hooks: read a client's request, and write the decision in the client's format.
 
+A hook sees the commands of the client's shell, and its other tools: edits of files, the web, the tools of MCP servers,
+and the starts of sub-agents. A tool that is not known is asked about with its arguments (decision 36).
+
 Measured with Claude Code 2.1.329, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18.33. All of them run a command when
 they do not understand an answer, so only answers are written that they are known to accept.
 """
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pydantic_core import from_json
 
+from whisper_tui.agents.agent_tools import (
+    Content,
+    FileResult,
+    Tool,
+    ToolArguments,
+    server_and_tool,
+    server_call,
+)
+from whisper_tui.agents.install_request import SERVER
+from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.errors import InvalidRequest
-
-Content = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class HookRequest:
-    """A command that an agent's own shell tool is about to run."""
+    """A call of a tool that an agent is about to make."""
 
     session: str
     """The agent's id of its session."""
     tool: str
     tool_input: Content
     """As the agent gave it."""
-    command: str
+    command: Shell | FileEdits | Function
     cwd: str
     description: str = ""
     call_id: str | None = None
@@ -36,6 +47,8 @@ class HookRequest:
     model: str = ""
     background: bool = False
     """True if the agent does not wait for the command to end."""
+    absolute: Content = field(default_factory=dict)
+    """Arguments with relative paths, as the absolute paths that are judged."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +86,7 @@ OTHER_EVENTS = frozenset(
         "PreCompress",
     ]
 )
-"""Events that precede no command. An event that is neither here nor the format's own is refused."""
-
-NOT_SHELLS = frozenset({"apply_patch"})
-"""Tools with an argument `command` that is not run by a shell."""
+"""Events that precede no call. An event that is neither here nor the format's own is refused."""
 
 
 class HookFormat(ABC):
@@ -88,6 +98,16 @@ class HookFormat(ABC):
     """Its tool that runs commands."""
     other_shell_tools: ClassVar[frozenset[str]] = frozenset()
     """Further tools that run commands."""
+    tools: ClassVar[Mapping[str, Tool]] = {}
+    """Its other tools whose calls are asked about."""
+    quiet_tools: ClassVar[frozenset[str]] = frozenset()
+    """Its tools that neither change nor send anything, whose calls pass."""
+    server_prefix: ClassVar[str] = "mcp__"
+    """The beginning of the names of MCP tools."""
+    server_separator: ClassVar[str] = "__"
+    """The text between the names of a server and of its tool."""
+    takes_result: ClassVar[bool] = True
+    """True if it carries out a call with other arguments than its model's."""
     event: ClassVar[str] = "PreToolUse"
     """The event before a tool runs."""
     root_variable: ClassVar[str | None] = None
@@ -102,41 +122,77 @@ class HookFormat(ABC):
     """True if exit code 2 is a denial, with the reason on standard error."""
 
     def read(self, content: Content) -> HookRequest | None:
-        """Read a hook's input. None: it is not about a command. Raises `InvalidRequest`."""
-        # Without an answer the client runs the command. So an unknown input must raise an error, which ends the
-        # hook with the exit code that clients treat as a denial.
+        """Read a hook's input. None: nobody has to be asked. Raises `InvalidRequest`."""
+        # Without an answer the client goes on. So an unknown input must raise an error, which ends the hook with the
+        # exit code that clients treat as a denial.
         event = _text(content, "hook_event_name") if "hook_event_name" in content else self.event
         if event in OTHER_EVENTS and event != self.event:
             return None
         if event != self.event:
-            raise InvalidRequest(f"the hook's event {event!r} is unknown, so its commands are denied", hint=_UPDATE)
-        tool, tool_input = _text(content, "tool_name"), content.get("tool_input")
-        if tool != self.shell_tool and tool not in self.other_shell_tools:
-            self._check_runs_nothing(tool, tool_input)
+            raise InvalidRequest(f"the hook's event {event!r} is unknown, so its calls are denied", hint=_UPDATE)
+        tool = _text(content, "tool_name")
+        if tool in self.quiet_tools:
             return None
-        if not isinstance(tool_input, dict):
-            raise InvalidRequest("the hook's input has no tool_input")
+        is_shell = tool == self.shell_tool or tool in self.other_shell_tools
+        given = content.get("tool_input")
+        arguments = ToolArguments(tool, given, "" if is_shell else self.workspace_directory(content))
+        command = Shell(text=_text(arguments.values, "command")) if is_shell else self._call(arguments, content)
+        if command is None:
+            return None
         return HookRequest(
             session=str(content.get("session_id") or ""),
             tool=tool,
-            tool_input=tool_input,
-            command=_text(tool_input, "command"),
-            cwd=self.directory(content, tool_input),
-            description=str(tool_input.get("description") or ""),
+            tool_input=arguments.values,
+            command=command,
+            cwd=self.directory(content, arguments.values) if is_shell else arguments.cwd,
+            description=str(arguments.values.get("description") or ""),
             call_id=_optional(content, "tool_use_id", "call_id"),
             asker=str(content.get("agent_type") or content.get("agent_id") or ""),
             model=str(content.get("model") or ""),
-            background=tool_input.get(self.background_key) is True,
+            background=is_shell and arguments.values.get(self.background_key) is True,
+            absolute=arguments.absolute,
         )
 
-    def _check_runs_nothing(self, tool: str, tool_input: object) -> None:
-        """Raise `InvalidRequest` for an unknown tool of the client with a command."""
-        is_own = not tool.startswith(("mcp_", "mcp__")) and tool not in NOT_SHELLS
-        if is_own and isinstance(tool_input, dict) and isinstance(tool_input.get("command"), str):
-            raise InvalidRequest(f"the tool {tool!r} is unknown and may run a command", hint=_UPDATE)
+    def _call(self, arguments: ToolArguments, content: Content) -> FileEdits | Function | None:
+        """The meaning of a call of another tool than a shell. None: nobody has to be asked."""
+        known = self.tool_of(arguments.tool)
+        if known is not None:
+            return known.read(arguments, takes_result=self.takes_result)
+        found = self.server_of(arguments.tool, content)
+        if found is not None:
+            # Calls of our own tools wait in the queue themselves.
+            return None if is_own_tool(*found) else server_call(arguments, *found)
+        if isinstance(arguments.values.get("command"), str):
+            raise InvalidRequest(f"the tool {arguments.tool!r} is unknown and may run a command", hint=_UPDATE)
+        return Function(tool=arguments.tool, arguments=arguments.values)
+
+    def tool_of(self, name: str) -> Tool | None:
+        """Return the kind of a tool of the client. None: it is not known."""
+        return self.tools.get(name)
+
+    def server_of(self, tool: str, content: Content) -> tuple[str, str] | None:
+        """Return the MCP server and its tool that a name stands for. None: it is no tool of a server."""
+        if not tool.startswith(self.server_prefix):
+            return None
+        told: Content = next(
+            (content[key] for key in ("mcp_server", "mcp_context") if isinstance(content.get(key), dict)), {}
+        )
+        named = told.get("name") or told.get("server_name")
+        return server_and_tool(tool.removeprefix(self.server_prefix), self.server_separator, named)
+
+    def rewritten(self, asked: HookRequest, files: Sequence[FileResult]) -> Content:
+        """Return the arguments with which an edit makes other files than asked. Raises `InvalidRequest`."""
+        known = self.tool_of(asked.tool)
+        if known is None or not self.takes_result:
+            raise InvalidRequest("the agent's program takes no other edit than its own", hint="Deny the edit instead")
+        return known.rewrite(ToolArguments(asked.tool, asked.tool_input, asked.cwd), files)
 
     def directory(self, content: Content, _tool_input: Content) -> str:
         """Return the directory in which the command would run. Raises `InvalidRequest`."""
+        return self.workspace_directory(content)
+
+    def workspace_directory(self, content: Content) -> str:
+        """Return the directory in which the agent works. Raises `InvalidRequest`."""
         cwd = _text(content, "cwd")
         if not cwd.startswith("/"):
             raise InvalidRequest(f"the hook's input needs an absolute cwd, not {cwd!r}")
@@ -148,8 +204,8 @@ class HookFormat(ABC):
         return named if named.startswith("/") else asked.cwd
 
     @abstractmethod
-    def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Let `command` run instead of the requested one. The model reads `note` unless it is empty."""
+    def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Let the tool be called with these arguments. None: as it was asked. The model reads the note, if any."""
 
     @abstractmethod
     def deny(self, reason: str) -> HookAnswer:
@@ -161,13 +217,13 @@ class HookFormat(ABC):
 
     def question(self, command: str, cwd: str, call_id: str) -> Content:
         """Return the input that the client would send for a command of its shell tool."""
-        return {
-            "session_id": "whisper-tui-doctor",
-            "transcript_path": "",
-            "cwd": cwd,
-            "tool_name": self.shell_tool,
-            "tool_input": {"command": command, "description": "whisper-tui doctor tests that this is stopped"},
-        }
+        described = {"command": command, "description": "whisper-tui doctor tests that this is stopped"}
+        return self.call(self.shell_tool, described, cwd, call_id)
+
+    def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
+        """Return the input that the client would send for a call of a tool."""
+        session = {"session_id": "whisper-tui-doctor", "transcript_path": "", "cwd": cwd}
+        return {**session, "tool_name": tool, "tool_input": arguments}
 
     def ran(self, content: Content) -> str | None:
         """Return the command that ran, if the input is of an event after a tool and needs an answer, else None.
@@ -184,10 +240,11 @@ class HookFormat(ABC):
 class ClaudeFormat(HookFormat):
     """Claude Code's format, which other clients have adopted."""
 
-    def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Return the whole input with another command."""
-        # `updatedInput` replaces the whole input, so the other arguments are repeated.
-        decision: Content = {"permissionDecision": "allow", "updatedInput": {**asked.tool_input, "command": command}}
+    def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Return the decision, with the whole input where it is another one."""
+        decision: Content = {"permissionDecision": "allow"}
+        if arguments is not None:
+            decision["updatedInput"] = arguments
         if note:
             decision["additionalContext"] = note
         return self._said(decision)
@@ -206,9 +263,9 @@ class ClaudeFormat(HookFormat):
         denied = inner.get("permissionDecision") == "deny" and inner.get("hookEventName") == self.event
         return str(inner.get("permissionDecisionReason")) if denied else None
 
-    def question(self, command: str, cwd: str, call_id: str) -> Content:
+    def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
         """Return the input before a tool."""
-        asked = super().question(command, cwd, call_id)
+        asked = super().call(tool, arguments, cwd, call_id)
         return {**asked, "tool_use_id": call_id, "permission_mode": "default", "hook_event_name": self.event}
 
 
@@ -231,6 +288,12 @@ class DecisionFormat(HookFormat):
     def denial_in(self, answer: Content) -> str | None:
         """Return the reason of a denial."""
         return str(answer.get("reason")) if answer.get("decision") == "deny" else None
+
+
+def is_own_tool(server: str, tool: str) -> bool:
+    """True if a tool of an MCP server is one of whisper_tui."""
+    # A server called `whisper_` would have tools whose names begin in the same way.
+    return server == SERVER and tool[:1].isalpha()
 
 
 def parsed(text: str) -> Content:

@@ -1,17 +1,19 @@
 """OpenCode: the plugin that acts as its hook, its files, its rules, and the doctor's checks."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
 from whisper_tui.agents.file_entries import FileEntry, Member, Permission, value_at
 from whisper_tui.agents.findings import DoctorContext, Findings, FoundHook, FoundServer, bad, seconds
-from whisper_tui.agents.hook_formats import Content, DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
 from whisper_tui.agents.json_document import read_json
 from whisper_tui.agents.own_rules import (
@@ -27,6 +29,7 @@ from whisper_tui.agents.own_rules import (
 )
 from whisper_tui.agents.probe import Canary, ask_hook, denied_by_supervisor, last_line, prove, run
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, WaitLimit
+from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import Effect, Rule
 from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
 
@@ -45,16 +48,41 @@ class OpenCodeHook(DecisionFormat):
     name = "opencode"
     shell_tool = "bash"
     directory_keys = ("workdir",)
+    tools: ClassVar[Mapping[str, Tool]] = {
+        "edit": ReplaceTool("filePath", "oldString", "newString", "replaceAll"),
+        "multiedit": ReplaceTool("filePath", "oldString", "newString", "replaceAll", edits="edits"),
+        "write": WriteTool("filePath", "content"),
+        "apply_patch": PatchTool("patchText"),
+        "webfetch": FunctionTool("web", url="url"),
+        "websearch": FunctionTool("web"),
+        "codesearch": FunctionTool("web"),
+        "task": FunctionTool("subagent", name="subagent_type"),
+    }
+    # The plugin names them too: it starts no program for them.
+    quiet_tools = frozenset(
+        {"read", "list", "glob", "grep", "todoread", "todowrite", "skill", "question", "lsp", "invalid", "plan_exit"}
+    )
     # The plugin throws on any exit code but 0. That stops the command as an error and not as a denial.
     blocks_by_code = False
 
-    def allow(self, asked: HookRequest, command: str, note: str) -> HookAnswer:
-        """Return the command, and the note that the plugin prepends to the output."""
-        return printed({"decision": "allow", "command": command, "note": note})
+    def server_of(self, tool: str, content: Content) -> tuple[str, str] | None:
+        """Return the server with the longest name, of those that are configured, with which the tool's name begins."""
+        servers = content.get("servers")
+        named = [name for name in servers if isinstance(name, str) and name] if isinstance(servers, list) else []
+        prefixes = {re.sub(r"[^A-Za-z0-9_-]", "_", name) + "_": name for name in named}
+        found = max((prefix for prefix in prefixes if tool.startswith(prefix)), key=len, default=None)
+        return None if found is None else (prefixes[found], tool.removeprefix(found))
 
-    def question(self, command: str, cwd: str, call_id: str) -> Content:
+    def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Return the arguments, and the note that the plugin prepends to the output."""
+        arguments = asked.tool_input if arguments is None else arguments
+        # A plugin of an earlier version, which OpenCode has loaded, takes a command alone.
+        command = {"command": arguments["command"]} if isinstance(asked.command, Shell) else {}
+        return printed({"decision": "allow", "arguments": arguments, **command, "note": note})
+
+    def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
         """Return the input that the plugin sends."""
-        return {**super().question(command, cwd, call_id), "call_id": call_id}
+        return {**super().call(tool, arguments, cwd, call_id), "call_id": call_id}
 
 
 HOOK = OpenCodeHook()

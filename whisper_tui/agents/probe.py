@@ -144,6 +144,47 @@ def _name_in(line: bytes) -> str:
         raise NotRun(f"its answer is not valid MCP: {line[:200].decode(errors='replace')}") from error
 
 
+def answer_by_lines(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    cwd: Path,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    patience_s: float,
+) -> dict[str, Any]:
+    """Send JSON messages, one a line, and return the answer to the last one. Raises `NotRun`."""
+    name, number = Path(command[0]).name, messages[-1]["id"]
+    process = _start(command, environ, cwd if cwd.is_dir() else Path("/"))
+    try:
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
+        for message in messages:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        return _numbered(process.stdout.fileno(), number, time.monotonic() + patience_s, name)
+    except BrokenPipeError as error:
+        raise NotRun(f"{name} ended before it answered") from error
+    finally:
+        with suppress(BrokenPipeError):
+            end_group(process)
+
+
+def _numbered(source: int, number: int, deadline: float, name: str) -> dict[str, Any]:
+    """The answer with this number."""
+    received = b""
+    while True:
+        while b"\n" in received:
+            line, _, received = received.partition(b"\n")
+            with suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict) and message.get("id") == number and "method" not in message:
+                    return message
+        ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(source, 65536) if ready else b""
+        if not piece:
+            raise NotRun(f"{name} ended before it answered" if ready else f"{name} did not answer in time")
+        received += piece
+
+
 LIVE = "the gate is live"
 """This text is in the supervisor's answer to a canary."""
 

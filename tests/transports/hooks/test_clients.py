@@ -7,6 +7,7 @@ import pytest
 
 from whisper_tui.agents.hook_formats import HookAnswer, HookRequest, parsed
 from whisper_tui.agents.known_clients import profiles
+from whisper_tui.model.call import Shell
 from whisper_tui.model.errors import InvalidRequest
 
 HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}
@@ -83,7 +84,7 @@ def said(answer: HookAnswer) -> Any:
 )
 def test_the_command_its_directory_and_its_name_are_read(client: str, directory: str, call_id: str | None) -> None:
     found = asked(client)
-    assert (found.command, found.cwd, found.call_id) == ("make", directory, call_id)
+    assert (found.command, found.cwd, found.call_id) == (Shell(text="make"), directory, call_id)
     assert found.session == INPUTS[client]["session_id"]
 
 
@@ -92,14 +93,7 @@ def test_a_helper_of_the_agent_and_the_model_are_told_apart() -> None:
     assert asked("codex").model == "gpt"
 
 
-@pytest.mark.parametrize("client", HOOK_FORMATS)
-def test_a_tool_that_runs_no_command_is_let_pass(client: str) -> None:
-    assert HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "Edit", "tool_input": {"file_path": "/x"}}) is None
-    assert HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "mcp__docs__search"}) is None
-
-
-def test_a_patch_and_an_event_after_the_command_are_let_pass() -> None:
-    assert HOOK_FORMATS["codex"].read({**INPUTS["codex"], "tool_name": "apply_patch"}) is None
+def test_an_event_after_the_command_is_let_pass() -> None:
     assert HOOK_FORMATS["claude"].read({**INPUTS["claude"], "hook_event_name": "PostToolUse"}) is None
 
 
@@ -120,9 +114,9 @@ def test_a_monitor_of_a_command_is_asked_about_and_keeps_its_own_settings() -> N
     watches = {"command": "tail -f log", "description": "Watch it", "timeout_ms": 5000, "persistent": True}
     found = HOOK_FORMATS["claude"].read({**INPUTS["claude"], "tool_name": "Monitor", "tool_input": watches})
     assert found is not None
-    assert (found.tool, found.command) == ("Monitor", "tail -f log")
-    answer = said(HOOK_FORMATS["claude"].allow(found, "whisper-tui exec 1-a", ""))["hookSpecificOutput"]
-    assert answer["updatedInput"] == {**watches, "command": "whisper-tui exec 1-a"}
+    assert (found.tool, found.command) == ("Monitor", Shell(text="tail -f log"))
+    answer = said(HOOK_FORMATS["claude"].allow(found, {**watches, "command": "x"}, ""))["hookSpecificOutput"]
+    assert answer["updatedInput"] == {**watches, "command": "x"}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +151,9 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
 
 
 def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_sees_it() -> None:
-    answer = said(HOOK_FORMATS["claude"].allow(asked("claude"), "whisper-tui exec 1-a", "The human changed it."))
+    asks = asked("claude")
+    given = {**asks.tool_input, "command": "whisper-tui exec 1-a"}
+    answer = said(HOOK_FORMATS["claude"].allow(asks, given, "The human changed it."))
     assert answer == {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -166,13 +162,13 @@ def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_
             "additionalContext": "The human changed it.",
         }
     }
-    plain = said(HOOK_FORMATS["codex"].allow(asked("codex"), "whisper-tui exec 1-a", ""))
+    plain = said(HOOK_FORMATS["codex"].allow(asked("codex"), {"command": "whisper-tui exec 1-a"}, ""))
     assert "additionalContext" not in plain["hookSpecificOutput"]
 
 
 def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:
     gemini = HOOK_FORMATS["gemini"]
-    answer = said(gemini.allow(asked("gemini"), "whisper-tui exec 1-a", "unheard"))
+    answer = said(gemini.allow(asked("gemini"), {"command": "whisper-tui exec 1-a"}, "unheard"))
     assert answer["decision"] == "allow"
     assert answer["hookSpecificOutput"]["tool_input"]["command"] == "whisper-tui exec 1-a"
     assert "unheard" not in json.dumps(answer)
@@ -181,7 +177,8 @@ def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:
 
 def test_the_plugin_of_opencode_gets_a_command_and_a_note() -> None:
     opencode = HOOK_FORMATS["opencode"]
-    assert said(opencode.allow(asked("opencode"), "x", "n")) == {"decision": "allow", "command": "x", "note": "n"}
+    answer = {"decision": "allow", "arguments": {"command": "x"}, "command": "x", "note": "n"}
+    assert said(opencode.allow(asked("opencode"), {"command": "x"}, "n")) == answer
     assert said(opencode.deny("no")) == {"decision": "deny", "reason": "no"}
 
 

@@ -1,6 +1,7 @@
 """The supervisor's end of hooks: each request becomes a call, and an approval becomes a command with a ticket."""
 
 import asyncio
+import json
 import re
 import secrets
 import shlex
@@ -9,14 +10,17 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from whisper_tui.agents.hook_formats import NO_DECISION, Content, HookAnswer, HookFormat, HookRequest, parsed
+from whisper_tui.agents.agent_tools import Content
+from whisper_tui.agents.hook_formats import NO_DECISION, HookAnswer, HookFormat, HookRequest, parsed
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
     LONGEST_NAME,
     CallRequest,
     ClientInfo,
+    Command,
     CommandSpec,
+    Function,
     Session,
     SessionHello,
     Shell,
@@ -29,6 +33,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.text import one_line_beginning
 from whisper_tui.model.value import Value
 from whisper_tui.tools.agent_notes import agent_note, command_line, failure_of
+from whisper_tui.transports.hook.edit_answers import arguments_for
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
 from whisper_tui.transports.shell_call import unless_gone
 
@@ -40,6 +45,13 @@ TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
 
 LONGEST_LABEL = 200
 """The longest label beside a ticket in characters."""
+
+_WORDS = {
+    "shell": ("command", "ran", "Run the same command"),
+    "edits": ("edit", "was changed", "Make the same edit"),
+    "function": ("call", "was done", "Make the same call"),
+}
+"""The noun for a kind of call, and the verbs for what was not done, and for what to do."""
 
 LONGEST_WAIT_S = 7 * 86400.0
 """The longest time in seconds that a hook waits."""
@@ -83,12 +95,16 @@ def _label(record: CallRecord) -> str:
     return f"'{' ' if text.startswith('-') else ''}{text}'"
 
 
-def _command_for_agent(asked: HookRequest, record: CallRecord) -> str:
+def _command_for_agent(record: CallRecord) -> str:
     """Return the command for an agent that runs it itself."""
     # A human may have chosen another directory. The agent does not know that, so its shell changes to it.
-    command, cwd = record.spec.command, record.spec.cwd
-    text = command.text if isinstance(command, Shell) else asked.command
+    text, cwd = record.spec.command.text, record.spec.cwd
     return text if cwd == record.call.spec.cwd else f"cd -- {shlex.quote(cwd)} && {{\n{text}\n}}"
+
+
+def _named(command: Command) -> str:
+    """Return the words of a call in which a canary may stand: not the content of a file."""
+    return " ".join((command.tool, *command.targets)) if isinstance(command, Function) else command.text
 
 
 def _first(error: ValidationError) -> str:
@@ -114,16 +130,26 @@ class HookQuestion:
         asked = self._client.read(content)
         if asked is None:
             return NO_DECISION
-        canary = CANARY.search(asked.command)
+        canary = CANARY.search(_named(asked.command))
         if canary is not None:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
             async with asyncio.timeout(min(self._hello.deadline_s, LONGEST_WAIT_S)):
-                record = await self._supervision.decided(self._call_id)
+                record = await self._decision(self._call_id)
         except TimeoutError:
-            return await self._deny_at_deadline()
+            return await self._deny_at_deadline(asked)
         return await self._decided(asked, record)
+
+    async def _decision(self, call_id: str) -> CallRecord:
+        """Return the call once it is decided, and handed over if its agent carries it out."""
+        while True:
+            record = await self._supervision.decided(call_id)
+            if isinstance(record.state, Held) and record.call.by_agent:
+                record = await self._supervision.hand_over(record.id, record.call.ticket or "")
+            # At the hand-over it may mean something else than what was approved, and is asked again.
+            if not isinstance(record.state, Unjudged | Waiting):
+                return record
 
     async def give_up(self, why: str) -> None:
         """Mark the call: its agent no longer waits for the answer."""
@@ -138,8 +164,11 @@ class HookQuestion:
 
     async def _checked_request(self, asked: HookRequest) -> CallRequest:
         session = await self._session(asked)
-        spec = CommandSpec(command=Shell(text=asked.command), cwd=asked.cwd)
-        same = digest("\n".join((asked.tool, asked.cwd, asked.asker, asked.command)))
+        command = asked.command
+        spec = CommandSpec(command=command, cwd=asked.cwd)
+        is_shell = isinstance(command, Shell)
+        text = command.text if is_shell else json.dumps(asked.tool_input, sort_keys=True)
+        same = digest("\n".join((asked.tool, asked.cwd, asked.asker, text)))
         return CallRequest(
             session_id=session.id,
             tool=asked.tool,
@@ -156,7 +185,7 @@ class HookQuestion:
             ticket=secrets.token_hex(8),
             background=asked.background,
             follows=asked.tool in self._client.keeps_directory,
-            by_agent=self._hello.agent_runs,
+            by_agent=self._hello.agent_runs or not is_shell,
         )
 
     async def _session(self, asked: HookRequest) -> Session:
@@ -176,30 +205,45 @@ class HookQuestion:
         return session
 
     async def _decided(self, asked: HookRequest, record: CallRecord) -> HookAnswer:
-        ticket = record.call.ticket or ""
-        if isinstance(record.state, Held) and record.call.by_agent:
-            record = await self._supervision.hand_over(record.id, ticket)
         note = agent_note(record) or ""
         match record.state:
             case Held():
-                return self._client.allow(asked, self._launch(record), note)
+                return self._client.allow(asked, self._running(asked, self._launch(record)), note)
+            case Ended(ending=HandedOver()) if isinstance(asked.command, Shell):
+                return self._client.allow(asked, self._running(asked, _command_for_agent(record)), note)
             case Ended(ending=HandedOver()):
-                return self._client.allow(asked, _command_for_agent(asked, record), note)
+                return await self._carried_out(asked, record, note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
                 return self._client.deny(failure_of(ending).message)
-            case Unjudged() | Waiting():
-                return await self._deny_at_deadline()
             case _:
                 return self._client.deny(
-                    f"call {record.id} has already been started; run the command again if you want to repeat it"
+                    f"call {record.id} has already been started; ask for it again if you want to repeat it"
                 )
 
-    async def _deny_at_deadline(self) -> HookAnswer:
+    def _running(self, asked: HookRequest, command: str) -> Content:
+        """Return the arguments of the shell tool with another command."""
+        return {**asked.tool_input, "command": command}
+
+    async def _carried_out(self, asked: HookRequest, record: CallRecord, note: str) -> HookAnswer:
+        """Let the agent's own tool do what was approved."""
+        command = record.spec.command
+        if isinstance(command, Function):
+            if record.edited and not self._client.takes_result:
+                return self._client.deny("the agent's program takes no other arguments than its own")
+            return self._client.allow(asked, command.arguments if record.edited else None, note)
+        try:
+            arguments, change = await asyncio.to_thread(arguments_for, self._client, asked, record)
+        except WhisperError as error:
+            return self._client.deny(f"Approved, but not done: {error.sentence()}")
+        return self._client.allow(asked, arguments, change or note)
+
+    async def _deny_at_deadline(self, asked: HookRequest) -> HookAnswer:
         """Deny at the agent's deadline, and tell it to ask again. The call waits for that (decision 22)."""
         await self.give_up("the hook's deadline has passed")
+        noun, done, again = _WORDS[asked.command.kind]
         return self._client.deny(
-            "Not approved yet, and nothing ran: no human has decided about this command in whisper_tui so far "
-            f"(ticket {self._call_id}). Run the same command again to keep waiting; do not try another way."
+            f"Not approved yet, and nothing {done}: no human has decided about this {noun} in whisper_tui so far "
+            f"(ticket {self._call_id}). {again} again to keep waiting; do not try another way."
         )
 
     def _launch(self, record: CallRecord) -> str:
