@@ -7,8 +7,9 @@ import pytest
 
 from whisper_tui.model import api, board, event
 from whisper_tui.supervisor import sessions
-from whisper_tui.supervisor.approvals import admission
+from whisper_tui.supervisor.approvals import admission, judge
 from whisper_tui.supervisor.journal import journal, store
+from whisper_tui.supervisor.resolve import command_files, expand
 from whisper_tui.transports.hook import exec_program, hook_program
 from whisper_tui.transports.mcp import http_site, mcp_session
 from whisper_tui.transports.mcp import http_site as http_protocol
@@ -35,6 +36,9 @@ ROWS = {
     "agents | sessions that are open": admission.MOST_SESSIONS,
     "agents | characters of an agent's environment": sessions.LARGEST_ENVIRONMENT,
     "agents | characters of something said": event.LONGEST_SAID,
+    "agents | calls of different sessions whose files are read at a time": judge.EXAMINERS,
+    "agents | bytes of a call's scripts that are hashed": command_files.MOST_DIGESTED,
+    "agents | names that the patterns of a call may match": expand.MOST_NAMES,
     "MCP | bytes of a message": mcp_session.LONGEST_LINE,
     "hooks | bytes of a question": hook_program.LONGEST_INPUT,
     "hooks | bytes of a piece of input to `exec`": exec_program.LARGEST,

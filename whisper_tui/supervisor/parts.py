@@ -118,6 +118,7 @@ class Parts:
         await self.pause.close()
         await self.pool.close()
         await self.executor.close()
+        self.queue.close()
         self.store.close()
 
 

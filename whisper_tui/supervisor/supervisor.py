@@ -144,8 +144,8 @@ class Supervisor:
 
     async def submit(self, request: CallRequest) -> str:
         """Journal and judge a call."""
-        self._parts.sessions.living(request.session_id)
-        call_id = self._parts.queue.submit(request, self._parts.pool.try_start_now)
+        parts = self._parts
+        call_id = await parts.queue.submit(request, parts.pool.try_start_now, parts.sessions.living)
         await self._parts.pool.dispatch_started()
         return call_id
 

@@ -47,7 +47,7 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "files that were approved",
-        "whisper_tui.supervisor.approvals.judge.Judge.judge_again",
+        "whisper_tui.supervisor.approvals.judge.Judge._unlike_before",
         "by_human and any(changed_files(before, again.resolved))",
         "False",
         (SWAPS + "test_a_program_that_was_swapped_does_not_run_and_the_human_is_asked_again",),

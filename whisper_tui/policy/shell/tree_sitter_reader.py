@@ -1,6 +1,7 @@
 """An independent second reading by tree-sitter's grammar of bash, which must agree with the strict one."""
 
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellStepKind, ShellWord, literal_value, shell_word
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 _LISTS = frozenset({"program", "list", "pipeline"})
 _SILENT = frozenset({"comment", "heredoc_body", "\n", ";", "&", "&&", "||", "|", "|&", ";;"})
 _DEEPEST = 400
+_PARSING = Lock()
 
 
 class _Disagrees(Exception):
@@ -53,7 +55,9 @@ def second_steps(text: str, *, expands: bool = True) -> tuple[ShellStep, ...] | 
     parser = _parser()
     if parser is None:
         return None
-    tree = parser.parse(text.encode("utf-8", "surrogatepass"))
+    # commands are read in several threads, and a parser keeps its state
+    with _PARSING:
+        tree = parser.parse(text.encode("utf-8", "surrogatepass"))
     if tree.root_node.has_error:
         return None
     collected = _Collector(expands=expands)

@@ -40,7 +40,7 @@ from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, saved_tool_rules
 from whisper_tui.policy.rules.rule import Rule
 from whisper_tui.supervisor.approvals.admission import Capacity, Deduplicator
-from whisper_tui.supervisor.approvals.judge import Judge
+from whisper_tui.supervisor.approvals.judge import Examinations, Examined, Judge
 from whisper_tui.supervisor.approvals.session_grants import check_scope
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
@@ -58,6 +58,7 @@ class ApprovalQueue:
     ) -> None:
         self._store = store
         self._judge = judge
+        self._examinations = Examinations(judge)
         self._clock = clock
         self._record = partial(record_facts, store)
         self._keep_rule = keep_rule
@@ -66,18 +67,41 @@ class ApprovalQueue:
         self._deduplicator = Deduplicator(store, clock)
         self._capacity = Capacity(store)
 
-    def submit(self, request: CallRequest, try_start_now: Callable[[ToolCall], Started | None]) -> str:
+    async def submit(
+        self,
+        request: CallRequest,
+        try_start_now: Callable[[ToolCall], Started | None],
+        check_session: Callable[[str], object],
+    ) -> str:
         """Judge a call, queue it, decide it without a human where possible, and start it if it is its turn.
 
         Returns the id of the call, or of the open one that the request joins. `try_start_now` returns the start of an
-        allowed call if a worker is free.
+        allowed call if a worker is free; `check_session` raises `Refused` if the session is not open.
         """
+        check_session(request.session_id)
+        # Before anything is read: a flood of calls must cost little (decision 21).
+        if self._same_call(request) is None:
+            self._capacity.check(self._new_call(request))
+        async with self._examinations.of(request.session_id, request.spec) as examined:
+            check_session(request.session_id)
+            return self._submit(request, examined, try_start_now)
+
+    def close(self) -> None:
+        """End the threads that examine commands, once they have nothing to do."""
+        self._examinations.close()
+
+    def _submit(
+        self,
+        request: CallRequest,
+        examined: Callable[[], Examined],
+        try_start_now: Callable[[ToolCall], Started | None],
+    ) -> str:
         if (known := self._same_call(request)) is not None:
             self._welcome_back(known)
             return known
         call = self._new_call(request)
         size = self._capacity.check(call)
-        judged = self._judge.judge(call, call.spec)
+        judged = self._judge.judge(call, call.spec, examined=examined)
         decided = self._decision_without_human(call, judged)
         started = try_start_now(call) if judged.verdict.kind == "allow" else None
         # All of it in one transaction: an allowed call costs one wait for the disk, not four.

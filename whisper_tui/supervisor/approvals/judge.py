@@ -1,15 +1,21 @@
 """Judgement of calls: resolves a command on this machine, and asks the policy for a verdict."""
 
+import asyncio
 import logging
 import shlex
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CarriedOut, CommandSpec, Session, Shell, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
+from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
@@ -69,27 +75,39 @@ def judge_alone(
             sandbox_problem=sandbox_problem(),
             now=now,
         )
-        return with_code(evaluate(question, rules, ()), resolved, spec, root, environment)
+        code = found_code(resolved, spec, root, environment)
+        return with_code(evaluate(question, rules, ()), Examined(resolved, code))
 
     return refused_on_error(judge)
+
+
+class Examined(NamedTuple):
+    """A command as the disk has it: all that judging it has to read."""
+
+    resolved: Resolved
+    code: tuple[CodeEffect, ...] = ()
 
 
 MOST_RISKS = 20
 """Risks of a call and of its scripts together."""
 
 
-def with_code(
-    verdict: Verdict, resolved: Resolved, spec: CommandSpec, root: str, environment: Mapping[str, str]
-) -> tuple[Verdict, Resolved]:
-    """Add the code that a command runs, and its risks. They are for the human: the verdict was made without them."""
+def found_code(
+    resolved: Resolved, spec: CommandSpec, root: str, environment: Mapping[str, str]
+) -> tuple[CodeEffect, ...]:
+    """Return the code that a command runs and that is no part of it, with its risks."""
     programs = (meaning.program for meaning in resolved.commands)
     if resolved.problem or resolved.cwd is None or not may_run_code(view(spec.command), programs, root):
-        return verdict, resolved
+        return ()
     repository = resolved.repository
     hooks = repository.common_dir if repository is not None else ""
-    found = code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
-    if not found:
-        return verdict, resolved
+    return code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
+
+
+def with_code(verdict: Verdict, examined: Examined) -> tuple[Verdict, Resolved]:
+    """Add the code that a command runs, and its risks. They are for the human: the verdict was made without them."""
+    if not (found := examined.code):
+        return verdict, examined.resolved
     code = tuple(
         RunCode(name=each.name, path=each.path, digest=each.digest, not_inspected=each.not_inspected) for each in found
     )
@@ -97,7 +115,7 @@ def with_code(
         Risk(id=risk.id, sentence=risk.sentence_about(each.name)) for each in found for risk in each.risks
     )
     updated = verdict.model_copy(update={"risks": (*verdict.risks, *risks)[:MOST_RISKS]})
-    return updated, resolved.model_copy(update={"code": code})
+    return updated, examined.resolved.model_copy(update={"code": code})
 
 
 BLOCKED_KEPT = 1000
@@ -150,18 +168,42 @@ class Judge:
         if len(self._blocked) > BLOCKED_KEPT:
             self._blocked.popitem(last=False)
 
-    def judge(self, call: ToolCall, spec: CommandSpec, *, used: str | None = None) -> Judged:
+    def examination(self, session_id: str, spec: CommandSpec, *, code: bool = True) -> Callable[[], Examined]:
+        """Return a function that reads from the disk all that judging a command needs, and that any thread may call.
+
+        `code`: also that of its scripts, which a human is shown.
+        """
+        session = self._board.sessions.get(session_id)
+        root, environment = session.root if session else "", dict(self._environments.of(session_id))
+
+        def examine() -> Examined:
+            resolved = resolve(spec, environment, self._own, root=root)
+            return Examined(resolved, found_code(resolved, spec, root, environment) if code else ())
+
+        return examine
+
+    def judge(
+        self,
+        call: ToolCall,
+        spec: CommandSpec,
+        *,
+        used: str | None = None,
+        examined: Callable[[], Examined] | None = None,
+    ) -> Judged:
         """The verdict about a command of a call, as a fact that is yet to be recorded.
 
         `used` is the remembered approval that has let this very call through: its own use does not count against it.
+        `examined` returns what was found on the disk a moment ago, if that was already read.
         """
-        verdict, resolved = refused_on_error(lambda: self._verdict(call, spec, used))
+        examine = examined or self.examination(call.session_id, spec)
+        verdict, resolved = refused_on_error(lambda: self._verdict(call, spec, used, examine()))
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
 
-    def _verdict(self, call: ToolCall, spec: CommandSpec, used: str | None) -> tuple[Verdict, Resolved]:
-        session = self._board.sessions.get(call.session_id)
+    def _verdict(
+        self, call: ToolCall, spec: CommandSpec, used: str | None, examined: Examined
+    ) -> tuple[Verdict, Resolved]:
+        session, resolved = self._board.sessions.get(call.session_id), examined.resolved
         root = session.root if session else ""
-        resolved = resolve(spec, self._environments.of(call.session_id), self._own, root=root)
         question = Question(
             session_id=call.session_id,
             session_root=root,
@@ -186,9 +228,7 @@ class Judge:
             verdict = evaluate_carried_out(question, spec.command, rules, memory)
         else:
             verdict = evaluate(question, rules, memory)
-        environment = self._environments.of(call.session_id)
-        verdict = self._unless_denied(call.session_id, spec, verdict, resolved)
-        return with_code(verdict, resolved, spec, question.session_root, environment)
+        return with_code(self._unless_denied(call.session_id, spec, verdict, resolved), examined)
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
         """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 30)."""
@@ -221,8 +261,21 @@ class Judge:
         approval no longer holds. A human's approval of the same command stands, unless a rule denies it by now, and
         unless a program or script of it is another file: rules and memory are about words, a human may have read it.
         """
+        again = self._unlike_before(record)
+        if again is None:
+            return None
+        session, environment = self._board.sessions.get(record.call.session_id), self._environments
+        root, variables = session.root if session else "", environment.of(record.call.session_id)
+        examined = Examined(again.resolved, found_code(again.resolved, record.spec, root, variables))
+        verdict, resolved = with_code(again.verdict, examined)
+        return again.model_copy(update={"verdict": verdict, "resolved": resolved})
+
+    def _unlike_before(self, record: CallRecord) -> Judged | None:
+        """Return the second judgement if the call must not start by the first one, without the code of its scripts."""
         used = record.decided_by.who if record.decided_by and record.decided_by.surface == "memory" else None
-        again = self.judge(record.call, record.spec, used=used)
+        # On the event loop, before each start, nothing is read that decides nothing.
+        examined = self.examination(record.call.session_id, record.spec, code=False)
+        again = self.judge(record.call, record.spec, used=used, examined=examined)
         # A rule that denies now outranks even a human's earlier approval.
         if again.verdict.kind == "refuse":
             return again
@@ -255,6 +308,40 @@ class Judge:
         else:
             again = self.judge(record.call, record.spec)
         return again.model_copy(update={"verdict": _asked(again.verdict, KILLED)})
+
+
+EXAMINERS = 8
+"""Commands of different sessions that are examined at the same time."""
+
+
+class Examinations:
+    """Examines commands in threads, those of a session one after the other, so that none overtakes another.
+
+    A slow disk, a large script or a long text holds up the session that has submitted it, and no other (decision 21).
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        # Threads of its own: where a disk does not answer, all other work in threads goes on.
+        self._threads = ThreadPoolExecutor(EXAMINERS, thread_name_prefix="examine")
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def close(self) -> None:
+        """Examine nothing more. A thread that waits for a disk ends later."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @asynccontextmanager
+    async def of(self, session_id: str, spec: CommandSpec) -> AsyncIterator[Callable[[], Examined]]:
+        """Examine a command when it is its turn; the next one of its session is examined afterwards."""
+        turn = self._turns.get(session_id)
+        if turn is None:
+            turn = self._turns[session_id] = asyncio.Lock()
+        async with turn:
+            examine = self._judge.examination(session_id, spec)
+            examined = asyncio.get_running_loop().run_in_executor(self._threads, examine)
+            # The error of an examination is one of the judgement, which refuses the call.
+            await asyncio.wait([examined])
+            yield examined.result
 
 
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:

@@ -40,6 +40,9 @@ MOST_SCRIPTS = 1000
 LARGEST_DIGESTED = 1 << 20
 """Size in bytes up to which the content of a file is hashed."""
 
+MOST_DIGESTED = 16 << 20
+"""Bytes of all files of one call that are hashed; of further files only the stamps count."""
+
 
 def file_stamps(program: str, meanings: Iterable[Meaning], scripts: Iterable[str]) -> dict[str, str]:
     """Return the present identity of the file behind each path."""
@@ -99,20 +102,32 @@ def find_scripts(spec: CommandSpec, cwd: str, environment: Mapping[str, str]) ->
     return tuple(dict.fromkeys(found))[:MOST_SCRIPTS]
 
 
-def content_of(path: str) -> str | None:
-    """Return the digest of a file, or the stamp of a large one. None: it cannot be read."""
+def contents_of(paths: Iterable[str]) -> dict[str, str]:
+    """Return digests of files, and the stamps of large ones. Files that cannot be read are left out."""
+    found, left = dict[str, str](), MOST_DIGESTED
+    for path in paths:
+        content, read = _content_of(path, min(left, LARGEST_DIGESTED))
+        left -= read
+        if content is not None:
+            found[path] = content
+    return found
+
+
+def _content_of(path: str, largest: int) -> tuple[str | None, int]:
+    """Return the digest of a file, or its stamp if it is larger, and the bytes that were read."""
     # A digest, because a write through a shared mapping need not change the times of the file.
     try:
         # Somebody may put a FIFO in its place, which without O_NONBLOCK would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            # Hashing happens on the event loop, before each start.
-            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_DIGESTED:
-                return stamp(path)
-            return blake2b(file.read(LARGEST_DIGESTED), digest_size=16).hexdigest()
+            # Hashing also happens on the event loop, before each start.
+            if not stat.S_ISREG(status.st_mode) or status.st_size > largest:
+                return stamp(path), 0
+            content = file.read(largest)
+            return blake2b(content, digest_size=16).hexdigest(), len(content)
     except (OSError, ValueError):
-        return stamp(path)
+        return stamp(path), 0
 
 
 def _runs_code(words: Argv) -> bool:

@@ -12,7 +12,7 @@ from whisper_tui.model.verdict import Place, PlaceKind, Resolved
 from whisper_tui.policy.read_only.private_paths import possible_paths, searches_trees
 from whisper_tui.policy.read_only.read_only_list import helpers_of
 from whisper_tui.policy.view import CommandView, view
-from whisper_tui.supervisor.resolve.command_files import content_of, file_stamps, find_scripts, sensitive_files
+from whisper_tui.supervisor.resolve.command_files import contents_of, file_stamps, find_scripts, sensitive_files
 from whisper_tui.supervisor.resolve.expand import expand_command, find_program, is_directory, literal_text
 
 MOST_LINKS = 40
@@ -149,7 +149,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         more=more,
         unread=seen.problem,
         files=file_stamps(program, commands, scripts),
-        contents={path: found for path in scripts if (found := content_of(path)) is not None},
+        contents=contents_of(scripts),
         sensitive=sensitive_files(spec, cwd, environment, own),
     )
     literal = literal_text(seen, cwd)
