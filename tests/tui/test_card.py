@@ -10,13 +10,15 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import ROOT, Play, workday
 from tests.tui.test_describe import text_of
 from whisper_tui.effects import effects_of
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Session, Shell
-from whisper_tui.model.decision import Approve, Decider, RuleScope
+from whisper_tui.model.decision import Approve, Decider, Deny, RuleScope
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.present.call_text import card
+from whisper_tui.present.told_text import Told, ToldPart
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -299,3 +301,26 @@ async def test_three_columns_have_the_details_of_an_ended_call_beside_its_output
         await seat.sees("Timeout", "stdout")
         area = seat.screen.query_one("#output")
         assert area.region.x > seat.screen.query_one("#call").region.x and area.region.height > 50
+
+
+async def test_an_ended_call_shows_what_its_agent_was_told_with_its_details_and_asks_once() -> None:
+    asked_about: list[str] = []
+
+    async def answer_of(_supervision: Supervision, record: CallRecord) -> Told:
+        asked_about.append(record.id)
+        return Told((ToldPart("reason of the denial", "Denied by the human"),), ("Something is not recorded.",))
+
+    play = Play.begin()
+    waiting, ended = play.ask("build"), play.ask("test")
+    me, shown = Decider(surface="cockpit", who="me"), play.stage.board.calls[ended].seen_digest()
+    await play.stage.decide(ended, Deny(reason="no"), me, shown)
+    async with cockpit(play, size=(100, 60)) as seat:
+        seat.app.answer_of = answer_of
+        await seat.select(waiting)
+        await seat.press("m")
+        await seat.select(ended)
+        await seat.sees("What the agent was told", "Something is not recorded.", "reason of the denial")
+        await seat.settled()
+        assert asked_about == [ended]
+        await seat.press("m")
+        await seat.until(lambda: "What the agent was told" not in seat.text())

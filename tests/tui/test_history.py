@@ -10,6 +10,7 @@ from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.state import Waiting
+from whisper_tui.present.told_text import Told, ToldPart
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.history.history_screen import HISTORY, HistoryScreen
 from whisper_tui.tui.history.past_calls import PastList
@@ -35,6 +36,21 @@ async def test_capital_h_lists_every_call_newest_first_and_shows_the_selected_on
         await seat.sees("Call 7")
         await seat.press("pagedown", "pageup", "j", "k")
         assert screen.query_one(PastList).row == 0
+
+
+async def test_a_past_call_shows_what_its_agent_was_told_or_why_that_is_not_known():
+    async def answer_of(_supervision, record):
+        if record.id == "5":
+            raise Unavailable("the output cannot be read")
+        return Told((ToldPart("text", f"answer {record.id}"),))
+
+    async with cockpit(a_month(), size=(120, 70)) as seat:
+        seat.app.answer_of = answer_of
+        async with history(seat):
+            await seat.press("down")
+            await seat.sees("What the agent was told", "answer 6")
+            await seat.press("down")
+            await seat.sees("The answer cannot be made again: the output cannot be read")
 
 
 async def test_the_session_of_an_old_call_is_named_though_the_board_has_forgotten_it():

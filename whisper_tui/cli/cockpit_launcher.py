@@ -13,6 +13,7 @@ from pathlib import Path
 
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.commands.list_calls import answers_again
 from whisper_tui.cli.subcommand import complain
 from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
@@ -63,7 +64,7 @@ async def _open(home: Directories, wanted: Configuration) -> int:
                 take_over=partial(asyncio.to_thread, replace, home),
                 guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
             )
-            app.question = question
+            app.question, app.answer_of = question, answers_again(wanted.tools)
             await app.run_async()
         return app.return_code or 0
     finally:

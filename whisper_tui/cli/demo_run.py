@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.commands.list_calls import answers_again
 from whisper_tui.cli.subcommand import DONE, REFUSED
 from whisper_tui.config import load
-from whisper_tui.config.configuration import CONFIGURATION_FILE
+from whisper_tui.config.configuration import CONFIGURATION_FILE, ToolSettings
 from whisper_tui.config.private_files import write_private
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.demo.scripted_agents import Workspace, captions, play_agent, temporary_workspace
@@ -112,7 +113,7 @@ async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinte
                 indexed=has_indexed_colours(),
                 guidance=Guidance(caption=captions(agents, scenes)),
             )
-            app.question = question
+            app.question, app.answer_of = question, answers_again(ToolSettings())
             told.end = app.exit
             await app.run_async()
     finally:

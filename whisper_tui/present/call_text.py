@@ -104,10 +104,13 @@ def describe(
     now: float,
     recent: tuple[CallRecord, ...] = (),
     effects: tuple[Paragraph, ...] = (),
+    *,
+    told: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return everything about a call, the most important first.
 
-    `now` is in seconds since the epoch; `recent` are other calls of the same session.
+    `now` is in seconds since the epoch; `recent` are other calls of the same session; `told` is the answer that its
+    agent got.
     """
     described = _description(record)
     return (
@@ -119,6 +122,7 @@ def describe(
         BLANK,
         *_decision(record),
         *_details(record, session, now, recent),
+        *told,
     )
 
 

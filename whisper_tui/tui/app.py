@@ -25,6 +25,7 @@ from textual.widgets import Input
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.present.told_text import AnswerReader
 from whisper_tui.tui.call.call_panel import NO_GUIDANCE, Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.follower import Reconnect
@@ -110,6 +111,8 @@ class CockpitApp(App[None]):
     COMMANDS: ClassVar = {CockpitCommands}
     question: TerminalQuestion | None = None
     """The question that the terminal was asked before the start; its driver reads what came with the answers."""
+    answer_of: AnswerReader | None = None
+    """Makes the answers to ended calls again. None: they are not shown."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True),
         # Without priority: where text is typed, this key takes back what was typed.

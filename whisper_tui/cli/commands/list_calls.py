@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.output_format import (
     cannot_work,
@@ -27,6 +27,14 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.quantities import age
 from whisper_tui.wire.light_client import LightClient
+
+if TYPE_CHECKING:
+    from whisper_tui.config.configuration import ToolSettings
+    from whisper_tui.model.api import Supervision
+    from whisper_tui.model.state import CallRecord
+    from whisper_tui.present.told_text import AnswerReader, Told
+    from whisper_tui.system.state_directory import Directories
+    from whisper_tui.tools import ToolContext, ToolRegistry
 
 Row = dict[str, Any]
 Lines = Iterator[tuple[str, ...]]
@@ -171,10 +179,13 @@ def add_show(verbs: Subcommands) -> None:
     )
     parser.add_argument("id", metavar="ID", help="number of the call")
     parser.add_argument("--unmasked", action="store_true", help="show the secrets in the command, too")
+    parser.add_argument("--told", action="store_true", help="show instead what its agent was told about it")
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
 def _show_one(options: Options) -> int:
+    if options.told:
+        return _show_told(options)
     with reader_of(options) as supervisor:
         if supervisor is None:
             raise UnknownCall(f"there is no call {options.id}", hint="No call was ever made here")
@@ -193,6 +204,58 @@ def _show_one(options: Options) -> int:
             label, shown = styled(label, "2"), styled(shown, risk_style(shown)) if name == "risk" else shown
         sys.stdout.write(f"{label}  {shown}\n")
     return 0
+
+
+def _show_told(options: Options) -> int:
+    import asyncio
+
+    with reader_of(options) as supervisor:
+        if supervisor is None:
+            raise UnknownCall(f"there is no call {options.id}", hint="No call was ever made here")
+    told = asyncio.run(_told(home_of(options), options.id))
+    if not options.unmasked:
+        told = told.masked()
+    if options.json:
+        print_json(told.as_json())
+        return 0
+    for caveat in told.caveats:
+        sys.stdout.write(f"note: {visible(caveat)}\n")
+    for label, text in told.parts:
+        sys.stdout.write(f"{label}:\n")
+        sys.stdout.writelines(f"  {visible(line)}\n" for line in text.removesuffix("\n").split("\n"))
+    return 0
+
+
+async def _told(home: "Directories", call_id: str) -> "Told":
+    from whisper_tui.config import load
+    from whisper_tui.supervisor.runs.output_files import LocalOutput
+    from whisper_tui.wire.client import SupervisorClient
+
+    supervision = await SupervisorClient.connect(home, local_output=LocalOutput(home.state))
+    try:
+        return await answers_again(load(home).tools)(supervision, await supervision.record(call_id))
+    finally:
+        await supervision.close()
+
+
+def answers_again(settings: "ToolSettings") -> "AnswerReader":
+    """Return the function that makes the answer to an ended call again, with the tools of these settings."""
+
+    def registry(context: "ToolContext") -> "ToolRegistry":
+        from whisper_tui.tools import standard_registry
+
+        return standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
+
+    async def again(supervision: "Supervision", record: "CallRecord") -> "Told":
+        import asyncio
+        import importlib
+
+        # In a thread: importing the tools takes so long that the cockpit would drop keys.
+        module = await asyncio.to_thread(importlib.import_module, "whisper_tui.transports.answers_again")
+        found: Told = await module.AnswersAgain(registry)(supervision, record)
+        return found
+
+    return again
 
 
 def _effects(supervisor: LightClient, row: Row, *, unmasked: bool) -> Row | None:

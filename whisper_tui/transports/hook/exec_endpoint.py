@@ -342,7 +342,7 @@ class _RunConnection:
             await self._writer.drain()
         record = await self._supervision.outcome(self._record.id)
         if isinstance(record.state, Ended):
-            ended = _ended(record, record.state.ending, dies=self._dies)
+            ended = program_end(record, record.state.ending, dies=self._dies)
             if note := self._following.point(self._ticket, record):
                 ended["said"] = note
             self._writer.write(frame(END, json.dumps(ended).encode()))
@@ -383,7 +383,7 @@ class _RunConnection:
                 return
 
 
-def _ended(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, Any]:
+def program_end(record: CallRecord, ending: Ending, *, dies: bool) -> dict[str, Any]:
     """Return the program's ending: the command's own, with an explanation if it needs one."""
     match ending:
         case Exited(code=code):

@@ -43,6 +43,9 @@ CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
 TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
 """The ticket in a command that has replaced an agent's own."""
 
+AS_SENT = "The command ran exactly as it was sent; whisper_tui only ran it for the agent."
+"""The note after an unchanged command, for clients that show the model another command line."""
+
 LONGEST_LABEL = 200
 """The longest label beside a ticket in characters."""
 
@@ -267,8 +270,7 @@ class HookQuestion:
         # The model may have typed the number of another agent's call.
         if record.call.ticket != named["secret"]:
             return NO_DECISION
-        as_sent = "The command ran exactly as it was sent; whisper_tui only ran it for the agent."
-        return self._client.after(agent_note(record) or as_sent)
+        return self._client.after(agent_note(record) or AS_SENT)
 
 
 REFUSED = 2

@@ -13,12 +13,13 @@ from whisper_tui.model.call import Session
 from whisper_tui.model.decision import Coverage, RuleScope
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
-from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.call_text import card, describe, further_details, heading
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.present.told_text import AnswerReader, Told, told_paragraphs
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_bars import ButtonBar, label
@@ -111,6 +112,46 @@ class CardFacts:
             return scope, await self._cockpit.supervision.would_cover(record.id, scope)
         except Refused:
             return None
+
+
+class AnswerFacts:
+    """Asks what the agent was told about the ended call on the screen, once for each end."""
+
+    def __init__(self, cockpit: CockpitContext, changed: Callable[[], object]) -> None:
+        """`changed` draws the call again."""
+        self._cockpit = cockpit
+        self._changed = changed
+        self._about: tuple[str, float] | None = None
+        self._told: tuple[Paragraph, ...] = ()
+
+    def paragraphs(self, record: CallRecord) -> tuple[Paragraph, ...]:
+        """Return the answer to a call as paragraphs; empty while it has none, and until it is known."""
+        if not isinstance(record.state, Ended):
+            return ()
+        about = (record.id, record.state.at)
+        if about != self._about:
+            self._about, self._told = about, ()
+            self._cockpit.screen.run_worker(self._ask(record, about), name="answer", group="answer", exclusive=True)
+        return self._told
+
+    async def _ask(self, record: CallRecord, about: tuple[str, float]) -> None:
+        told = await answer_paragraphs(self._cockpit, record)
+        if about == self._about:
+            self._told = told
+            with suppress(NoMatches):
+                self._changed()
+
+
+async def answer_paragraphs(cockpit: CockpitContext, record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return what the agent was told about a call as paragraphs, or why that cannot be said."""
+    answer_of: AnswerReader | None = getattr(cockpit.screen.app, "answer_of", None)
+    if not isinstance(record.state, Ended) or answer_of is None:
+        return ()
+    try:
+        told = await answer_of(cockpit.supervision, record)
+    except WhisperError as error:
+        told = Told(caveats=(f"The answer cannot be made again: {error.sentence()}",))
+    return told_paragraphs(told)
 
 
 def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Paragraph, ...]:
@@ -285,13 +326,14 @@ class CallPanel(Vertical):
         note: tuple[Paragraph, ...] = (),
         effects: tuple[Paragraph, ...] = (),
         offer: tuple[Paragraph, ...] = (),
+        told: tuple[Paragraph, ...] = (),
         still: bool = False,
         silent_since: float | None = None,
     ) -> None:
         """Show a call as it is now, with other calls of its session. None: there is no call.
 
-        `drawn` is the call with its secrets masked, `note` stands above it, `effects` below its command, and `offer` at
-        its end; `still` and `silent_since` are as for `heading`.
+        `drawn` is the call with its secrets masked, `note` stands above it, `effects` below its command, and `offer`
+        or `told` at its end; `still` and `silent_since` are as for `heading`.
         """
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
@@ -300,9 +342,10 @@ class CallPanel(Vertical):
         spare: tuple[Paragraph, ...] = ()
         if record is not None:
             shown = drawn or record
-            text = (
-                describe(shown, session, now, recent, effects) if self.details else card(shown, session, effects, offer)
-            )
+            if self.details:
+                text = describe(shown, session, now, recent, effects, told=told)
+            else:
+                text = card(shown, session, effects, offer)
             paragraphs = (*note, *text)
             spare = () if self.details else further_details(shown, session, now, recent, paragraphs)
             self.guidance.hints.about(self, record, offers_rule=bool(offer))
@@ -359,6 +402,7 @@ class CallCard:
         self._standing_still = standing_still
         self.facts = CardFacts(cockpit, changed)
         """Asks for the effects of the selected call."""
+        self._answers = AnswerFacts(cockpit, changed)
         self.revealed = RevealedSecrets(cockpit.screen, changed)
 
     def commands(self) -> dict[str, Callable[[], object]]:
@@ -368,7 +412,8 @@ class CallCard:
     def draw(self, record: CallRecord, session: Session | None, recent: tuple[CallRecord, ...]) -> None:
         """Draw a call as it is now, with the last other calls of its session."""
         still, silent = self._standing_still(record)
-        self._cockpit.screen.query_one(CallPanel).show(
+        panel = self._cockpit.screen.query_one(CallPanel)
+        panel.show(
             record,
             session,
             self._cockpit.clock(),
@@ -377,6 +422,7 @@ class CallCard:
             note=self.revealed.note(record, self._key_of("reveal")),
             effects=self.facts.effects(record),
             offer=self.facts.offer(record, self._key_of("approve-always")),
+            told=self._answers.paragraphs(record) if panel.details else (),
             still=still,
             silent_since=silent,
         )

@@ -23,6 +23,7 @@ from whisper_tui.present.call_text import describe, heading
 from whisper_tui.present.quantities import count, date_and_time, duration
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label
+from whisper_tui.tui.call.call_panel import answer_paragraphs
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_bars import KeyFooter
@@ -193,6 +194,8 @@ class HistoryScreen(CommandScreen):
         self.filters = Filters()
         self.record: CallRecord | None = None
         """The call as shown on the screen."""
+        self._told: tuple[Paragraph, ...] = ()
+        """What its agent was told, once that is known."""
         self._past = self._new_past()
         self._looking = False
         self._problem = ""
@@ -351,10 +354,14 @@ class HistoryScreen(CommandScreen):
             record = await supervision.record(call_id) if call_id is not None else None
             if record is not None:
                 await know_session(record.call.session_id, self._cockpit.board, supervision)
+            self._told = ()
             self._show_record(record, from_top=True)
             self.refresh_bindings()
             await self.query_one(ReplayArea).show(supervision, record)
             self._zoom.apply()
+            if record is not None and (told := await answer_paragraphs(self._cockpit, record)):
+                self._told = told
+                self._show_record(record, from_top=False)
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
 
@@ -368,7 +375,7 @@ class HistoryScreen(CommandScreen):
         self.query_one("#past-heading", LineView).show((Span(" "), *heading(record, now)))
         key = in_force(self.app).by_id("history-reveal").key_name
         note, shown = self._unmasking.note(record, key), self._unmasking.shown(record)
-        paragraphs = (*note, *describe(shown, session, now))
+        paragraphs = (*note, *describe(shown, session, now, told=self._told))
         self.query_one("#past-detail", ParagraphsView).show(paragraphs, from_top=from_top)
 
     async def _tick(self) -> None:

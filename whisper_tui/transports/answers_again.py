@@ -1,0 +1,207 @@
+"""The answer to an ended call, made again by the code that answered its agent (decision 38)."""
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from whisper_tui.agents.known_clients import profile_behind
+from whisper_tui.model.api import Supervision, output_was_removed
+from whisper_tui.model.call import Session
+from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.state import CallRecord, Ended, Held
+from whisper_tui.present.told_text import Told, ToldPart, object_part
+from whisper_tui.tools import Answer, CommandTool, SupervisedTool, ToolContext, ToolFailure, ToolRegistry, UnknownTool
+from whisper_tui.tools.agent_notes import agent_note, failure_of
+from whisper_tui.tools.exec_command.exec_tool import ExecArguments, ExecCommandTool
+from whisper_tui.tools.output_text import OutputBudget, captured_texts
+from whisper_tui.tools.wait import request_of
+from whisper_tui.transports.hook.exec_endpoint import QUEUED_S, program_end
+from whisper_tui.transports.hook.hook_endpoint import AS_SENT
+
+MOST_OUTPUT = 1024 * 1024
+"""Bytes of output that are read again for an answer without a budget of its own."""
+
+NEAR_S = 0.5
+"""Seconds around the end of a foreground window within which it is not known what came first."""
+
+WithoutResult = Denied | Withdrawn | HandedOver | Lost
+
+NO_ANSWER = "The call has not ended, so its agent has no result yet."
+LEFT = "The agent no longer waited ({why}), so it has got this only if it asked again."
+WITHDRAWN = "The call was withdrawn, usually because nobody waited any more, so this may have reached nobody."
+REMOVED = "Its output was removed from the disk, so the answer cannot be made again."
+BY_ITSELF = "The agent's own program carried it out, so the result is not known here."
+AT_DEADLINE = (
+    "It waited for {waited:.0f} seconds. An answer at the deadline of the agent's program, which asks it to wait or to "
+    "repeat the command, is not recorded."
+)
+RAN_ON = "It went on as a background task, and what its agent was told at that moment is not recorded."
+SHORTENED = (
+    "More than {most:,} bytes of output: the middle is left out here, and the program got all that it asked for."
+)
+MAY_SHORTEN = "A program that uses the library may have asked for a shorter text than this."
+NO_TOOL = "The tool {tool} is not installed here, so its answer cannot be made again."
+
+NEXT_DIRECTORY = "A note about the directory of the agent's next command, if there was one, is not recorded."
+WAS_QUEUED = "It waited before it started, and notes about that in its output are not recorded."
+
+SOON_S = 30.0
+"""Seconds within which every client waits for an answer."""
+
+
+@dataclass(frozen=True)
+class AnswersAgain:
+    """Makes answers again. It decides nothing, and starts nothing."""
+
+    registry: Callable[[ToolContext], ToolRegistry]
+    """Returns the tools of a session."""
+
+    async def __call__(self, supervision: Supervision, record: CallRecord) -> Told:
+        """Return the answer to a call, as far as it is known. Raises `WhisperError`."""
+        if not isinstance(record.state, Ended):
+            return Told(caveats=(NO_ANSWER,))
+        ending = record.state.ending
+        has_result = not isinstance(ending, WithoutResult)
+        caveats = tuple(_delivery(record))
+        if has_result and record.function is None and await output_was_removed(supervision, record):
+            return Told(caveats=(*caveats, REMOVED))
+        session = await supervision.session(record.call.session_id)
+        if record.call.ticket is not None:
+            told = await _by_hook(supervision, record, record.state, session)
+        elif has_result and record.function is not None:
+            return Told(caveats=(*caveats, BY_ITSELF))
+        else:
+            told = await self._by_tool(supervision, record, record.state, session)
+        return Told(told.parts, (*caveats, *told.caveats))
+
+    async def _by_tool(self, supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> Told:
+        by_mcp = (record.call.key or "").startswith("mcp ")
+        size = end.output.out + end.output.err
+        cut = not by_mcp and size > MOST_OUTPUT
+        budget = OutputBudget(MOST_OUTPUT) if cut else None
+        if by_mcp:
+            # The SDK takes half a second to import, in which a cockpit has to answer keys.
+            await asyncio.to_thread(importlib.import_module, "whisper_tui.transports.mcp.mcp_answers")
+            from whisper_tui.transports.mcp.mcp_calls import output_budget
+
+            budget = output_budget(session.client)
+        context = ToolContext(supervision, session, output_budget=lambda: budget)
+        tool = _tool(self.registry(context), record.call.tool)
+        if tool is None:
+            return Told(caveats=(NO_TOOL.format(tool=record.call.tool),))
+        if isinstance(tool, ExecCommandTool) and _ran_on(record):
+            return Told(caveats=(RAN_ON,))
+        answer: Answer | WhisperError
+        try:
+            answer = await _answer(tool, record, end)
+        except WhisperError as error:
+            answer = error
+        if by_mcp and budget is not None:
+            return Told(_mcp_parts(tool, record, answer, budget))
+        caveats = (*((SHORTENED.format(most=MOST_OUTPUT),) if cut else ()), *((MAY_SHORTEN,) if size else ()))
+        return Told(_program_parts(tool, answer), caveats)
+
+
+def _delivery(record: CallRecord) -> list[str]:
+    """Return what is not known about the way of an answer to its agent."""
+    found = []
+    if isinstance(record.state, Ended) and isinstance(record.state.ending, Withdrawn):
+        found.append(WITHDRAWN)
+    elif record.agent_gave_up is not None:
+        found.append(LEFT.format(why=record.agent_gave_up))
+    waited = (record.decided_at or record.call.submitted_at) - record.call.submitted_at
+    if waited > SOON_S:
+        found.append(AT_DEADLINE.format(waited=waited))
+    return found
+
+
+def _ran_on(record: CallRecord) -> bool:
+    """True if a command may have become a task before it ended."""
+    if not isinstance(record.state, Ended) or record.process is None:
+        return False
+    return record.state.at - record.process.started_at > ExecArguments.of(record.call.arguments).window_s - NEAR_S
+
+
+def _tool(registry: ToolRegistry, name: str) -> SupervisedTool | None:
+    try:
+        tool = registry.get_tool_by_name(name)
+    except UnknownTool:
+        return None
+    return tool if isinstance(tool, SupervisedTool) else None
+
+
+async def _answer(tool: SupervisedTool, record: CallRecord, end: Ended) -> Answer:
+    """Return the answer of a tool. Raises `WhisperError` if it was a failure."""
+    # A function is never asked for its answer: that would run it.
+    if record.function is not None and isinstance(end.ending, WithoutResult):
+        raise failure_of(end.ending)
+    if isinstance(tool, CommandTool):
+        # The answer names what the command left behind, and that was alive then.
+        left = tuple(process.model_copy(update={"alive": True}) for process in record.background)
+        return await tool.answer(record.model_copy(update={"background": left}))
+    if isinstance(tool, ExecCommandTool):
+        return await tool.follow(request_of(record.call), record.id)
+    raise ToolFailure(f"the tool {record.call.tool} has no answer that can be made again")
+
+
+def _mcp_parts(
+    tool: SupervisedTool, record: CallRecord, answer: Answer | WhisperError, budget: OutputBudget
+) -> tuple[ToldPart, ...]:
+    from whisper_tui.transports.mcp.mcp_answers import answered, failed_by
+
+    if isinstance(answer, WhisperError):
+        result = failed_by(tool, answer, record.id)
+    else:
+        result = answered(answer, record.id, budget)
+    parts = [ToldPart("text", block.text) for block in result.content if block.type == "text"]
+    if result.structured_content is not None:
+        parts.append(object_part("structured content", result.structured_content))
+    return (*parts, *((ToldPart("marked as", "an error"),) if result.is_error else ()))
+
+
+def _program_parts(tool: SupervisedTool, answer: Answer | WhisperError) -> tuple[ToldPart, ...]:
+    """Return the answer to the library or to `whisper-tui call`."""
+    if isinstance(answer, WhisperError):
+        shaped = tool.error_result(answer)
+        return (ToldPart("error", answer.sentence()) if shaped is None else object_part("result", shaped),)
+    note = (ToldPart("note", answer.told),) if answer.told is not None else ()
+    return (*note, object_part("result", answer.result), ToldPart("text", answer.text))
+
+
+async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> Told:
+    """Return the answer to a command of an agent's own shell: of its hook, and of the program that ran it."""
+    ending = end.ending
+    profile = profile_behind(session.client.name) if session.client is not None else None
+    if isinstance(ending, WithoutResult) and not isinstance(ending, HandedOver) and record.process is None:
+        reason = failure_of(ending).message
+        answer = profile.hook.deny(reason) if profile is not None else None
+        printed = (ToldPart("answer of the hook", answer.stdout or answer.stderr),) if answer is not None else ()
+        return Told((ToldPart("reason of the denial", reason), *printed))
+    # At the approval nothing was known yet about the end of the run.
+    note = agent_note(record.model_copy(update={"state": Held(since=end.at)}))
+    after = profile.hook.after(agent_note(record) or AS_SENT).stdout if profile is not None else ""
+    noted = (ToldPart("note with the approval", note),) if note and not after else ()
+    if isinstance(ending, HandedOver):
+        return Told(noted, (BY_ITSELF,))
+    dies = profile is None or not profile.hangs_on_signals
+    size = end.output.out + end.output.err
+    cut = size > MOST_OUTPUT
+    out, err = await captured_texts(supervision, record, MOST_OUTPUT if cut else None)
+    last = program_end(record, ending, dies=dies)
+    said = f"whisper_tui: {last['said']}\n" if "said" in last else ""
+    parts = [*noted, ToldPart("standard output", out), ToldPart("standard error", err + said)]
+    named = {"code": "exit code", "signal": "signal"}
+    parts += [ToldPart(label, str(last[key])) for key, label in named.items() if key in last]
+    parts.append(ToldPart("answer of the hook after it", after))
+    caveats = (*((SHORTENED.format(most=MOST_OUTPUT),) if cut else ()), *_unrecorded_notes(record))
+    return Told(tuple(part for part in parts if part.text), caveats)
+
+
+def _unrecorded_notes(record: CallRecord) -> list[str]:
+    found = [NEXT_DIRECTORY] if record.claim is not None and record.claim.follows else []
+    started = record.process.started_at if record.process is not None else None
+    if started is not None and started - (record.decided_at or started) > QUEUED_S:
+        found.append(WAS_QUEUED)
+    return found
