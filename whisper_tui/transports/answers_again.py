@@ -44,6 +44,7 @@ SHORTENED = (
 MAY_SHORTEN = "A program that uses the library may have asked for a shorter text than this."
 NO_TOOL = "The tool {tool} is not installed here, so its answer cannot be made again."
 
+EDIT = "A human had changed it, and whether and how its hook was told so is not recorded."
 NEXT_DIRECTORY = "A note about the directory of the agent's next command, if there was one, is not recorded."
 WAS_QUEUED = "It waited before it started, and notes about that in its output are not recorded."
 
@@ -184,7 +185,8 @@ async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, ses
     after = profile.hook.after(agent_note(record) or AS_SENT).stdout if profile is not None else ""
     noted = (ToldPart("note with the approval", note),) if note and not after else ()
     if isinstance(ending, HandedOver):
-        return Told(noted, (BY_ITSELF,))
+        # Whether the agent's tool got the edit depended on the files at that moment.
+        return Told(caveats=(BY_ITSELF, EDIT)) if record.function and record.edited else Told(noted, (BY_ITSELF,))
     dies = profile is None or not profile.hangs_on_signals
     size = end.output.out + end.output.err
     cut = size > MOST_OUTPUT

@@ -195,7 +195,7 @@ class HistoryScreen(CommandScreen):
         self.record: CallRecord | None = None
         """The call as shown on the screen."""
         self._told: tuple[Paragraph, ...] = ()
-        """What its agent was told, once that is known."""
+        """The answer that its agent got, once that is known."""
         self._past = self._new_past()
         self._looking = False
         self._problem = ""
