@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.model.call import CommandSpec, Shell
+from tests.supervisor.conftest import Bench
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy import view as policy_view
 from whisper_tui.policy.rules.rule import Rule, Rules
@@ -182,6 +183,31 @@ def test_without_a_sandbox_expansions_are_asked(home: Path, monkeypatch: pytest.
     monkeypatch.setattr(judge, "sandbox_problem", lambda: "the kernel has no Landlock")
     verdict = judged(home, text)
     assert verdict.kind == "ask" and "no Landlock" in verdict.reason
+
+
+async def test_an_agent_that_runs_its_commands_itself_is_asked_about_expansions(home: Path, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.workspace = home / "project"
+    await bench.open(LOOKING)
+    try:
+        session = await bench.session()
+        found = {}
+        for text in ("ls a.py", "ls *.py"):
+            for by_agent in (False, True):
+                spec = CommandSpec(command=Shell(text=text), cwd=str(bench.workspace))
+                request = CallRequest(
+                    session_id=session, tool="Bash", arguments={}, spec=spec, ticket="t", by_agent=by_agent
+                )
+                record = await bench.record(await bench.supervisor.submit(request))
+                found[text, by_agent] = record.state.kind
+    finally:
+        await bench.supervisor.close()
+    assert found == {
+        ("ls a.py", False): "held",
+        ("ls a.py", True): "held",
+        ("ls *.py", False): "held",
+        ("ls *.py", True): "waiting",
+    }
 
 
 @pytest.mark.parametrize("shell", ["sh", "zsh", "dash", "/bin/sh"])

@@ -164,7 +164,10 @@ def _read_only_with_expansions(
     Files may change until bash looks them up, so this always needs the sandbox, whatever the program.
     """
     seen = view(literal.spec.command)
-    if seen.plain is None or _doubt(literal, risks_of(literal)) or not _harmless_whatever_matches(steps):
+    # an agent's own shell has no sandbox, and settings that nobody knows
+    if literal.by_agent or seen.plain is None or _doubt(literal, risks_of(literal)):
+        return None
+    if not _harmless_whatever_matches(steps):
         return None
     cwd = literal.resolved.cwd or literal.spec.cwd
     # it would fail, and be asked the second time

@@ -29,6 +29,8 @@ class Question:
     tool: str = ""
     own_shell: bool = False
     """True for a shell tool of the agent itself, which is not bound to the contract of our tool of the same name."""
+    by_agent: bool = False
+    """True if the agent runs the command itself, in its own shell and without a sandbox."""
     trust: Trust = "untrusted_external"
     sandbox_problem: str = ""
     """Why commands cannot be sandboxed here, as a clause; empty if they can."""

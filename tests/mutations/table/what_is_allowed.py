@@ -207,6 +207,13 @@ EXPANDED = (
         (EXPANSIONS + "test_without_a_sandbox_expansions_are_asked",),
     ),
     Mutation(
+        "expansions: not in an agent's own shell",
+        "whisper_tui.policy.evaluate._read_only_with_expansions",
+        "literal.by_agent",
+        "False",
+        (EXPANSIONS + "test_an_agent_that_runs_its_commands_itself_is_asked_about_expansions",),
+    ),
+    Mutation(
         "expansions: rules that deny",
         "whisper_tui.policy.evaluate.evaluate",
         "_reaches_literal(rule, literal)",

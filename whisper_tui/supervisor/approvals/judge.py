@@ -212,6 +212,7 @@ class Judge:
             resolved=resolved,
             tool=call.tool,
             own_shell=call.ticket is not None,
+            by_agent=call.by_agent,
             trust=session.trust if session else "untrusted_external",
             sandbox_problem=self._sandbox_problem,
             home=self._environments.of(call.session_id).get("HOME", ""),
