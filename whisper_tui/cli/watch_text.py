@@ -35,7 +35,7 @@ from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe
-from whisper_tui.present.command_text import listed_command, meaning_paragraphs, one_line
+from whisper_tui.present.command_text import call_line, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence
 from whisper_tui.present.quantities import clock_time, count, duration
@@ -230,7 +230,7 @@ def lines(paragraphs: tuple[Paragraph, ...]) -> Iterator[str]:
 
 def first_words(record: CallRecord) -> str:
     """The beginning of a command on one line."""
-    text = "".join(span.text for span in one_line(listed_command(record)))
+    text = "".join(span.text for span in call_line(record))
     return f"{text[:120]} …" if len(text) > 120 else text
 
 

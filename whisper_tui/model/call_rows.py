@@ -2,8 +2,9 @@
 
 from typing import Any, assert_never
 
-from whisper_tui.model.call import Argv, Command, Session
+from whisper_tui.model.call import Argv, Command, FileEdits, Function, Session
 from whisper_tui.model.decision import Approve, ExactScope, Grant, PrefixScope, SessionDenial
+from whisper_tui.model.edits import paths_of
 from whisper_tui.model.ending import (
     Denied,
     Ending,
@@ -54,7 +55,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "since": _since(record),
         "tool": record.call.tool,
         "description": record.call.description,
-        "command": command_of(spec.command),
+        **_command(record),
         "cwd": spec.cwd,
         "asked": {"command": command_of(record.call.spec.command), "cwd": record.call.spec.cwd}
         if record.edited
@@ -152,6 +153,30 @@ def denial_row(denial: SessionDenial, session: Session | None) -> Row:
 def command_of(command: Command) -> list[str] | str:
     """An argv as a list of words, a shell's line as its text."""
     return list(command.words()) if isinstance(command, Argv) else command.text
+
+
+def _command(record: CallRecord) -> Row:
+    """The command, and the tool, or the files of an edit, if the agent carries it out itself."""
+    command = record.spec.command
+    return {"command": command_of(command), "function": _function(command), "edits": _edits(record)}
+
+
+def _function(command: Command) -> Row | None:
+    """A tool that its agent carries out itself. None: it is a command, or an edit of files."""
+    if not isinstance(command, Function):
+        return None
+    return {"tool": command.tool, "about": command.about, "targets": command.targets, "arguments": command.arguments}
+
+
+def _edits(record: CallRecord) -> list[Row]:
+    """The files that an edit changes, as they were at its judgement; of an edited call only the names."""
+    command = record.spec.command
+    if not isinstance(command, FileEdits):
+        return []
+    if record.resolved is not None and record.resolved.edits and not record.edited:
+        return [file.model_dump(mode="json") for file in record.resolved.edits]
+    paths = dict.fromkeys(path for change in command.changes for path in paths_of(change))
+    return [{"action": "changes", "path": path} for path in paths]
 
 
 def _state(record: CallRecord) -> str:

@@ -10,12 +10,11 @@ from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict
 from whisper_tui.present.command_text import (
+    call_line,
     command_paragraphs,
     command_title,
     head_and_tail_line,
-    listed_command,
     meaning_paragraphs,
-    one_line,
 )
 from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
 from whisper_tui.present.explained_words import explained_paragraphs
@@ -62,7 +61,7 @@ def recent_paragraphs(recent: tuple[CallRecord, ...], now: float) -> tuple[Parag
 
 
 def _recent(record: CallRecord, now: float) -> Line:
-    command = _truncated_line(one_line(listed_command(record)))
+    command = _truncated_line(call_line(record))
     since = Span(f"  {age(now - record.call.submitted_at)} ago", "muted")
     return (*_outcome_line(record), Span("  "), *command, since)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Function, Shell
+from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Function, Session, Shell
+from whisper_tui.model.edits import FileChange, PatchFile, ReplaceText
 from whisper_tui.model.masked_calls import masked_command
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.text import visible
@@ -14,6 +15,7 @@ from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
 from whisper_tui.present.quantities import count
 from whisper_tui.present.risk_text import GRAVE
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.present.tool_text import ChangedFile, edit_line, is_tree, tool_line, tool_paragraphs
 
 MOST_CHARACTERS, MOST_LINES = 40_000, 1_000
 """Longer text is shown as head and tail, because laying out megabytes would freeze the cockpit."""
@@ -71,7 +73,10 @@ def _beginning(command: Command) -> Command:
 
 
 def _masked(command: Command) -> Command:
-    return masked_command(command) if isinstance(command, CarriedOut) else _masked_once(command)
+    # The row of an edit names files; masking megabytes of their content would delay every redraw of the list.
+    if isinstance(command, FileEdits):
+        return command
+    return masked_command(command) if isinstance(command, Function) else _masked_once(command)
 
 
 @lru_cache(maxsize=4096)
@@ -88,7 +93,8 @@ def command_title(command: Command) -> str:
     if isinstance(command, Argv):
         return "no shell"
     if isinstance(command, Function):
-        return "a tool of the agent, run by the agent itself"
+        kinds = {"web": "from the web", "server": "a tool of an MCP server", "subagent": "a sub-agent"}
+        return f"{kinds.get(command.about, 'a tool of the agent')}, run by the agent itself"
     if isinstance(command, FileEdits):
         return "an edit of files, made by the agent itself"
     lines = f", {count(command.text.count(chr(10)) + 1, 'line')}" if "\n" in command.text else ""
@@ -96,8 +102,41 @@ def command_title(command: Command) -> str:
     return f"{visible(command.shell)}{login}{lines}"
 
 
+def call_line(record: CallRecord, session: Session | None = None) -> Line:
+    """Return the beginning of a call's command for a row of a list, masked as in `listed_command`."""
+    command = listed_command(record)
+    if not isinstance(command, FileEdits):
+        return one_line(command)
+    # Until it starts, the files were looked at for the request and not for the edited call.
+    known = record.resolved.edits if record.resolved is not None and not record.edited else ()
+    files = [ChangedFile(file.action, file.path, file.moved_from, file.added, file.removed) for file in known]
+    return edit_line(files or changed_files(command), session.root if session is not None else record.spec.cwd)
+
+
+def changed_files(edits: FileEdits) -> list[ChangedFile]:
+    """Return the files that an edit names, each once, as far as the request itself says what becomes of them."""
+    found: dict[str, ChangedFile] = {}
+    for change in edits.changes:
+        moved = change.move_to if isinstance(change, PatchFile) else None
+        path = moved or change.path
+        before = found.pop(change.path, None)
+        origin = (before.moved_from if before else "") or (change.path if moved else "")
+        found[path] = ChangedFile("moves" if origin else _action(change), path, origin)
+    return list(found.values())
+
+
+def _action(change: FileChange) -> str:
+    if isinstance(change, ReplaceText) and not change.old:
+        return "creates"
+    return "deletes" if change.kind == "delete" else "changes"
+
+
 def one_line(command: Command) -> Line:
     """Return the beginning of a command for a row of a list."""
+    if isinstance(command, FileEdits):
+        return edit_line(changed_files(command), "")
+    if isinstance(command, Function) and command.about:
+        return tool_line(command.tool, command.about, command.targets, command.arguments)
     text = shlex.join(command.words()[:MOST_WORDS]) if isinstance(command, Argv) else command.text
     cut = len(text) > LONGEST_ROW or (isinstance(command, Argv) and len(command.words()) > MOST_WORDS)
     return (*said(text[:LONGEST_ROW]), *((Span(" …"),) if cut else ()))
@@ -108,6 +147,8 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
     marked = sorted(risk.span for risk in risks if risk.span)
     text = whole_text(command)
     title = (_block(said(command.tool, "strong")),) if isinstance(command, CarriedOut) else ()
+    if isinstance(command, Function) and command.about and is_tree(command.arguments) and not shows_only_ends(text):
+        return (*title, *tool_paragraphs(command.about, command.targets, command.arguments))
     if shows_only_ends(text):
         return (*title, *_ends(text, marked))
     if isinstance(command, Argv):

@@ -1,5 +1,6 @@
 """`list`, `ps`, `history` and `show`: calls, one line each or one in full."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from whisper_tui.model.secrets import MASK
 from whisper_tui.model.text import visible
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.quantities import age
+from whisper_tui.present.tool_text import ChangedFile, edit_line, tool_line
 from whisper_tui.wire.light_client import LightClient
 
 if TYPE_CHECKING:
@@ -79,6 +81,13 @@ def _list(options: Options) -> int:
     return _print(options, LISTED, _listed, rows)
 
 
+UNUSUAL = (
+    ("outside", "outside the workspace"),
+    ("through_link", "through a symbolic link"),
+    ("secret", "by its name a file with secrets"),
+    ("binary", "no text"),
+)
+"""Facts about an edited file, in words."""
 LISTED = ("ID", "STATE", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
 
 
@@ -165,7 +174,23 @@ def _age(row: Row) -> str:
 
 
 def _command(row: Row) -> str:
-    return command_line(row["command"]) + (" (edited)" if row["asked"] else "")
+    return _words_of(row) + (" (edited)" if row["asked"] else "")
+
+
+def _words_of(row: Row) -> str:
+    """The command, or the edit or tool as in the cockpit's list."""
+    function = row.get("function")
+    if edits := row.get("edits"):
+        named = (
+            ChangedFile(
+                each["action"], each["path"], each.get("moved_from", ""), each.get("added"), each.get("removed")
+            )
+            for each in edits
+        )
+        return "".join(span.text for span in edit_line(list(named), row["cwd"]))
+    if function and function["about"]:
+        return "".join(span.text for span in tool_line(**function))
+    return command_line(row["command"])
 
 
 def add_show(verbs: Subcommands) -> None:
@@ -283,7 +308,12 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"
     if row["description"]:
         yield "description", row["description"]
-    yield "command", _command_in_full(row["command"])
+    named = bool(row.get("edits")) or bool((row.get("function") or {}).get("about"))
+    yield "command", _words_of(row) if named else _command_in_full(row["command"])
+    if named and row.get("function"):
+        yield "arguments", json.dumps(row["function"]["arguments"], ensure_ascii=False, indent=2)
+    for file in row.get("edits", ()):
+        yield "file", _file_in_words(file)
     yield "directory", row["cwd"]
     if row["asked"]:
         yield "asked for", _command_in_full(row["asked"]["command"])
@@ -298,6 +328,18 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _command_in_full(command: list[str] | str) -> str:
     """A shell's text keeps its lines."""
     return command if isinstance(command, str) else command_line(command)
+
+
+def _file_in_words(file: Row) -> str:
+    """A file of an edit: its real path, and all that is unusual about it."""
+    words = [f"{file['action']} {file.get('real') or file['path']}"]
+    if file.get("moved_from"):
+        words.append(f"which was {file['moved_from']}")
+    if "added" in file:
+        words.append(f"+{file['added']:,} -{file['removed']:,} lines")
+    words += [text for name, text in UNUSUAL if file.get(name)]
+    words += [str(file[name]) for name in ("sensitive", "unread", "problem") if file.get(name)]
+    return ", ".join(words)
 
 
 def _limits(limits: dict[str, int], summed: list[str]) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
-from whisper_tui.present.command_text import listed_command, one_line
+from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, limit
 from whisper_tui.present.risk_text import blocked_sentence
@@ -421,5 +421,5 @@ class RecentDecisions(Vertical):
 
 
 def _command_of(record: CallRecord) -> str:
-    text = "".join(span.text for span in one_line(listed_command(record)))
+    text = "".join(span.text for span in call_line(record))
     return one_line_beginning(text, LONGEST_COMMAND)

@@ -16,7 +16,7 @@ from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.call_text import standing
-from whisper_tui.present.command_text import listed_command, one_line
+from whisper_tui.present.command_text import call_line
 from whisper_tui.present.quantities import history_column
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.tui.history.history_filters import Filters
@@ -59,7 +59,7 @@ def past_call(record: CallRecord, now: float) -> PastCall:
         at=record.call.submitted_at,
         session_id=record.call.session_id,
         mark=Span(sign, first.role),
-        words=one_line(listed_command(record)),
+        words=call_line(record),
         outcome=Span(word, first.role) if word else others[0],
     )
 

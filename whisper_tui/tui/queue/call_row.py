@@ -4,7 +4,7 @@ from whisper_tui.model.call import Session
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
-from whisper_tui.present.command_text import listed_command, one_line
+from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import age, history_column
 from whisper_tui.present.risk_text import NOT_INSPECTED, risk_line
@@ -91,7 +91,7 @@ def row_line(
         Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
         Span(" "),
         *_number(record),
-        *one_line(listed_command(record)),
+        *call_line(record, session),
     )
     return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
 
