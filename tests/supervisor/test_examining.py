@@ -133,6 +133,21 @@ async def test_a_fifo_and_a_huge_file_are_judged_without_being_read(bench: Bench
             assert (await bench.record(await bench.submit(session, text=text))).state.kind == "waiting", text
 
 
+async def test_file_names_that_are_no_text_do_not_hinder_the_judgement(bench: Bench) -> None:
+    await bench.restart(Rules(read_only=True))
+    workspace = os.fsencode(bench.workspace)
+    for name in (b"a\xff.py", b"b.txt"):
+        with open(os.path.join(workspace, name), "wb"):
+            pass
+    os.symlink(b"a\xff.py", os.path.join(workspace, b"link"))
+    session = await bench.session()
+    for text in ("ls *.py", 'for f in *.py; do wc -l "$f"; done', "rm *.py"):
+        assert (await bench.record(await bench.submit(session, text=text))).state.kind == "waiting", text
+    for text in ("ls *.txt", "cat link"):
+        record = await bench.record(await bench.submit(session, text=text))
+        assert record.verdict is not None and record.verdict.kind == "allow", text
+
+
 async def test_a_pattern_in_a_directory_of_many_files_is_given_up(bench: Bench) -> None:
     await bench.restart(Rules(read_only=True))
     (bench.workspace / "many").mkdir()

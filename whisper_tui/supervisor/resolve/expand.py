@@ -18,7 +18,7 @@ from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.shell.static_expansion import Pattern, expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece
-from whisper_tui.policy.view import CommandView, view
+from whisper_tui.policy.view import LONGEST_READ, CommandView, view
 from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
 
 
@@ -272,6 +272,9 @@ class Expander:
             notes.append(f"{pattern}: too many files to count")
             return [None]
         notes.append(f"{pattern}: {len(found)} {'file' if len(found) == 1 else 'files'}")
+        # Neither the journal nor a client can be told such a name.
+        if not all(map(is_unicode, found)):
+            return [None]
         # bash without nullglob passes an unmatched pattern on as it is.
         if not found:
             return [pattern]
@@ -445,4 +448,14 @@ def literal_text(seen: CommandView, cwd: str) -> str | None:
         commands = expanded_commands(seen.steps, home_of_user(), PossibleFiles(cwd).of)
     except NotPlain:
         return None
-    return "; ".join(shlex.join(word.text for word in command) for command in commands)
+    text = "; ".join(shlex.join(word.text for word in command) for command in commands)
+    return text if len(text) <= LONGEST_READ and is_unicode(text) else None
+
+
+def is_unicode(text: str) -> bool:
+    """True unless a text holds bytes of a file name that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -65,7 +65,8 @@ def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
     kind = "process" if of_process else _kind(real, own)
     if kind is None or (kind in {"file", "directory"} and real == os.path.normpath(path)):
         return None
-    return Place(command=at, path=real, kind=kind)
+    # The journal takes no name that is not UTF-8.
+    return Place(command=at, path=os.fsencode(real).decode(errors="backslashreplace"), kind=kind)
 
 
 def _kind(real: str, own: Sequence[str]) -> PlaceKind | None:
