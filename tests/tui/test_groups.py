@@ -154,7 +154,25 @@ def test_each_line_of_a_grouped_list_belongs_to_one_row_or_heads_a_group() -> No
         places = [line.place for line in lines if line is not None and line.place is not None]
         assert len(places) == 10 * row_lines
         assert all(layout.at(layout.line_of(place)).place == place for place in places)
-        assert [layout.headings_above(RowPlace("waiting", row)) for row in (0, 1, 4, 5, 6)] == [2, 0, 0, 1, 0]
+        assert all(layout.headings_above(place) == 2 for place in places)
+
+
+def test_the_headings_of_the_section_and_group_stay_above_scrolled_rows() -> None:
+    layout = ListLayout(CallRoster(mixed().stage.board, "session"), 2)
+    seen = []
+    for top in range(layout.height - 1):
+        first, second = layout.on_screen(0, top), layout.on_screen(1, top)
+        assert first is not None and first.heading
+        assert second is not None and second.group is not None
+        seen.append(second.group.key)
+    assert seen == ["s1"] * 11 + ["s2"] * (layout.height - 12)
+
+
+def test_without_groups_only_the_heading_of_the_section_stays() -> None:
+    layout = ListLayout(CallRoster(mixed().stage.board), 2)
+    first, second = layout.on_screen(0, 5), layout.on_screen(1, 5)
+    assert first is not None and first.heading
+    assert second == layout.at(6)
 
 
 async def test_ctrl_g_sorts_by_session_then_similarity_then_risk_then_arrival() -> None:
@@ -191,6 +209,22 @@ async def test_group_headings_show_the_common_part_and_the_count() -> None:
         await seat.sees("┌ make", "┌ git", "┌ rm")
         heading = next(line for line in seat.text().splitlines() if "┌ git" in line)
         assert " 5 " in heading[:40]
+
+
+async def test_the_selected_row_is_never_below_the_headings_that_stay() -> None:
+    async with cockpit(mixed(), size=(80, 24)) as seat:
+        calls = seat.screen.query_one(CallList)
+        await seat.press("ctrl+g")
+        for key in [*["down"] * 9, *["up"] * 9]:
+            await seat.press(key)
+            await seat.pilot.pause()
+            lines = [line for y in range(calls.size.height) if (line := calls.on_screen(y)) is not None]
+            assert lines[0].heading
+            selected = next(
+                at for at, line in enumerate(lines) if line.place == calls.roster.place_of(seat.selected or "")
+            )
+            heading = next(line.group for line in reversed(lines[:selected]) if line.group is not None)
+            assert heading.key == seat.record(seat.selected or "").call.session_id
 
 
 async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> None:

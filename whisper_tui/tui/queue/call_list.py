@@ -92,12 +92,8 @@ class ListLayout:
         return 0
 
     def headings_above(self, place: RowPlace) -> int:
-        """Return the number of headings directly above a row."""
-        section = 1 if place.row == 0 else 0
-        if self._groups is None or place.section != "waiting":
-            return section
-        first = place.row == 0 or self._groups.group_at(place.row) is not self._groups.group_at(place.row - 1)
-        return section + (1 if first else 0)
+        """Return the number of lines above a row that its headings take once they stay on the topmost lines."""
+        return 2 if self._groups is not None and place.section == "waiting" else 1
 
     def at(self, line: int) -> ListLine | None:
         """Return the content of a line. None: it is empty."""
@@ -114,10 +110,19 @@ class ListLayout:
             return ListLine(block.section) if block.count == 0 and line == block.start + 1 else None
         return None
 
-    def at_top(self, line: int) -> ListLine | None:
-        """Return the content of the topmost line on the screen: the heading of the section of a scrolled row."""
-        found = self.at(line)
-        return ListLine(found.section, heading=True) if found is not None else None
+    def on_screen(self, y: int, top: int) -> ListLine | None:
+        """Return the content of a line of the screen, which begins at line `top`.
+
+        The headings of the section and the group of scrolled rows stay on the topmost lines.
+        """
+        found = self.at(top + y)
+        if found is None or y > 1:
+            return found
+        if y == 0:
+            return ListLine(found.section, heading=True)
+        if found.place is None or self._groups is None or found.section != "waiting":
+            return found
+        return ListLine(found.section, group=self._groups.group_at(found.place.row))
 
     def _grouped(self, block: Block, line: int) -> ListLine | None:
         if self._groups is None or not len(self._groups):
@@ -320,9 +325,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if self._line is None or self.selected is None or not self.size.height:
             return
         place = self.roster.place_of(self.selected)
-        # With its headings, so that the first row of a section or group is not shown without its title; and not below
-        # the heading that stays on the topmost line.
-        first = self._line - max(1, self._layout_now.headings_above(place) if place else 0)
+        # The headings that stay on the topmost lines would cover it.
+        first = self._line - (self._layout_now.headings_above(place) if place else 1)
         height = self._line - first + (self._layout_now.row_lines(place.section) if place else 1)
         self.scroll_to_region(Region(0, first, 1, height), animate=False, force=True, immediate=True)
 
@@ -334,7 +338,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         """Select the clicked call; a click on the heading of the waiting calls changes their grouping."""
-        found = self._at(event.y)
+        found = self.on_screen(event.y)
         if found is not None and found.heading and found.section == "waiting":
             self.post_message(CommandRequested("group"))
         if found is not None and found.place is not None:
@@ -343,7 +347,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the list."""
         width = self.size.width
-        found = self._at(y)
+        found = self.on_screen(y)
         if found is None:
             return Strip.blank(width, base_style(self))
         if found.heading:
@@ -356,10 +360,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return drawn(self, empty_line(filtered=filtered, searching=searching), width)
         return self._row(found.place, found.part, width)
 
-    def _at(self, y: int) -> ListLine | None:
-        """The content of a line of the screen."""
-        line = y + self.scroll_offset.y
-        return self._layout_now.at(line) if y else self._layout_now.at_top(line)
+    def on_screen(self, y: int) -> ListLine | None:
+        """Return the content of a line of the screen."""
+        return self._layout_now.on_screen(y, self.scroll_offset.y)
 
     def _heading(self, section: Section, width: int) -> Line:
         roster = self.roster
