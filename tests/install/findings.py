@@ -24,8 +24,7 @@ def said(report: Report, subject: str, state: CheckState) -> str:
 
 
 def troubles(report: Report) -> list[str]:
-    """What is not good, without the warning that always holds for Gemini CLI."""
-    return [check.sentence for check in report.checks if check.state is not CheckState.GOOD and check.subject != "acp"]
+    return [check.sentence for check in report.checks if check.state is not CheckState.GOOD]
 
 
 def change(machine: Machine, name: str, old: str, new: str) -> None:

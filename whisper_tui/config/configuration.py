@@ -53,11 +53,22 @@ class ToolSettings(Value):
     """The largest `timeout` of `execute_command`, in seconds."""
 
 
+class McpServer(Value):
+    """A table `[mcp.servers.NAME]`: a server of others that `mcp --through NAME` stands before."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """Its command line."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables that are added to its environment."""
+
+
 class McpSettings(Value):
     """The `[mcp]` table of the configuration file."""
 
     wait_s: float | None = Field(default=None, gt=0, le=86_400)
     """Seconds within which every call over MCP is answered. None: as long as the agent's client is known to wait."""
+    servers: dict[str, McpServer] = Field(default_factory=dict)
+    """Servers of others, by their names."""
 
 
 class Configuration(Value):

@@ -91,7 +91,7 @@ class AskedTool(SupervisedTool):
         """Wait for the decision, run the tool, and report its end to the supervisor."""
         record = await self._context.supervision.begin_function(call_id)
         if isinstance(record.state, Ended):
-            raise _failure(record, record.state)
+            raise failure_without_result(record, record.state)
         function = record.function
         # This covers every exception that is not one of our errors, including a cancellation.
         problem: str | None = "it did not return"
@@ -120,7 +120,8 @@ class AskedTool(SupervisedTool):
             return shaped
 
 
-def _failure(record: CallRecord, state: Ended) -> WhisperError:
+def failure_without_result(record: CallRecord, state: Ended) -> WhisperError:
+    """Return the failure of a call that has ended before its tool could be carried out."""
     if isinstance(state.ending, Denied | Withdrawn | HandedOver | Lost):
         return failure_of(state.ending)
     # The journal records that a function ran, but not its result.

@@ -292,6 +292,11 @@ class SupervisorClient(Supervision):
         await client._connected()
         return client
 
+    @property
+    def connected(self) -> bool:
+        """True if the next request needs no new connection."""
+        return self._link is not None and self._link.lost is None
+
     async def close(self) -> None:
         """End the connection."""
         if self._link is not None:

@@ -17,13 +17,19 @@ from whisper_tui.cli.subcommand import (
     launcher,
 )
 from whisper_tui.cli.supervisor_connection import of_agents
+from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.hook_program import run_hook
 from whisper_tui.wire.light_client import usual_directories
 
 if TYPE_CHECKING:
     from _socket import socket as Connection
 
+    from whisper_tui.system.state_directory import Directories
+    from whisper_tui.wire.client import SupervisorClient
+
 MCP_PORT = 8718
+LONGEST_SERVER = 100
+"""Characters of the name of a server behind the gateway."""
 
 
 def add_mcp(verbs: Subcommands) -> None:
@@ -50,6 +56,13 @@ def add_mcp(verbs: Subcommands) -> None:
         "--port", type=int, default=MCP_PORT, metavar="N", help=f"the port for --http; 0: any (default: {MCP_PORT})"
     )
     parser.add_argument("--show-token", action="store_true", help="print the token for --http, and exit")
+    parser.add_argument(
+        "--through",
+        metavar="NAME",
+        help="start another MCP server, whose tools are called once a human approves; without COMMAND the "
+        "configuration file has its command line, under [mcp.servers.NAME]",
+    )
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command line of that server, behind --")
 
 
 def seconds(word: str) -> float:
@@ -61,6 +74,10 @@ def seconds(word: str) -> float:
 
 
 def _relay(options: Options) -> int:
+    if options.through is not None:
+        return _through(options)
+    if options.command:
+        raise InvalidRequest("a command line needs the name of its server", hint="Add --through NAME before --")
     if options.http or options.show_token:
         return _http(options)
     from whisper_tui.transports.mcp.relay import run_relay, workspace
@@ -70,6 +87,45 @@ def _relay(options: Options) -> int:
     root = workspace(options.root, os.environ)
     connecting = partial(reach, home, for_agent=True)
     return run_relay(connecting, partial(connect, home), root=root, name=options.session, wait_s=options.wait)
+
+
+def _through(options: Options) -> int:
+    """Stand before another MCP server."""
+    import asyncio
+
+    from whisper_tui.transports.mcp.gateway import run_gateway
+    from whisper_tui.transports.mcp.relay import workspace
+
+    if options.http or options.show_token or options.wait is not None:
+        raise InvalidRequest("--through works over standard input and output alone", hint="Leave the other options out")
+    server: str = options.through
+    if not server.isprintable() or not 0 < len(server) <= LONGEST_SERVER:
+        raise InvalidRequest(f"{server!r} cannot be the name of a server", hint="Choose a shorter, printable one")
+    home = home_for_agents(options)
+    words, environment = (options.command, {}) if options.command else _configured(server, home)
+    root = workspace(options.root, os.environ)
+
+    async def connect() -> "SupervisorClient":
+        return await (await asyncio.to_thread(_client_class)).connect(home, for_agent=True)
+
+    return run_gateway(server, words, connect, root=root, name=options.session, environment=environment)
+
+
+def _configured(server: str, home: "Directories") -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command line and the variables of a server in the configuration file. Raises `WhisperError`."""
+    from whisper_tui.config import load
+
+    known = load(home).mcp.servers
+    if server not in known:
+        there = f"The file has {', '.join(known)}" if known else "Name a command behind --"
+        raise InvalidRequest(f"the configuration file has no [mcp.servers.{server}]", hint=there)
+    return known[server].command, known[server].env
+
+
+def _client_class() -> "type[SupervisorClient]":
+    from whisper_tui.wire.client import SupervisorClient
+
+    return SupervisorClient
 
 
 def _http(options: Options) -> int:

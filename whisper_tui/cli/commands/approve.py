@@ -145,7 +145,9 @@ def add_decisions(verbs: Subcommands) -> None:
     approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
     add_scope(approve)
     approve.add_argument(
-        "--command", metavar="TEXT", help="run this instead: text for the shell, or a program and its arguments"
+        "--command",
+        metavar="TEXT",
+        help="run this instead: text for the shell, a program and its arguments, or the arguments of a tool as JSON",
     )
     approve.add_argument("--cwd", metavar="DIR", help="run it in this directory instead")
     confined = approve.add_argument_group("sandbox (default: none, the command has all your rights)")
@@ -319,6 +321,10 @@ def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
 
 
 def _shown(command: dict[str, Any]) -> str:
+    if command["kind"] == "function":
+        import json  # approvals without an edit do not need it
+
+        return _in_lines([command["tool"], json.dumps(command["arguments"], ensure_ascii=False)])
     return _in_lines(command["text"] if command["kind"] == "shell" else [command["program"], *command["args"]])
 
 
@@ -327,6 +333,8 @@ def _replacement(kind: str, text: str) -> dict[str, Any]:
         raise InvalidRequest("--command was given an empty text", hint="To refuse the call, use whisper-tui deny")
     if kind == "shell":
         return {"text": text}
+    if kind == "function":
+        return {"arguments": _arguments(text)}
     if kind != "argv":
         raise InvalidRequest(
             "this call runs no command, so there is none to replace", hint="Approve it as it is, or deny it"
@@ -336,6 +344,19 @@ def _replacement(kind: str, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidRequest(f"--command cannot be split into words: {error}", hint="Check its quotes") from error
     return {"program": program, "args": args}
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a tool that are written as JSON. Raises `InvalidRequest`."""
+    import json  # approvals without an edit do not need it
+
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--command is not valid JSON: {error}", hint="Write the arguments of the tool") from error
+    if not isinstance(arguments, dict):
+        raise InvalidRequest("the arguments of a tool must be an object", hint='Write them like {"path": "notes.md"}')
+    return arguments
 
 
 def add_approvals(verbs: Subcommands) -> None:

@@ -1,0 +1,511 @@
+"""The gateway in front of another MCP server: everything passes but calls of tools, which a human decides."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.outside import outside_only
+from tests.transports.test_end_to_end import PATIENCE_S, Place, answer, asked
+from whisper_tui.config import find_directories
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.wire.client import SupervisorClient
+
+pytestmark = outside_only
+SERVER = str(Path(__file__).with_name("gateway_server.py"))
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "raw-client", "version": "9"},
+}
+
+
+class GatewayPlace(Place):
+    """An instance, and agents that reach the scripted server through the gateway alone."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.log = directory / "received"
+
+    def words(self, *server: str, through: str = "scripted") -> list[str]:
+        # What decides here descends from this process, so that another one has to be the agent.
+        begin = ["sh", "-c", '"$@"; exit $?', "agent", sys.executable, "-m", "whisper_tui", "mcp"]
+        command = server or (sys.executable, SERVER, str(self.log))
+        places = ["--home", str(self.home), "--root", str(self.workspace)]
+        return [*begin, *places, "--through", through, "--", *command]
+
+    @asynccontextmanager
+    async def client(self, **settings: Any) -> AsyncIterator[Client]:
+        words = self.words()
+        relay = StdioServerParameters(command=words[0], args=words[1:])
+        async with Client(stdio_client(relay), mode="legacy", **settings) as client:
+            yield client
+
+    @asynccontextmanager
+    async def lines(self, *server: str, through: str = "scripted") -> AsyncIterator["RawClient"]:
+        words = self.words(*server, through=through)
+        process = await asyncio.create_subprocess_exec(
+            *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=1 << 28
+        )
+        try:
+            yield RawClient(process)
+        finally:
+            # Not by a signal, which would end the shell and leave the gateway.
+            assert process.stdin is not None
+            process.stdin.close()
+            await asyncio.wait_for(process.communicate(), PATIENCE_S)
+
+    def received(self, method: str) -> list[bytes]:
+        """The lines with a method that reached the server."""
+        return [line for line in self.log.read_bytes().splitlines() if json.loads(line).get("method") == method]
+
+
+class RawClient:
+    """A client that sends and reads lines as they are."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def send(self, line: bytes | dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        content = line if isinstance(line, bytes) else json.dumps({"jsonrpc": "2.0", **line}).encode()
+        self.process.stdin.write(content + b"\n")
+        await self.process.stdin.drain()
+
+    async def call(self, request_id: Any, tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> None:
+        params = {"name": tool, "arguments": arguments or {}, **more}
+        await self.send({"id": request_id, "method": "tools/call", "params": params})
+
+    async def line(self) -> bytes:
+        assert self.process.stdout is not None
+        return await asyncio.wait_for(self.process.stdout.readline(), PATIENCE_S)
+
+    async def until(self, request_id: Any) -> dict[str, Any]:
+        """The answer to a request; what comes before it is passed over."""
+        while line := await self.line():
+            with suppress(ValueError):
+                message: dict[str, Any] = json.loads(line)
+                if message.get("id") == request_id and "method" not in message:
+                    return message
+        raise AssertionError(f"the gateway ended before it answered {request_id}")
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[GatewayPlace]:
+    made = GatewayPlace(tmp_path)
+    yield made
+    with suppress(Unavailable):
+        supervision = await SupervisorClient.connect(find_directories(str(made.home), {}), start=False)
+        await supervision.shutdown(end_runs=True)
+        await supervision.close()
+
+
+async def ended(place: Place, call_id: str) -> dict[str, Any]:
+    return await place.call(lambda row: row["id"] == call_id and row["ending"] is not None, "history")
+
+
+async def test_lists_of_tools_pass_unchanged_with_their_pages(place):
+    async with place.lines() as client:
+        await client.send({"id": "i", "method": "initialize", "params": INITIALIZE})
+        await client.until("i")
+        await client.send({"id": 1, "method": "tools/list"})
+        first = await client.until(1)
+        await client.send({"id": 2, "method": "tools/list", "params": {"cursor": first["result"]["nextCursor"]}})
+        second = await client.until(2)
+    (tool,) = first["result"]["tools"]
+    assert tool["title"] == "Echo" and tool["annotations"] == {"readOnlyHint": True, "title": "An echo"}
+    assert tool["inputSchema"]["x-unknown"] == [1, 2.5] and tool["_meta"] == {"example.org/colour": "green"}
+    assert [tool["name"] for tool in second["result"]["tools"]] == ["count"]
+
+
+async def test_everything_but_calls_of_tools_passes_in_both_directions_without_a_question(place):
+    heard: list[Any] = []
+
+    async def note(message: Any) -> None:
+        heard.append(message)
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        heard.append(params.data)
+
+    async with place.client(message_handler=note, logging_callback=log) as client:
+        assert (await client.list_resources()).resources[0].name == "a"
+        assert (await client.read_resource("mem://a")).contents[0].text == "content of a"
+        await client.subscribe_resource("mem://a")
+        assert (await client.list_prompts()).prompts[0].name == "p"
+        assert (await client.get_prompt("p", {"who": "you"})).messages[0].content.text == "Hello you"
+        reference = types.PromptReference(type="ref/prompt", name="p")
+        assert (await client.complete(reference, {"name": "who", "value": "ann"})).completion.values == ["ann!"]
+        await client.set_logging_level("warning")
+        await client.send_ping()
+        async with asyncio.timeout(PATIENCE_S):
+            while "level set" not in heard or not any(
+                isinstance(one, types.ResourceUpdatedNotification) for one in heard
+            ):
+                await asyncio.sleep(0.02)
+        assert await place.rows("history") == [] and await place.rows("list") == []
+
+
+async def test_an_approved_call_reaches_the_server_and_its_result_the_client_unchanged(place):
+    async with place.client() as client:
+        await client.list_tools()
+        call = asked(client, "echo", {"text": "hi"})
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert row["tool"] == "mcp__scripted__echo" and row["description"] == "Say the arguments again"
+        assert place.received("tools/call") == [] and not call.done()
+        await place.run("approve", row["id"])
+        result = await answer(call)
+        assert result.structured_content == {"text": "hi"} and result.meta == {"kept": 1}
+        assert [part.text for part in result.content] == ['{"text": "hi"}']
+        assert (await ended(place, row["id"]))["exit_code"] == 0
+
+
+async def test_a_denial_is_an_error_result_with_the_words_of_the_human(place):
+    async with place.client() as client:
+        call = asked(client, "echo", {"text": "hi"})
+        await place.run("deny", await place.waiting(), "--reason", "Ask “Ada” first")
+        result = await answer(call)
+    assert result.is_error and "Ask “Ada” first" in result.content[0].text and "Nothing ran" in result.content[0].text
+    assert place.received("tools/call") == []
+
+
+async def test_edited_arguments_are_what_the_server_gets_and_the_client_is_told(place):
+    async with place.client() as client:
+        call = asked(client, "echo", {"text": "hi", "more": 1})
+        call_id = await place.waiting()
+        await place.run("approve", call_id, "--command", '{"text": "changed"}')
+        result = await answer(call)
+    told, body = (part.text for part in result.content)
+    assert told.startswith("The human changed") and '{"text": "changed"}' in told
+    assert json.loads(body) == {"text": "changed"} and result.structured_content == {"text": "changed"}
+    (line,) = place.received("tools/call")
+    assert json.loads(line)["params"]["arguments"] == {"text": "changed"}
+
+
+async def test_a_failed_tool_is_recorded_as_failed_and_its_result_is_unchanged(place):
+    async with place.client() as client:
+        call = asked(client, "fail", {})
+        call_id = await place.waiting()
+        await place.run("approve", call_id)
+        result = await answer(call)
+        assert result.is_error and result.content[0].text == "it failed"
+        assert (await ended(place, call_id))["exit_code"] == 1
+
+
+async def test_progress_is_reported_while_a_human_thinks_and_then_by_the_server(place):
+    heard: list[tuple[float, str | None]] = []
+
+    async def note(progress: float, _total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+
+    async with place.client() as client:
+        call = asked(client, "count", {}, progress_callback=note)
+        call_id = await place.waiting()
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard:
+                await asyncio.sleep(0.02)
+        await place.run("approve", call_id)
+        await answer(call)
+        async with asyncio.timeout(PATIENCE_S):
+            while heard[-1][1] != "number 3":
+                await asyncio.sleep(0.02)
+    assert heard[0][1] is not None and heard[0][1].startswith("waiting for a human")
+    assert [progress for progress, _ in heard] == sorted({progress for progress, _ in heard})
+
+
+async def test_a_cancelled_call_that_waits_is_withdrawn_and_never_reaches_the_server(place):
+    async with place.client() as client:
+        call = asked(client, "echo", {"text": "hi"})
+        call_id = await place.waiting()
+        call.cancel()
+        row = await ended(place, call_id)
+        assert row["ending"] == "withdrawn"
+        await client.send_ping()
+    assert place.received("tools/call") == [] and place.received("notifications/cancelled") == []
+
+
+async def test_the_cancellation_of_a_running_call_reaches_the_server(place):
+    async with place.client() as client:
+        call = asked(client, "hang", {})
+        call_id = await place.waiting()
+        await place.run("approve", call_id)
+        async with asyncio.timeout(PATIENCE_S):
+            while not place.received("tools/call"):
+                await asyncio.sleep(0.02)
+        call.cancel()
+        assert (await ended(place, call_id))["exit_code"] == 1
+        async with asyncio.timeout(PATIENCE_S):
+            while not place.received("notifications/cancelled"):
+                await asyncio.sleep(0.02)
+
+
+async def test_a_server_may_ask_the_client_while_its_tool_runs(place):
+    async def sample(_context: Any, _params: Any) -> types.CreateMessageResult:
+        return types.CreateMessageResult(
+            role="assistant", content=types.TextContent(type="text", text="sampled"), model="m"
+        )
+
+    async def elicit(_context: Any, _params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"name": "Ada"})
+
+    async def roots(_context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///a")])
+
+    callbacks = {"sampling_callback": sample, "elicitation_callback": elicit, "list_roots_callback": roots}
+    async with place.client(**callbacks) as client:
+        for tool, word in (("sample", "sampled"), ("elicit", "Ada"), ("roots", "file:///a")):
+            call = asked(client, tool, {})
+            await place.run("approve", await place.waiting())
+            assert word in (await answer(call)).content[0].text
+
+
+async def test_a_changed_list_of_tools_is_announced(place):
+    announced = asyncio.Event()
+
+    async def note(message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            announced.set()
+
+    async with place.client(message_handler=note) as client:
+        call = asked(client, "grow", {})
+        await place.run("approve", await place.waiting())
+        await answer(call)
+        await asyncio.wait_for(announced.wait(), PATIENCE_S)
+
+
+async def test_lines_reach_the_server_byte_for_byte(place):
+    odd = [
+        b'{"jsonrpc":"2.0" ,"id":1.50,"method":"x\\/echo","params":{"big":123456789012345678901234567890,"f":1.0e+2}}',
+        b'{"id":"\\u00e4","params":{"e":"\xc3\xa9\\u0000"},"method":"x/echo","jsonrpc":"2.0","future":[null]}',
+        b'{"jsonrpc":"2.0","method":"notifications/x/unknown","params":[1,2,3]}',
+    ]
+    async with place.lines() as client:
+        for line in odd:
+            await client.send(line)
+        await client.until("ä")
+        await client.call("c", "echo", {"n": 1})
+        await place.run("approve", await place.waiting())
+        await client.until("c")
+    received = place.log.read_bytes().splitlines()
+    assert received[:3] == odd
+    assert (
+        received[3]
+        == json.dumps(
+            {"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "echo", "arguments": {"n": 1}}}
+        ).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"echo"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"echo"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Arguments":{"a":2}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["echo"]}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":[]}}',
+        b'{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"echo"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":NaN}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call"',
+        b'"tools/call"',
+        b"\xff\xfe{",
+        b"[" * 100_000,
+    ],
+)
+async def test_a_line_that_a_server_could_read_as_another_call_is_refused(place, line):
+    async with place.lines() as client:
+        await client.send(line)
+        assert "error" in json.loads(await client.line())
+        await client.send({"id": "after", "method": "x/echo", "params": {}})
+        await client.until("after")
+    assert len(place.log.read_bytes().splitlines()) == 1
+
+
+async def test_characters_at_which_a_server_may_end_a_line_do_not_reach_it(place):
+    inner = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"echo"}}'
+    lines = [
+        '{"jsonrpc":"2.0","id":1,"method":"x/echo",\r"params":{}}',
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "x/echo", "params": {"a": f"\u2028{inner}\u2029\x85"}}),
+    ]
+    async with place.lines() as client:
+        await client.send(lines[0].encode())
+        await client.send(json.dumps(json.loads(lines[1]), ensure_ascii=False).encode())
+        assert (await client.until(2))["result"]["params"]["a"] == f"\u2028{inner}\u2029\x85"
+    assert len(place.log.read_text().splitlines()) == 2
+
+
+async def test_a_call_without_an_id_and_a_second_one_with_the_same_id_are_not_forwarded(place):
+    async with place.lines() as client:
+        await client.send({"method": "tools/call", "params": {"name": "echo"}})
+        await client.call(1, "echo")
+        call_id = await place.waiting()
+        await client.call(1, "echo", {"another": True})
+        assert "error" in await client.until(1)
+        await place.run("approve", call_id)
+        await client.until(1)
+    assert len(place.received("tools/call")) == 1
+
+
+async def test_calls_in_a_batch_are_held_like_others(place):
+    batch = [
+        {"jsonrpc": "2.0", "id": 1, "method": "x/echo", "params": {}},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo"}},
+    ]
+    async with place.lines() as client:
+        await client.send(json.dumps(batch).encode())
+        await client.until(1)
+        call_id = await place.waiting()
+        assert place.received("tools/call") == []
+        await place.run("approve", call_id)
+        assert "result" in await client.until(2)
+
+
+async def test_an_answer_to_a_call_that_the_server_was_not_sent_is_dropped(place):
+    async with place.lines() as client:
+        await client.call(1, "echo", {"real": True})
+        call_id = await place.waiting()
+        await client.send({"id": 2, "method": "x/answer", "params": {"id": 1}})
+        await client.until(2)
+        await place.run("approve", call_id)
+        assert (await client.until(1))["result"]["structuredContent"] == {"real": True}
+
+
+async def test_a_misbehaving_server_reaches_the_client_as_it_is_and_breaks_nothing(place):
+    async with place.lines() as client:
+        tools: list[tuple[str, dict[str, Any]]] = [
+            ("garbage", {}),
+            ("stranger", {}),
+            ("escapes", {}),
+            ("huge", {"size": 20_000_000}),
+        ]
+        found = {}
+        for number, (tool, arguments) in enumerate(tools, 1):
+            await client.call(number, tool, arguments)
+            await place.run("approve", await place.waiting())
+            if tool in {"garbage", "stranger"}:
+                found[tool] = await client.line()
+            found[number] = (await client.until(number))["result"]["content"][0]["text"]
+        assert found["garbage"] == b"this is {no JSON\n" and b"nobody-asked-this" in found["stranger"]
+        assert found[3] == "\x1b]0;title\x07\x1b[2J\x9b31m red\u202e" and len(found[4]) == 20_000_000
+
+
+async def test_a_line_without_an_end_ends_the_server(place):
+    endless = "import os\nwhile True: os.write(1, b'x' * 1000000)"
+    async with place.lines(sys.executable, "-c", endless) as client:
+        assert await client.line() == b""
+        assert b"more than" in (await client.process.communicate())[1]
+
+
+async def test_a_server_that_dies_ends_the_connection_and_waiting_calls_are_withdrawn(place):
+    async with place.lines() as client:
+        await client.call("waits", "echo")
+        waits = await place.waiting()
+        await client.call("dies", "die")
+        dies = (await place.call(lambda row: row["id"] != waits))["id"]
+        await place.run("approve", dies)
+        assert "Nothing ran" in (await client.until("waits"))["result"]["content"][0]["text"]
+        assert await client.line() == b""
+        assert await asyncio.wait_for(client.process.wait(), PATIENCE_S) == 7
+    assert (await ended(place, waits))["ending"] == "withdrawn"
+    assert (await ended(place, dies))["exit_code"] == 1
+
+
+async def test_the_server_ends_with_the_client_and_its_errors_are_passed_through(place):
+    async with place.lines() as client:
+        await client.call(1, "echo")
+        call_id = await place.waiting()
+        assert client.process.stdin is not None and client.process.stderr is not None
+        client.process.stdin.close()
+        assert await client.process.stderr.readline() == b"scripted server: started\n"
+        assert await asyncio.wait_for(client.process.wait(), PATIENCE_S) == 0
+    assert (await ended(place, call_id))["ending"] == "withdrawn"
+    assert place.received("tools/call") == []
+
+
+async def test_a_server_that_ignores_its_end_is_killed(place):
+    stubborn = "import os,signal,time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(os.getpid(), flush=True)\n"
+    async with place.lines(sys.executable, "-c", stubborn + "while True: time.sleep(1)") as client:
+        pid = int(await client.line())
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        assert await asyncio.wait_for(client.process.wait(), PATIENCE_S) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+async def test_without_a_supervisor_calls_are_refused_and_the_rest_works(place):
+    async with place.lines() as client:
+        await client.call(1, "echo")
+        await place.run("deny", await place.waiting())
+        await client.until(1)
+        # Only a human may start it again now.
+        await place.run("stop")
+        await client.call(2, "echo")
+        result = (await client.until(2))["result"]
+        assert result["isError"] and "Nothing ran" in result["content"][0]["text"]
+        await client.send({"id": 3, "method": "x/echo", "params": {}})
+        await client.until(3)
+    assert place.received("tools/call") == []
+
+
+async def test_a_call_whose_supervisor_is_killed_is_refused_and_the_next_one_is_asked_again(place):
+    async with place.lines() as client:
+        await client.call(1, "echo")
+        await place.waiting()
+        os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
+        assert (await client.until(1))["result"]["isError"]
+        assert place.received("tools/call") == []
+        await client.call(2, "echo", {"again": True})
+        row = await place.call(lambda row: "again" in str(row["command"]))
+        await place.run("approve", row["id"])
+        assert (await client.until(2))["result"]["structuredContent"] == {"again": True}
+
+
+async def test_the_configuration_file_names_the_server(place):
+    table = f'[mcp.servers.mine]\ncommand = ["{sys.executable}", "{SERVER}", "{place.log}"]\nenv = {{ MINE = "1" }}\n'
+    (place.home / "config" / "config.toml").write_text(table)
+    (place.home / "config" / "config.toml").chmod(0o600)
+    words = place.words(through="mine")
+    process = await asyncio.create_subprocess_exec(
+        *words[: words.index("--")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    client = RawClient(process)
+    await client.call(1, "echo")
+    row = await place.call(lambda row: row["state"] == "waiting")
+    assert row["tool"] == "mcp__mine__echo"
+    await place.run("approve", row["id"])
+    await client.until(1)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--through", "none"], "has no [mcp.servers.none]"),
+        (["--", "cat"], "--through NAME"),
+        (["--through", "x", "--http", "--", "cat"], "standard input and output"),
+        (["--through", "a\nb", "--", "cat"], "cannot be the name"),
+        (["--through", "x", "--", "/no/such/program"], "cannot be started"),
+    ],
+)
+async def test_a_wrong_command_line_is_explained(place, words, said):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "whisper_tui", "mcp", "--home", str(place.home), *words),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    _, err = await process.communicate()
+    assert said in err.decode() and process.returncode
