@@ -6,10 +6,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from tests.clients.scenes import Approved, ApprovedThenSignalled, ApprovedTooLate, DeniedFor, Edited, NotDecided, Scene
+from tests.clients.scenes import (
+    Approved,
+    ApprovedThenSignalled,
+    ApprovedTooLate,
+    ChangedMeanwhile,
+    DeniedFor,
+    Edited,
+    NotDecided,
+    Rewritten,
+    Scene,
+)
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Shell
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.state import CallRecord, Running, Waiting
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
@@ -29,6 +40,7 @@ class Human:
         self.problems: list[BaseException] = []
         """What went wrong while deciding."""
         self._told = told
+        self._changed = False
         self._scenes = tuple(dict.fromkeys(scenes))
         self._seen: set[tuple[str, float]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,6 +100,10 @@ class Human:
                 await self.decide(record, Approve(edited=_with_text(record.call.spec, command)))
             case DeniedFor(reason=reason):
                 await self.decide(record, Deny(reason=reason))
+            case Rewritten(content=content):
+                await self.decide(record, Approve(edited=_with_result(record.call.spec, content)))
+            case ChangedMeanwhile(content=content):
+                await self._change_meanwhile(record, content)
             case ApprovedThenSignalled(number=number):
                 await self.decide(record, Approve())
                 await self._once_it_wrote(record.id)
@@ -98,6 +114,15 @@ class Human:
                 await self.decide(record, Approve())
             case NotDecided():
                 pass
+
+    async def _change_meanwhile(self, record: CallRecord, content: str) -> None:
+        """Change the file before the first answer. The second question is about the file as it then is."""
+        if not self._changed:
+            self._changed = True
+            Path(_edits_of(record.call.spec).changes[0].path).write_text(content)
+            await self.decide(record, Approve())
+        else:
+            await self.decide(record, Deny(reason="it has changed meanwhile"))
 
     async def decide(self, record: CallRecord, decision: Decision) -> None:
         """Decide about what the record shows."""
@@ -113,6 +138,18 @@ class Human:
 def _text(spec: CommandSpec) -> str:
     """The command as it was asked for."""
     return " ".join(spec.command.words())
+
+
+def _edits_of(spec: CommandSpec) -> FileEdits:
+    assert isinstance(spec.command, FileEdits)
+    return spec.command
+
+
+def _with_result(spec: CommandSpec, content: str) -> CommandSpec:
+    """The edit with another content of its one file."""
+    edits = _edits_of(spec)
+    result = WriteFile(path=edits.changes[0].path, content=content)
+    return spec.model_copy(update={"command": edits.model_copy(update={"changes": (result,)})})
 
 
 def _with_text(spec: CommandSpec, command: str) -> CommandSpec:

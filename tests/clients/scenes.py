@@ -17,6 +17,20 @@ class Edited:
 
 
 @dataclass(frozen=True)
+class Rewritten:
+    """The human gives the file that the agent edits another content."""
+
+    content: str
+
+
+@dataclass(frozen=True)
+class ChangedMeanwhile:
+    """Somebody changes the file while it waits; the human agrees to what was asked at first, and then says no."""
+
+    content: str
+
+
+@dataclass(frozen=True)
 class DeniedFor:
     """The human says no."""
 
@@ -40,7 +54,9 @@ class NotDecided:
     """Nobody says anything."""
 
 
-Reaction = Approved | Edited | DeniedFor | ApprovedThenSignalled | ApprovedTooLate | NotDecided
+Reaction = (
+    Approved | Edited | Rewritten | ChangedMeanwhile | DeniedFor | ApprovedThenSignalled | ApprovedTooLate | NotDecided
+)
 
 
 @dataclass(frozen=True)

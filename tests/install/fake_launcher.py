@@ -1,6 +1,7 @@
 """A launcher that behaves as whisper-tui does where clients start it, or as the file `mood` beside it says."""
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -19,8 +20,9 @@ def denial(client: str, reason: str) -> object:
 
 def hook(client: str) -> int:
     said = json.load(sys.stdin)
-    command = said["tool_input"]["command"]
-    canary = command.rpartition("/")[2]
+    (canary,) = set(re.findall(r"whisper-tui-canary-\w+", json.dumps(said["tool_input"])))
+    with MOOD.with_name("asked").open("a") as asked:
+        asked.write(said["tool_name"] + "\n")
     if mood == "hangs":
         time.sleep(600)
     if mood == "crashes":
@@ -30,8 +32,10 @@ def hook(client: str) -> int:
         sys.stdout.write("hello\n")
         return 0
     if mood == "allows":
-        command = {"decision": "allow", "command": command, "note": "as the human said"}
-        sys.stdout.write(json.dumps(command if client == "opencode" else {}) + "\n")
+        answer = {"decision": "allow", "arguments": said["tool_input"], "note": "as the human said"}
+        sys.stdout.write(json.dumps(answer if client == "opencode" else {}) + "\n")
+        return 0
+    if mood == "commands" and said["tool_name"].lower() not in {"bash", "run_shell_command"}:
         return 0
     if mood == "lonely":
         sys.stderr.write("no supervisor can be reached\n")

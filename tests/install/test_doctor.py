@@ -1,6 +1,7 @@
 """The doctor says of a good installation that it is good, and of a broken one what is broken."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -151,14 +152,52 @@ def test_a_hook_for_another_tool_is_reported(machine: Machine, client: str) -> N
     machine.install(client)
     shell = "run_shell_command" if client == "gemini" else "Bash"
     path = machine.home / FILES[client]
-    text = path.read_text()
-    path.write_text(text.replace('"Bash|Monitor|PowerShell"', '"Edit"').replace(f"^{shell}$", "^Edit$"))
-    told = said(machine.doctor(client), "hook", CheckState.BAD)
-    assert "other tools" in told or "does not let the hook see the tools Bash, Monitor, PowerShell" in told
+    path.write_text(re.sub(r'"matcher": "[^"]+"', '"matcher": "^Edit$"', path.read_text()))
+    assert f"does not let the hook see the tools {shell}" in said(machine.doctor(client), "hook", CheckState.BAD)
+
+
+@pytest.mark.parametrize("client", WITH_TIMEOUTS)
+def test_a_hook_that_misses_a_tool_is_reported(machine: Machine, client: str) -> None:
+    machine.install(client)
+    missing = {"claude": "|WebFetch", "codex": "|apply_patch", "gemini": "|write_file"}[client]
+    change(machine, FILES[client], missing, "")
+    assert f"see the tools {missing[1:]}" in said(machine.doctor(client), "hook", CheckState.BAD)
+
+
+EDITS = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file", "opencode": "write"}
+FETCHES = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch"}
+
+
+def test_an_edit_and_a_fetch_are_sent_as_canaries_too(machine: Machine, client: str) -> None:
+    machine.install(client)
+    gate = said(machine.doctor(client), "gate", CheckState.GOOD)
+    sent = (machine.bin / "asked").read_text().split()
+    others = [tool for tool in (EDITS[client], FETCHES.get(client)) if tool]
+    assert sent[1:] == others and all(tool in gate for tool in others)
+
+
+def test_a_hook_that_lets_an_edit_pass_is_reported(machine: Machine, client: str) -> None:
+    machine.install(client)
+    machine.mood("commands")
+    assert "did not stop a canary" in said(machine.doctor(client), "gate", CheckState.BAD)
+
+
+def test_a_hook_for_commands_alone_is_proved_with_a_note(machine: Machine, client: str) -> None:
+    machine.install(client, tools=False)
+    machine.mood("commands")
+    report = machine.doctor(client)
+    assert report.proved
+    assert "commands alone" in said(report, "hook", CheckState.NOTE)
+
+
+def test_gemini_cli_without_hooks_in_editors_is_reported(machine: Machine) -> None:
+    machine.install("gemini")
+    assert "--acp" in said(machine.doctor("gemini"), "acp", CheckState.NOTE)
 
 
 def test_a_hook_for_bash_alone_does_not_cover_monitor(machine: Machine) -> None:
     machine.install("claude")
+    machine.install("claude", tools=False)
     change(machine, FILES["claude"], "Bash|Monitor|PowerShell", "Bash")
     assert "see the tools Monitor, PowerShell" in said(machine.doctor("claude"), "hook", CheckState.BAD)
 
@@ -213,6 +252,7 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
         change(machine, ".config/opencode/opencode.jsonc", "86400000", "60000")
         change(machine, ".config/opencode/opencode.jsonc", '"whisper_*": "allow"', '"*": "ask"')
     notes = [check.sentence for check in machine.doctor(client).checks if check.state is CheckState.NOTE]
+    notes = [sentence for sentence in notes if "--acp" not in sentence]
     assert len(notes) == 2
     assert "longer" in notes[0] and "second time" in notes[1]
 

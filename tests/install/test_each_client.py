@@ -1,6 +1,7 @@
 """Each client is told what it needs, in its own words and units, in the files that it reads."""
 
 import json
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -18,7 +19,8 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     theirs, ours = settings["hooks"]["PreToolUse"]
     assert theirs["matcher"] == "Edit|Write"
     assert ours == {
-        "matcher": "Bash|Monitor|PowerShell",
+        "matcher": "^(Bash|Monitor|PowerShell|Edit|MultiEdit|Write|NotebookEdit|WebFetch|WebSearch|Agent|Task"
+        "|mcp__(?!whisper__).*)$",
         "hooks": [
             {
                 "type": "command",
@@ -89,7 +91,7 @@ def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) 
     machine.install("codex")
     assert ".codex/hooks.json" not in machine.files()
     hooks = tomllib.loads(machine.text(".codex/config.toml"))["hooks"]
-    assert [group["matcher"] for group in hooks["PreToolUse"]] == ["^x$", "^Bash$"]
+    assert [group["matcher"] for group in hooks["PreToolUse"]] == ["^x$", "^(Bash|apply_patch|.*spawn_agent|mcp__.*)$"]
     assert list(hooks["state"]) == [f"{machine.home}/.codex/config.toml:pre_tool_use:1:0"]
     assert machine.install("codex") == []
     machine.uninstall("codex")
@@ -148,25 +150,79 @@ def test_the_directory_of_codex_may_be_elsewhere(machine: Machine) -> None:
     assert all(name.startswith("elsewhere/") for name in machine.files())
 
 
-def test_gemini_cli_counts_in_milliseconds_and_is_asked_only_for_its_own_shell(machine: Machine) -> None:
+def test_gemini_cli_counts_in_milliseconds_and_asks_no_second_time(machine: Machine) -> None:
     machine.install("gemini")
     settings = machine.said(".gemini/settings.json")
     (group,) = settings["hooks"]["BeforeTool"]
-    assert group["matcher"] == "^run_shell_command$"
+    assert group["matcher"] == (
+        "^(run_shell_command|replace|write_file|web_fetch|google_web_search|invoke_agent|mcp_(?!whisper_).*)$"
+    )
+    assert settings["hooks"]["AfterTool"][0]["matcher"] == "^run_shell_command$"
     assert group["hooks"][0]["timeout"] == 86_400_000
     (telling,) = settings["hooks"]["AfterTool"]
     assert group["hooks"][0]["command"] == f"{telling['hooks'][0]['command']} || exit 2"
     assert settings["mcpServers"]["whisper"]["trust"] is True
-    (rule,) = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
+    rule, marked = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
+    assert (marked["toolName"], marked["decision"]) == (["replace", "write_file", "web_fetch"], "allow")
+    assert marked["argsPattern"] == '"whisper_tui":"approved"'
     assert rule["toolName"] == "run_shell_command" and rule["decision"] == "allow"
     assert rule["commandPrefix"] == f"{machine.bin}/whisper-tui exec"
 
 
 def test_gemini_cli_keeps_asking_if_the_agent_runs_commands_itself(machine: Machine) -> None:
     machine.install("gemini", agent_runs=True)
-    assert list(machine.files()) == [".gemini/settings.json"]
+    assert list(machine.files()) == [".gemini/policies/whisper_tui.toml", ".gemini/settings.json"]
+    (rule,) = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
+    assert "run_shell_command" not in rule["toolName"]
     assert "--agent-runs" in machine.text(".gemini/settings.json")
     assert "ask about each approved command" in machine.plan_install("gemini", agent_runs=True).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "matcher"),
+    [
+        ("claude", ".claude/settings.json", "Bash|Monitor|PowerShell"),
+        ("codex", ".codex/hooks.json", "^Bash$"),
+        ("gemini", ".gemini/settings.json", "^run_shell_command$"),
+    ],
+)
+def test_a_hook_for_commands_alone_sees_no_other_tool(machine: Machine, client: str, name: str, matcher: str) -> None:
+    machine.install(client)
+    machine.install(client, tools=False)
+    hooks = machine.said(name)["hooks"]
+    (group,) = hooks["BeforeTool" if client == "gemini" else "PreToolUse"]
+    assert group["matcher"] == matcher
+    if client == "gemini":
+        (rule,) = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
+        assert rule["toolName"] == "run_shell_command"
+    machine.uninstall(client)
+    assert machine.files() == {}
+
+
+def test_a_plugin_for_commands_alone_asks_about_no_other_tool(machine: Machine) -> None:
+    machine.install("opencode")
+    assert "const COMMANDS_ONLY = false\n" in machine.text(".config/opencode/plugin/whisper_tui.js")
+    machine.install("opencode", tools=False)
+    assert "const COMMANDS_ONLY = true\n" in machine.text(".config/opencode/plugin/whisper_tui.js")
+    machine.uninstall("opencode")
+    assert machine.files() == {}
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "seen", "unseen"),
+    [
+        ("claude", ".claude/settings.json", "mcp__docs__search mcp__whisper_x__run Write", "mcp__whisper__wait Read"),
+        ("codex", ".codex/hooks.json", "mcp__docs__search collaborationspawn_agent", "view_image"),
+        ("gemini", ".gemini/settings.json", "mcp_docs_search web_fetch", "mcp_whisper_wait read_file"),
+    ],
+)
+def test_the_matcher_leaves_out_what_only_reads_and_our_own_tools(
+    machine: Machine, client: str, name: str, seen: str, unseen: str
+) -> None:
+    machine.install(client)
+    (group,) = machine.said(name)["hooks"]["BeforeTool" if client == "gemini" else "PreToolUse"]
+    assert all(re.search(group["matcher"], tool) for tool in seen.split())
+    assert not any(re.search(group["matcher"], tool) for tool in unseen.split())
 
 
 def test_the_home_of_gemini_cli_may_be_elsewhere(machine: Machine) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.conftest import Bench
+from whisper_tui.effects.git_repository import NEUTRAL, pin_repository
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy import view as policy_view
@@ -248,6 +249,14 @@ def test_a_home_that_the_sandbox_closes_is_asked_about_at_once(
     monkeypatch.setattr(expand, "home_of_user", lambda: "/home/me")
     assert judged(home, text).kind == "ask"
     assert judged(home, "echo ~").kind == "allow"
+
+
+def test_no_variable_that_an_unasked_command_gets_may_be_set(home: Path) -> None:
+    given = {"LC_ALL": "C", "LC_TIME": "C", **dict.fromkeys(sandbox_profile.INHERITED, "")}
+    names = {*sandbox_profile.minimal_environment(given, None), *NEUTRAL, *pin_repository(None, "/")}
+    for name in ("WHISPER_TUI", "WHISPER_TUI_CALL_ID", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_", *sorted(names)):
+        assert judged(home, f"{name}=x; echo ${name}").kind == "ask", name
+        assert judged(home, f"for {name} in x; do ls; done").kind == "ask", name
 
 
 def test_the_home_is_that_of_the_sandbox() -> None:

@@ -23,6 +23,7 @@ from whisper_tui.agents.findings import (
     command_line,
     note,
     seconds,
+    unseen_tools,
 )
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookRequest
 from whisper_tui.agents.install_request import (
@@ -48,7 +49,7 @@ from whisper_tui.agents.own_rules import (
     strictest_wins,
     work_tree_around,
 )
-from whisper_tui.agents.probe import numbers, prove_hook
+from whisper_tui.agents.probe import canaries_of, numbers, prove_hook
 from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import Effect, Rule
@@ -60,6 +61,9 @@ EVENT = ("hooks", "PreToolUse")
 
 is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
+
+
+SERVER_TOOL = "mcp__server__tool"
 
 
 class ClaudeCodeHook(ClaudeFormat):
@@ -82,6 +86,7 @@ class ClaudeCodeHook(ClaudeFormat):
         "Agent": FunctionTool("subagent", name="subagent_type"),
         "Task": FunctionTool("subagent", name="subagent_type"),
     }
+    hooked_tools = ("Edit", "MultiEdit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Task", SERVER_TOOL)
     quiet_tools = frozenset(
         {
             "Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "ToolSearch", "TaskCreate", "TaskGet",
@@ -89,6 +94,10 @@ class ClaudeCodeHook(ClaudeFormat):
             "EnterPlanMode", "ExitPlanMode", "Skill",
         }
     )  # fmt: skip
+
+    def canary_calls(self, path: str, url: str) -> dict[str, Content]:
+        """Return a new file, and a fetch."""
+        return {"Write": {"file_path": path, "content": "canary\n"}, "WebFetch": {"url": url, "prompt": "canary"}}
 
     def read(self, content: Content) -> HookRequest | None:
         """Read an input. Tools that run no command of a POSIX shell are refused."""
@@ -108,7 +117,9 @@ HOOK = ClaudeCodeHook()
 # Claude Code calls a hook with the matcher Bash for Monitor too, as if it were Bash, but obeys only its denials:
 # an approved command would run as the model wrote it, outside of whisper_tui. So the matcher names every tool.
 SHELL_TOOLS = (HOOK.shell_tool, *sorted(HOOK.other_shell_tools))
-MATCHER = "|".join(SHELL_TOOLS)
+MATCHER_OF_COMMANDS = "|".join(SHELL_TOOLS)
+# The calls of our own tools wait in the queue themselves: a hook for them would only cost time.
+MATCHER = f"^({'|'.join((*SHELL_TOOLS, *HOOK.hooked_tools[:-1]))}|mcp__(?!{SERVER}__).*)$"
 ALLOWED = f"mcp__{SERVER}"
 """The permission to call the tools of whisper_tui without another question."""
 
@@ -159,7 +170,7 @@ def hook_entry(request: InstallRequest) -> Handler:
         "onFailure": "block",
         "statusMessage": "waiting in whisper_tui",
     }
-    return Handler(EVENT, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
+    return Handler(EVENT, {"matcher": MATCHER if request.tools else MATCHER_OF_COMMANDS, "hooks": [handler]}, is_ours)
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -267,9 +278,8 @@ def _sandbox(settings: dict[Path, Any], hooks: list[FoundHook]) -> list[Check]:
 
 
 def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
-    problems = []
-    if missed := [tool for tool in SHELL_TOOLS if not _matches(group.get("matcher"), tool)]:
-        problems.append(bad("hook", f"{path} does not let the hook see the tools {', '.join(missed)}", _REINSTALL))
+    seen = partial(_matches, group.get("matcher"))
+    problems = unseen_tools(path, seen, SHELL_TOOLS, HOOK.hooked_tools, _REINSTALL)
     if handler.get("async") or handler.get("if"):
         problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _REINSTALL))
     if handler.get("onFailure") != "block":
@@ -279,7 +289,8 @@ def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any
         words=split(handler["command"]),
         timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
         problems=problems,
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s),
+        proves=canaries_of(HOOK, seen),
+        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
     )
 
 

@@ -30,11 +30,13 @@ from whisper_tui.agents.findings import (
     is_found_by,
     note,
     seconds,
+    unseen_tools,
 )
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
-from whisper_tui.agents.probe import NotRun, answer_by_lines, prove_hook
+from whisper_tui.agents.patch_text import patch_of
+from whisper_tui.agents.probe import NotRun, answer_by_lines, canaries_of, prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
@@ -124,7 +126,12 @@ class CodexHook(ClaudeFormat):
     name = "codex"
     shell_tool = "Bash"
     tools: ClassVar[Mapping[str, Tool]] = {"apply_patch": PatchTool("command")}
+    hooked_tools = ("apply_patch", SPAWN, "mcp__server__tool")
     quiet_tools = frozenset({"view_image", "update_plan"})
+
+    def canary_calls(self, path: str, url: str) -> dict[str, Content]:
+        """Return a patch with a new file."""
+        return {"apply_patch": {"command": patch_of([(path, None, "canary\n")])}}
 
     def tool_of(self, name: str) -> Tool | None:
         """Return the kind of a tool. Those for sub-agents have the name of their group before their own."""
@@ -140,6 +147,8 @@ class CodexHook(ClaudeFormat):
 
 
 HOOK = CodexHook()
+MATCHER_OF_COMMANDS = f"^{HOOK.shell_tool}$"
+MATCHER = f"^({HOOK.shell_tool}|apply_patch|.*{SPAWN}|mcp__.*)$"
 
 
 def directory_of(request: InstallRequest) -> Path:
@@ -170,7 +179,7 @@ def hook_entry(request: InstallRequest) -> Handler:
         "timeout": DAY_S,
         "statusMessage": "waiting in whisper_tui",
     }
-    return Handler(EVENT, {"matcher": f"^{HOOK.shell_tool}$", "hooks": [handler]}, is_ours)
+    return Handler(EVENT, {"matcher": MATCHER if request.tools else MATCHER_OF_COMMANDS, "hooks": [handler]}, is_ours)
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -317,9 +326,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
 
 
 def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
-    problems = []
-    if not is_found_by(group.get("matcher"), HOOK.shell_tool):
-        problems.append(bad("hook", f"{path} lets the hook see other tools than {HOOK.shell_tool}", _REINSTALL))
+    seen = partial(is_found_by, group.get("matcher"))
+    problems = unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL)
     if handler.get("async"):
         problems.append(bad("hook", f"{path} does not wait for the hook (async)", _REINSTALL))
     return FoundHook(
@@ -327,7 +335,8 @@ def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any
         words=split(handler["command"]),
         timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
         problems=problems,
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s),
+        proves=canaries_of(HOOK, seen),
+        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
     )
 
 

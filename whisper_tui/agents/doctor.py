@@ -81,7 +81,7 @@ def _hook_checks(
         checks += _launcher(name, hook.words, context, hook.path)
         problem = hook.prove()
         checks.append(
-            good("gate", f"The hook in {hook.path} stopped a canary")
+            good("gate", f"The hook in {hook.path} stopped {hook.proves}")
             if problem is None
             else bad("gate", f"The hook in {hook.path} did not stop a canary: {problem}", _PROVE_AGAIN)
         )

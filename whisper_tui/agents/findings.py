@@ -106,6 +106,8 @@ class FoundHook:
     """Seconds that the client waits for it. None: there is no limit."""
     problems: list[Check] = field(default_factory=list)
     """Settings that weaken it."""
+    proves: str = "a canary"
+    """The calls that its test sends."""
     prove: Callable[[], str | None] = lambda: None
     """Send the canary. Return None if the hook stopped it, otherwise a description of the problem."""
 
@@ -169,6 +171,23 @@ def is_found_by(matcher: Any, tool: str) -> bool:
         return isinstance(matcher, str) and re.search(matcher, tool) is not None
     except re.error:
         return False
+
+
+def unseen_tools(
+    path: Path, seen: Callable[[str], bool], shells: Iterable[str], tools: Iterable[str], again: str
+) -> list[Check]:
+    """Check that a hook is called for the tools of a client. A hook for commands alone is worth a note."""
+    missed = [tool for tool in shells if not seen(tool)]
+    others = [tool for tool in tools if not seen(tool)]
+    checks = []
+    if others == list(tools) and others:
+        sentence = f"{path} lets the hook see commands alone: edits, the web and the tools of other servers run unseen"
+        checks.append(note("hook", sentence, f"{again} without --commands-only"))
+    else:
+        missed += others
+    if missed:
+        checks.append(bad("hook", f"{path} does not let the hook see the tools {', '.join(missed)}", again))
+    return checks
 
 
 RELOCATING = frozenset({"WHISPER_TUI_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"})

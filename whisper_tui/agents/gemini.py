@@ -24,6 +24,7 @@ from whisper_tui.agents.findings import (
     is_found_by,
     note,
     seconds,
+    unseen_tools,
 )
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
@@ -40,7 +41,7 @@ from whisper_tui.agents.own_rules import (
     server_rule,
     strictest_wins,
 )
-from whisper_tui.agents.probe import prove_hook
+from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
@@ -55,6 +56,11 @@ AFTER_TIMEOUT_S = 60
 
 is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
+
+
+MARKED = ("replace", "write_file", "web_fetch")
+"""The tools about which Gemini CLI asks even if a hook allows them."""
+MARK_OF_APPROVAL = {"whisper_tui": "approved"}
 
 
 class GeminiHook(DecisionFormat):
@@ -77,6 +83,9 @@ class GeminiHook(DecisionFormat):
         "google_web_search": FunctionTool("web"),
         "invoke_agent": FunctionTool("subagent", name="agent_name"),
     }
+    hooked_tools = (
+        "replace", "write_file", "web_fetch", "google_web_search", "invoke_agent", "mcp_server_tool"
+    )  # fmt: skip
     quiet_tools = frozenset(
         {
             "read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content",
@@ -86,6 +95,9 @@ class GeminiHook(DecisionFormat):
 
     def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
         """Return the decision, with the whole input where it is another one. A note has to wait for `after`."""
+        if asked.tool in MARKED:
+            # Gemini CLI asks once more, unless a policy allows it. The policy is about calls with this mark alone.
+            arguments = {**(asked.tool_input if arguments is None else arguments), **MARK_OF_APPROVAL}
         changed = {} if arguments is None else {"hookSpecificOutput": {"tool_input": arguments}}
         return printed({"decision": "allow", **changed})
 
@@ -93,6 +105,10 @@ class GeminiHook(DecisionFormat):
         """Return the input before a tool."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         return {**super().call(tool, arguments, cwd, call_id), "hook_event_name": self.event, "timestamp": stamp}
+
+    def canary_calls(self, path: str, url: str) -> dict[str, Content]:
+        """Return a new file, and a fetch."""
+        return {"write_file": {"file_path": path, "content": "canary\n"}, "web_fetch": {"prompt": f"look at {url}"}}
 
     def ran(self, content: Content) -> str | None:
         """Return the command that has run, if the input is of the hook after the tool."""
@@ -109,7 +125,9 @@ class GeminiHook(DecisionFormat):
 HOOK = GeminiHook()
 SHELL_TOOL = HOOK.shell_tool
 # Anchored: Gemini CLI searches the names of MCP tools too, and one of ours has the name of its shell tool.
-MATCHER = f"^{SHELL_TOOL}$"
+MATCHER_OF_COMMANDS = f"^{SHELL_TOOL}$"
+# The calls of our own tools wait in the queue themselves: a hook for them would only cost time.
+MATCHER = f"^({'|'.join((SHELL_TOOL, *HOOK.hooked_tools[:-1]))}|mcp_(?!{SERVER}_).*)$"
 MARK = "# Written by whisper-tui install gemini"
 
 
@@ -131,22 +149,24 @@ def home_of(request: InstallRequest) -> Path:
 
 def hook_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that asks."""
-    return _hook(request, EVENT, DAY_S)
+    return _hook(request, EVENT, DAY_S, MATCHER if request.tools else MATCHER_OF_COMMANDS)
 
 
 def after_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that tells the model how its command was changed."""
-    return _hook(request, AFTER_EVENT, AFTER_TIMEOUT_S, closed=False)
+    return _hook(request, AFTER_EVENT, AFTER_TIMEOUT_S, MATCHER_OF_COMMANDS, closed=False)
 
 
-def _hook(request: InstallRequest, event: tuple[str, str], timeout_s: int, *, closed: bool = True) -> Handler:
+def _hook(
+    request: InstallRequest, event: tuple[str, str], timeout_s: int, matcher: str, *, closed: bool = True
+) -> Handler:
     handler = {
         "name": "whisper_tui",
         "type": "command",
         "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=closed),
         "timeout": timeout_s * 1000,  # in milliseconds
     }
-    return Handler(event, {"matcher": MATCHER, "hooks": [handler]}, is_ours)
+    return Handler(event, {"matcher": matcher, "hooks": [handler]}, is_ours)
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -158,20 +178,25 @@ def server_entry(request: InstallRequest) -> Member:
 
 
 def policy_text(request: InstallRequest) -> str:
-    """Return the policy that allows approved commands, and no others, without another question."""
-    return (
-        f"{MARK}: a command that was approved in whisper_tui is not asked about again.\n"
-        "[[rule]]\n"
-        f'toolName = "{SHELL_TOOL}"\n'
-        f"commandPrefix = {json.dumps(request.launch.exec())}\n"
-        'decision = "allow"\n'
-        "priority = 900\n"
+    """Return the policy that allows approved calls, and no others, without another question."""
+    rules = (
+        [f'toolName = "{SHELL_TOOL}"\ncommandPrefix = {json.dumps(request.launch.exec())}\n'] if _runs(request) else []
     )
+    if request.hook and request.tools:
+        mark = json.dumps(json.dumps(MARK_OF_APPROVAL, separators=(",", ":")).strip("{}"))
+        rules.append(f"toolName = {json.dumps(list(MARKED))}\nargsPattern = {mark}\n")
+    texts = (f'[[rule]]\n{rule}decision = "allow"\npriority = 900\n' for rule in rules)
+    return f"{MARK}: what was approved in whisper_tui is not asked about again.\n" + "\n".join(texts)
+
+
+def _runs(request: InstallRequest) -> bool:
+    """True if whisper_tui runs the approved commands."""
+    return request.hook and not request.agent_runs
 
 
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Gemini CLI with the content that they should have."""
-    rewrites = request.hook and not request.agent_runs
+    rewrites = _runs(request)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (after_entry(request), rewrites),
@@ -183,7 +208,9 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         wanted=tuple(entry for entry, wanted in entries if wanted),
         unwanted=tuple(entry for entry, wanted in entries if not wanted),
     )
-    policy = Own(policy_of(request), MARK, policy_text(request) if rewrites else None)
+    policy = Own(
+        policy_of(request), MARK, policy_text(request) if rewrites or (request.hook and request.tools) else None
+    )
     notes = []
     if request.hook and request.agent_runs:
         notes.append("Gemini CLI will ask about each approved command itself, because the agent runs it")
@@ -233,6 +260,9 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     for path, names in _dotenv_files(context.project):
         result.checks.extend(findings.variable_checks(path, names, TITLE))
     rewriting = [hook for hook in result.hooks if "--agent-runs" not in hook.words]
+    if result.hooks:
+        sentence = "Gemini CLI runs no hooks when an editor starts it (--acp): nothing is supervised then"
+        result.checks.append(note("acp", sentence, "Start it in a terminal"))
     if rewriting and not policy_of(user).exists():
         result.checks.append(note("policy", "Gemini CLI asks again about approved commands", _REINSTALL))
     return result
@@ -245,15 +275,15 @@ def _look_for_disabled(path: Path, plain: Any, result: Findings) -> None:
 
 
 def _found_hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
-    problems = []
-    if not is_found_by(group.get("matcher"), SHELL_TOOL):
-        problems.append(bad("hook", f"{path} lets the hook see other tools than {SHELL_TOOL}", _REINSTALL))
+    seen = partial(is_found_by, group.get("matcher"))
+    problems = unseen_tools(path, seen, (SHELL_TOOL,), HOOK.hooked_tools, _REINSTALL)
     return FoundHook(
         path=path,
         words=split(handler["command"]),
         timeout_s=seconds(handler.get("timeout"), 1000) or DEFAULT_TIMEOUT_S,
         problems=problems,
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s),
+        proves=canaries_of(HOOK, seen),
+        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
     )
 
 

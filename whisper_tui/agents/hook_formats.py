@@ -102,6 +102,8 @@ class HookFormat(ABC):
     """Its other tools whose calls are asked about."""
     quiet_tools: ClassVar[frozenset[str]] = frozenset()
     """Its tools that neither change nor send anything, whose calls pass."""
+    hooked_tools: ClassVar[tuple[str, ...]] = ()
+    """Its tools beside the shell for which an installed hook is called, with an example of a server's tool."""
     server_prefix: ClassVar[str] = "mcp__"
     """The beginning of the names of MCP tools."""
     server_separator: ClassVar[str] = "__"
@@ -224,6 +226,10 @@ class HookFormat(ABC):
         """Return the input that the client would send for a call of a tool."""
         session = {"session_id": "whisper-tui-doctor", "transcript_path": "", "cwd": cwd}
         return {**session, "tool_name": tool, "tool_input": arguments}
+
+    def canary_calls(self, path: str, url: str) -> dict[str, Content]:
+        """Return the arguments with which its tools would edit this file and fetch this address, by tool."""
+        return {}
 
     def ran(self, content: Content) -> str | None:
         """Return the command that ran, if the input is of an event after a tool and needs an answer, else None.

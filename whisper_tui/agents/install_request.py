@@ -104,6 +104,8 @@ class InstallRequest:
     """The project's directory, absolute. None: user-wide."""
     hook: bool = True
     """True if the commands of the client's own shell tool wait in the queue."""
+    tools: bool = True
+    """True if the hook sees the client's other tools too: edits, the web, other servers, sub-agents."""
     mcp: bool = True
     """True if the client is offered the tools of whisper_tui."""
     agent_runs: bool = False

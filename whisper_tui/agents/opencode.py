@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
 from whisper_tui.agents.file_entries import FileEntry, Member, Permission, value_at
-from whisper_tui.agents.findings import DoctorContext, Findings, FoundHook, FoundServer, bad, seconds
+from whisper_tui.agents.findings import DoctorContext, Findings, FoundHook, FoundServer, bad, seconds, unseen_tools
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
 from whisper_tui.agents.json_document import read_json
@@ -27,7 +27,7 @@ from whisper_tui.agents.own_rules import (
     literal_words,
     work_tree_around,
 )
-from whisper_tui.agents.probe import Canary, ask_hook, denied_by_supervisor, last_line, prove, run
+from whisper_tui.agents.probe import Canary, Seen, ask_hook, canaries_of, denied_by_supervisor, last_line, prove, run
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, WaitLimit
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import Effect, Rule
@@ -39,6 +39,8 @@ MARK = "// Written by whisper-tui install opencode"
 TEMPLATE = "opencode_plugin.js"
 COMMAND_LINE = "const HOOK = "
 """The prefix of the plugin's line with the command line of the hook, as JSON."""
+ALL_TOOLS = "const COMMANDS_ONLY = false"
+"""The plugin's line with which it sees every tool."""
 BLANK = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 
 
@@ -58,6 +60,7 @@ class OpenCodeHook(DecisionFormat):
         "codesearch": FunctionTool("web"),
         "task": FunctionTool("subagent", name="subagent_type"),
     }
+    hooked_tools = ("edit", "write", "apply_patch", "webfetch", "task")
     # The plugin names them too: it starts no program for them.
     quiet_tools = frozenset(
         {"read", "list", "glob", "grep", "todoread", "todowrite", "skill", "question", "lsp", "invalid", "plan_exit"}
@@ -79,6 +82,10 @@ class OpenCodeHook(DecisionFormat):
         # A plugin of an earlier version, which OpenCode has loaded, takes a command alone.
         command = {"command": arguments["command"]} if isinstance(asked.command, Shell) else {}
         return printed({"decision": "allow", "arguments": arguments, **command, "note": note})
+
+    def canary_calls(self, path: str, url: str) -> dict[str, Content]:
+        """Return a new file, and a fetch."""
+        return {"write": {"filePath": path, "content": "canary\n"}, "webfetch": {"url": url, "format": "text"}}
 
     def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
         """Return the input that the plugin sends."""
@@ -126,7 +133,8 @@ def plugin_text(request: InstallRequest) -> str:
     """Return the plugin with the command line of the hook."""
     template = resources.files("whisper_tui.agents").joinpath(TEMPLATE).read_text(encoding="utf-8")
     line = json.dumps(request.launch.hook(NAME, agent_runs=request.agent_runs))
-    return template.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
+    text = template.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
+    return text if request.tools else text.replace(ALL_TOOLS, ALL_TOOLS.replace("false", "true"), 1)
 
 
 def hook_of(plugin: str) -> list[str]:
@@ -173,12 +181,13 @@ const made = await import(said.plugin)
 const answers = []
 for (const plugin of new Set(Object.values(made))) {
   const hooks = await plugin({ directory: said.cwd })
-  const output = { args: { command: said.command } }
-  try {
-    await hooks["tool.execute.before"]({ tool: "bash", sessionID: said.session, callID: said.call }, output)
-    answers.push({ passed: output.args.command })
-  } catch (error) {
-    answers.push({ thrown: error.message })
+  for (const [tool, args] of Object.entries(said.calls)) {
+    try {
+      await hooks["tool.execute.before"]({ tool, sessionID: said.session, callID: `${said.call}-${tool}` }, { args })
+      answers.push({ passed: tool })
+    } catch (error) {
+      answers.push({ thrown: error.message })
+    }
   }
 }
 process.stdout.write(JSON.stringify(answers))
@@ -186,23 +195,28 @@ process.exit(0)
 """
 
 
-def _prove_plugin(plugin: Path, words: list[str], environ: Mapping[str, str], patience_s: float) -> str | None:
+def _prove_plugin(
+    plugin: Path, words: list[str], environ: Mapping[str, str], patience_s: float, seen: Seen
+) -> str | None:
     """Run the plugin with node, or only its hook if node is missing. None: it stopped the canary."""
     node = shutil.which("node", path=environ.get("PATH"))
     if node is not None:
-        return prove(lambda canary: _by_node(node, plugin, environ, canary, patience_s))
+        return prove(lambda canary: _by_node(node, plugin, environ, canary, patience_s, seen=seen))
     if not words:
         return "the plugin has no command line of a hook"
-    return prove(lambda canary: ask_hook(HOOK, words, environ, canary, patience_s))
+    return prove(lambda canary: ask_hook(HOOK, words, environ, canary, patience_s, seen=seen))
 
 
-def _by_node(node: str, plugin: Path, environ: Mapping[str, str], canary: Canary, patience_s: float) -> str | None:
+def _by_node(
+    node: str, plugin: Path, environ: Mapping[str, str], canary: Canary, patience_s: float, *, seen: Seen
+) -> str | None:
     copy = canary.directory / "plugin.mjs"
     shutil.copyfile(plugin, copy)
+    others = HOOK.canary_calls(str(canary.file), canary.url)
     said = {
         "plugin": copy.as_uri(),
         "cwd": str(canary.directory),
-        "command": canary.command,
+        "calls": {SHELL_TOOL: {"command": canary.command}, **{tool: others[tool] for tool in others if seen(tool)}},
         "session": "whisper-tui-doctor",
         "call": canary.name,
     }
@@ -225,10 +239,10 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         result.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
     for request in context.requests():
         for path in _plugins(request):
-            words = hook_of(path.read_text(encoding="utf-8", errors="replace"))
+            text = path.read_text(encoding="utf-8", errors="replace")
+            words = hook_of(text)
             if is_hook(words, NAME) or path == plugin_of(request):
-                prove = partial(_prove_plugin, path, words, context.environ, context.canary_s)
-                result.hooks.append(FoundHook(path=path, words=words, timeout_s=None, prove=prove))
+                result.hooks.append(_found_plugin(context, path, words, sees_all=ALL_TOOLS in text.splitlines()))
         path = configuration_of(request)
         plain = result.read(path, JSON_WITH_COMMENTS)
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
@@ -236,6 +250,20 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             result.servers.append(_server(path, entry, plain))
     return result
+
+
+def _found_plugin(context: DoctorContext, path: Path, words: list[str], *, sees_all: bool) -> FoundHook:
+    def seen(tool: str) -> bool:
+        return sees_all or tool == SHELL_TOOL
+
+    return FoundHook(
+        path=path,
+        words=words,
+        timeout_s=None,
+        problems=unseen_tools(path, seen, (SHELL_TOOL,), HOOK.hooked_tools, "Run whisper-tui install opencode"),
+        proves=canaries_of(HOOK, seen),
+        prove=partial(_prove_plugin, path, words, context.environ, context.canary_s, seen),
+    )
 
 
 def _plugins(request: InstallRequest) -> list[Path]:

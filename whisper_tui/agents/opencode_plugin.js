@@ -1,8 +1,15 @@
 // Written by whisper-tui install opencode, removed by whisper-tui uninstall opencode.
-// Every command of the shell tool waits in whisper_tui for a human. If anything fails here, the command does not run.
+// Commands, edits, fetches and the tools of other servers are judged in whisper_tui. If anything fails here, the call
+// is not made.
 import { spawn } from "node:child_process"
 
 const HOOK = []
+const COMMANDS_ONLY = false
+// Tools that neither change nor send anything.
+const QUIET = new Set([
+  "read", "list", "glob", "grep", "todoread", "todowrite", "skill", "question", "lsp", "invalid", "plan_exit",
+])
+let servers = []
 const notes = new Map()
 const asking = new Set()
 process.on("exit", () => asking.forEach((child) => child.kill()))
@@ -31,21 +38,39 @@ function ask(input) {
   })
 }
 
+// The tools of whisper_tui wait in its queue by themselves.
+function isOurs(tool) {
+  const prefixes = servers.map((name) => `${name.replace(/[^A-Za-z0-9_-]/g, "_")}_`)
+  const [longest] = prefixes.filter((prefix) => tool.startsWith(prefix)).sort((a, b) => b.length - a.length)
+  return longest === "whisper_" && /^[a-z]/i.test(tool.slice(longest.length))
+}
+
+function passes(tool) {
+  return tool !== "bash" && (COMMANDS_ONLY || QUIET.has(tool) || isOurs(tool))
+}
+
 export const WhisperTui = async ({ directory }) => ({
+  config: async (config) => {
+    servers = Object.keys(config?.mcp ?? {})
+  },
   "tool.execute.before": async (input, output) => {
-    if (input.tool !== "bash") return
+    if (passes(input.tool)) return
     const answer = await ask({
       session_id: input.sessionID,
       call_id: input.callID,
       cwd: directory,
       pid: process.pid,
-      tool_name: "bash",
+      servers,
+      tool_name: input.tool,
       tool_input: output.args,
     })
-    if (answer === null || answer.decision !== "allow" || typeof answer.command !== "string") {
+    if (answer === null || answer.decision !== "allow" || typeof answer.arguments !== "object" || !answer.arguments) {
       throw new Error((answer && answer.reason) || "whisper_tui did not allow it, so nothing was run")
     }
-    output.args.command = answer.command
+    for (const name of Object.keys(output.args)) {
+      if (!(name in answer.arguments)) delete output.args[name]
+    }
+    Object.assign(output.args, answer.arguments)
     if (answer.note) notes.set(input.callID, answer.note)
   },
   "tool.execute.after": async (input, output) => {

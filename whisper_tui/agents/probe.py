@@ -203,14 +203,31 @@ class Canary(NamedTuple):
         return self.directory / self.name
 
     @property
+    def url(self) -> str:
+        """An address that does not exist."""
+        return f"https://{self.name}.example.invalid/"
+
+    @property
     def command(self) -> str:
         """The command that the hook has to stop."""
         return f"touch {self.file}"
 
 
-def prove_hook(form: HookFormat, command: str, environ: Mapping[str, str], patience_s: float) -> str | None:
-    """Run the hook in a shell, as clients do. Return None if it stopped the canary, otherwise the problem."""
-    return prove(lambda canary: ask_hook(form, ["/bin/sh", "-c", command], environ, canary, patience_s))
+Seen = Callable[[str], bool]
+"""True for a tool for which a client calls the hook."""
+
+
+def prove_hook(
+    form: HookFormat, command: str, environ: Mapping[str, str], patience_s: float, seen: Seen = lambda _: False
+) -> str | None:
+    """Run the hook in a shell, as clients do. Return None if it stopped every canary, otherwise the problem."""
+    return prove(lambda canary: ask_hook(form, ["/bin/sh", "-c", command], environ, canary, patience_s, seen=seen))
+
+
+def canaries_of(form: HookFormat, seen: Seen) -> str:
+    """Return the canaries that a hook is sent, in words."""
+    more = [tool for tool in form.canary_calls("", "") if seen(tool)]
+    return f"a canary, and others in {' and '.join(more)}" if more else "a canary"
 
 
 def prove(attempt: Callable[[Canary], str | None]) -> str | None:
@@ -226,11 +243,26 @@ def prove(attempt: Callable[[Canary], str | None]) -> str | None:
 
 
 def ask_hook(
-    form: HookFormat, words: Sequence[str], environ: Mapping[str, str], canary: Canary, patience_s: float
+    form: HookFormat,
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    canary: Canary,
+    patience_s: float,
+    *,
+    seen: Seen = lambda _: False,
 ) -> str | None:
-    """Run a hook's program with a canary. None: its answer denies it, in the client's own format."""
-    given = json.dumps(form.question(canary.command, str(canary.directory), canary.name))
-    return _judged(form, run(words, environ, canary.directory, given=given, patience_s=patience_s), canary)
+    """Run a hook's program with a canary for each tool. None: its answers deny them, in the client's own format."""
+    cwd = str(canary.directory)
+    questions = [form.question(canary.command, cwd, canary.name)]
+    for tool, arguments in form.canary_calls(str(canary.file), canary.url).items():
+        if seen(tool):
+            questions.append(form.call(tool, arguments, cwd, f"{canary.name}-{tool}"))
+    for question in questions:
+        answer = run(words, environ, canary.directory, given=json.dumps(question), patience_s=patience_s)
+        problem = _judged(form, answer, canary)
+        if problem is not None:
+            return problem if question is questions[0] else f"in {question['tool_name']}: {problem}"
+    return None
 
 
 def _judged(form: HookFormat, answer: ProgramOutput, canary: Canary) -> str | None:

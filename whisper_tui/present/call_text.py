@@ -222,6 +222,9 @@ def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bo
     client = f"{session.client.name} {session.client.version}".strip() if session.client else ""
     agent: Line = (*said(session.name, "strong"), *(said(f" · {client}", "muted") if client else ()))
     where: Line = (Span("  in ", "muted"), *said(record.spec.cwd)) if with_directory else ()
+    if session.edits != "rules":
+        words = "every edit is asked" if session.edits == "ask" else "edits are allowed"
+        where = (*where, Span(f"  {words}", "waiting"))
     yield Paragraph((*agent, *where), margin=(Span(" "),), at_words=False, decides=with_directory)
 
 

@@ -8,6 +8,7 @@ from whisper_tui.model.text import pieces
 Role = Literal[
     "text", "strong", "muted", "label", "frame",
     "command", "word", "hidden", "marked", "risk", "waiting", "running", "behind", "good", "bad", "edited",
+    "added", "removed",
 ]  # fmt: skip
 """The purpose of a piece of text. Widgets that draw spans have a component class `role--<name>` for each."""
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -30,6 +30,11 @@ def add_install(verbs: Subcommands) -> None:
     )
     _add_common(install)
     install.add_argument("--no-hook", action="store_true", help="leave the client's own shell tool alone")
+    install.add_argument(
+        "--commands-only",
+        action="store_true",
+        help="let only commands be judged, not edits, the web, other servers' tools and sub-agents",
+    )
     install.add_argument("--no-mcp", action="store_true", help="do not offer whisper_tui's tools")
     install.add_argument(
         "--agent-runs",
@@ -58,16 +63,18 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _install(options: Options) -> int:
     if options.no_hook and options.no_mcp:
         raise InvalidRequest("there is nothing to install", hint="Leave out --no-hook or --no-mcp")
-    return _carry_out(
-        options, _wish(options, hook=not options.no_hook, mcp=not options.no_mcp, agent_runs=options.agent_runs)
+    tools = not options.commands_only
+    request = _wish(
+        options, hook=not options.no_hook, tools=tools, mcp=not options.no_mcp, agent_runs=options.agent_runs
     )
+    return _carry_out(options, request)
 
 
 def _uninstall(options: Options) -> int:
     return _carry_out(options, _wish(options, hook=False, mcp=False))
 
 
-def _wish(options: Options, *, hook: bool, mcp: bool, agent_runs: bool = False) -> "InstallRequest":
+def _wish(options: Options, *, hook: bool, mcp: bool, tools: bool = True, agent_runs: bool = False) -> "InstallRequest":
     from whisper_tui.agents.install_request import InstallRequest
 
     return InstallRequest(
@@ -75,6 +82,7 @@ def _wish(options: Options, *, hook: bool, mcp: bool, agent_runs: bool = False) 
         environ=dict(os.environ),
         project=project_of(options),
         hook=hook,
+        tools=tools,
         mcp=mcp,
         agent_runs=agent_runs,
     )

@@ -1,5 +1,6 @@
 """The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it."""
 
+import asyncio
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -9,13 +10,15 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.css.query import NoMatches
 
-from whisper_tui.model.call import Session
+from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.decision import Coverage, RuleScope
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
-from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Unjudged, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.call_text import card, describe, further_details, heading
+from whisper_tui.present.diff_text import diff_rows, edit_paragraphs
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
@@ -73,10 +76,18 @@ class CardFacts:
         return self._offer[0] if self._offer is not None and self._is_about(record) else None
 
     def _is_about(self, record: CallRecord) -> bool:
-        return isinstance(record.state, Waiting) and self._version == (record.id, record.seen_digest())
+        return self._has_facts(record) and self._version == (record.id, record.seen_digest())
+
+    @staticmethod
+    def _has_facts(record: CallRecord) -> bool:
+        """True for a waiting call, and for an edit that was made, whose differences are kept."""
+        made = isinstance(record.spec.command, FileEdits) and isinstance(record.state, Ended)
+        return isinstance(record.state, Waiting) or made
 
     def _look(self, record: CallRecord) -> None:
-        if not isinstance(record.state, Waiting) or self.asking:
+        if not self._has_facts(record) or self.asking:
+            return
+        if self._is_about(record) and isinstance(record.state, Ended):
             return
         if self._is_about(record) and self._cockpit.clock() - self._asked_at < FRESH_S:
             return
@@ -87,8 +98,7 @@ class CardFacts:
         version = (record.id, record.seen_digest())
         before = (self._version, self._effects, self._offer)
         try:
-            risks = record.verdict.risks if record.verdict is not None else ()
-            effects = effect_paragraphs(await self._cockpit.supervision.effects(record.id), risks)
+            effects = await self._stated(record)
             offer = self._offer if version == self._version else await self._offer_for(record)
         except WhisperError:
             # The call was decided meanwhile, or the connection is lost: the banner reports that.
@@ -101,6 +111,15 @@ class CardFacts:
             # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
             with suppress(NoMatches):
                 self._changed()
+
+    async def _stated(self, record: CallRecord) -> tuple[Paragraph, ...]:
+        """Return what a call would change: the differences of an edit, and the effects of a command."""
+        if isinstance(record.spec.command, FileEdits):
+            return await differences(self._cockpit.supervision, record)
+        if record.function is not None:
+            return ()
+        risks = record.verdict.risks if record.verdict is not None else ()
+        return effect_paragraphs(await self._cockpit.supervision.effects(record.id), risks)
 
     async def _offer_for(self, record: CallRecord) -> tuple[RuleScope, Coverage] | None:
         """Return a rule for the first words of the command, if there is one that its risks allow."""
@@ -152,6 +171,16 @@ async def answer_paragraphs(cockpit: CockpitContext, record: CallRecord) -> tupl
     except WhisperError as error:
         told = Told(caveats=(f"The answer cannot be made again: {error.sentence()}",))
     return told_paragraphs(told)
+
+
+async def differences(supervision: Supervision, record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return the differences that an edit makes, or has made, to its files. Raises `WhisperError`."""
+    versions = await supervision.file_versions(record.id)
+    # In another thread: comparing long contents would keep a key waiting.
+    rows = await asyncio.to_thread(lambda: [diff_rows(each) for each in versions])
+    judged = record.resolved.edits if record.resolved is not None else ()
+    made = not isinstance(record.state, Unjudged | Waiting | Held | Queued)
+    return edit_paragraphs(list(zip(versions, rows, strict=True)), () if made else judged)
 
 
 def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Paragraph, ...]:

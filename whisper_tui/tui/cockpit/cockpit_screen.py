@@ -35,6 +35,7 @@ from whisper_tui.tui.command_definition import available, why_not
 from whisper_tui.tui.command_screen import KeyedScreen, PaneZoom
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.commands.edit_commands import EditCommands
 from whisper_tui.tui.commands.marked_calls import MarkCommands
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
@@ -120,6 +121,7 @@ class CockpitScreen(KeyedScreen):
             InputCommands(self),
             ConversationCommands(self),
             SignalCommands(self),
+            EditCommands(self),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
             NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),

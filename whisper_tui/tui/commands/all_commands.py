@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from whisper_tui.tui.command_definition import Command, Group
 from whisper_tui.tui.commands import (
     approve_deny,
+    edit_commands,
     marked_calls,
     navigation,
     output_commands,
@@ -22,6 +23,7 @@ from whisper_tui.tui.settings_screen import SETTINGS
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
     *session_denials.COMMANDS,
+    *edit_commands.COMMANDS,
     *undo_approval.COMMANDS,
     *marked_calls.COMMANDS,
     *navigation.CONVERSATION,

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from time import monotonic
 
+from whisper_tui.model.call import FileEdits
 from whisper_tui.model.decision import Approve, Decision, RuleScope, Scope
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.present.command_text import shows_only_ends, whole_text
+from whisper_tui.present.command_text import MOST_CHARACTERS, shows_only_ends, whole_text
+from whisper_tui.present.diff_text import result_of
 from whisper_tui.present.quantities import count
 from whisper_tui.present.risk_text import why_not_confined
 from whisper_tui.present.scope_text import approved_scope
@@ -303,11 +306,33 @@ class DecisionCommands:
     def edit(self) -> None:
         """Open the editor, and approve the edited call."""
         record = self._cockpit.shown
+        if record is not None and isinstance(record.call.spec.command, FileEdits):
+            if not self.is_guarded():
+                self._cockpit.screen.run_worker(self._edit_files(record, record.call.spec.command), name="edit-files")
+            return
         # The editor would show only both ends of it, and the rest would be approved unseen (decision 27).
         if record is not None and shows_only_ends(whole_text(record.call.spec.command)):
             self._cockpit.tell(f"The command is too long to edit here; use whisper-tui approve {record.id} --command.")
         elif not self.is_guarded():
             self._ask(lambda record: EditScreen(self._cockpit, record))
+
+    async def _edit_files(self, record: CallRecord, edits: FileEdits) -> None:
+        """Open the editor with the content that an edit would leave in its file."""
+        if not edits.takes_result:
+            self._cockpit.tell("This agent takes no other result: approve the edit, or deny it and say what to do.")
+            return
+        try:
+            result = result_of(await self._cockpit.supervision.file_versions(record.id), edits)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+            return
+        if result is None or len(result.changes) != 1 or not isinstance(result.changes[0], WriteFile):
+            self._cockpit.tell("Only the result of one known file can be edited: deny the edit and say what to do.")
+        elif len(result.changes[0].content) > MOST_CHARACTERS:
+            self._cockpit.tell("The file is too long to edit here: deny the edit and say what to do.")
+        elif self._cockpit.shown is not None and self._cockpit.shown.id == record.id:
+            start = record.call.spec.model_copy(update={"command": result})
+            self._ask(lambda record: EditScreen(self._cockpit, record, start))
 
     def _deny(self, *, stop_session: bool) -> None:
         """Ask for a reason and deny the call, or every waiting call of its session."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell
 from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.shown_rules import RuleDraft, RuleEffect
 from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
 
@@ -45,6 +46,9 @@ def draft_of(spec: CommandSpec) -> Draft:
         return Draft(seen(command.program), text, seen(spec.cwd), timeout)
     if isinstance(command, Function):
         return Draft("", seen(json.dumps(command.arguments, ensure_ascii=False, indent=2)), seen(spec.cwd), timeout)
+    if isinstance(command, FileEdits):
+        change = command.changes[0]
+        return Draft("", seen(change.content) if isinstance(change, WriteFile) else "", seen(spec.cwd), timeout)
     return Draft("", seen(command.text), seen(spec.cwd), timeout)
 
 
@@ -55,7 +59,10 @@ def seen(text: str) -> str:
 
 def hidden_count(spec: CommandSpec) -> int:
     """Return the number of invisible characters in the command and the directory."""
-    text = "".join((*spec.command.words(), spec.cwd))
+    command = spec.command
+    changes = command.changes if isinstance(command, FileEdits) else ()
+    contents = [change.content for change in changes if isinstance(change, WriteFile)]
+    text = "".join((*command.words(), *contents, spec.cwd))
     return len(text) - len(seen(text))
 
 
@@ -91,8 +98,7 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
     if isinstance(asked, Function):
         return _function(draft.text, asked, problems)
     if isinstance(asked, FileEdits):
-        problems.append("The changes of an edit cannot be edited; approve it, or deny it and say what to do.")
-        return None
+        return _edited_file(draft.text, asked, problems)
     if not draft.program.strip():
         problems.append("There is no program.")
     if draft.args is not None:
@@ -104,6 +110,19 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
         problems.append("The arguments contain an unclosed quote or end with a backslash.")
         return None
     return Argv(program=draft.program, args=args)
+
+
+def _edited_file(text: str, asked: FileEdits, problems: list[str]) -> FileEdits | None:
+    """Return the edit that leaves this content in the one file of an edit."""
+    written = [change for change in asked.changes if isinstance(change, WriteFile)]
+    if len(written) != 1 or len(asked.changes) != 1:
+        problems.append("Only the result of one file can be edited; approve it, or deny it and say what to do.")
+        return None
+    before = written[0].content
+    # The field knows one kind of line end, and files of Windows keep theirs.
+    if "\r\n" in before:
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return asked.model_copy(update={"changes": (written[0].model_copy(update={"content": text}),)})
 
 
 def _function(text: str, asked: Function, problems: list[str]) -> Function | None:

@@ -18,9 +18,10 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Static, TextArea
 from textual.widgets.text_area import TextAreaTheme
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, Shell
+from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Shell
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.state import CallRecord
+from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import command_paragraphs, command_title, whole_text
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
@@ -283,6 +284,19 @@ def _differences(before: str, after: str) -> tuple[Line, Line]:
     return tuple(removed), tuple(added)
 
 
+def _label(command: Command) -> str:
+    """Return the label of the field with the words of a call, or with the content of a file."""
+    match command:
+        case Argv():
+            return "Arguments, one per line, in shell quoting"
+        case Shell():
+            return "Shell text"
+        case FileEdits():
+            return f"Content of {visible(command.changes[0].path)}"
+        case _:
+            return "Arguments, as a JSON object"
+
+
 def _row(sign: str, line: Line, role: Role) -> Paragraph:
     return Paragraph(
         line, (Span(f" {sign} ", role), Span("│ ", "frame")), (Span("   "), Span("┆ ", "frame")), at_words=False
@@ -305,16 +319,17 @@ class EditScreen(Dialog[Approve]):
         ("Ctrl+O", "More", "approve_scope"),
     )
 
-    def __init__(self, cockpit: CockpitContext, record: CallRecord) -> None:
+    def __init__(self, cockpit: CockpitContext, record: CallRecord, start: CommandSpec | None = None) -> None:
+        """`start`: the call in a form that can be edited, if that is another than the request."""
         super().__init__()
         self._cockpit = cockpit
         self._record = record
         self._unread: CommandSpec | None = None
         """The specification whose approval was tried before all of it had been on the screen (decision 29)."""
-        self._asked = record.call.spec
+        self._asked = start or record.call.spec
         # A call that is asked again after an edit starts from that edit, not from the agent's request.
         returned = getattr(record.state, "edited_before", None)
-        self._start: CommandSpec = returned or self._asked
+        self._start: CommandSpec = self._asked if start is not None else returned or self._asked
 
     def compose(self) -> ComposeResult:
         """Build the fields and the two commands."""
@@ -339,8 +354,7 @@ class EditScreen(Dialog[Approve]):
             yield Label("Arguments: Enter adds, Alt+↑↓ moves, Alt+X removes")
             yield ArgumentsForm(tuple(map(seen, command.args)), id="arguments")
         else:
-            words = {Argv: "Arguments, one per line, in shell quoting", Shell: "Shell text"}
-            yield Label(words.get(type(command), "Arguments, as a JSON object"))
+            yield Label(_label(command))
             numbers = isinstance(command, Argv)
             yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=numbers, tab_behavior="focus")
         yield Label("Directory")
@@ -361,7 +375,7 @@ class EditScreen(Dialog[Approve]):
 
     def _colour(self, area: TextArea) -> None:
         """Highlight the syntax of shell text and JSON."""
-        kind = {Shell: "bash", Argv: None}.get(type(self._asked.command), "json")
+        kind = {Shell: "bash", Argv: None, FileEdits: None}.get(type(self._asked.command), "json")
         # Textual offers only the grammars that are installed; without one the text has one colour.
         if kind is not None and kind in area.available_languages:
             area.register_theme(shell_theme(self.app.theme_variables))

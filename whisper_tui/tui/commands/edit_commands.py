@@ -1,0 +1,88 @@
+"""Commands about edits of files: how those of a session are judged, and taking one back."""
+
+from collections.abc import Callable
+
+from whisper_tui.model.edits import EditMode
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.command_definition import Command
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "ask-edits",
+        "left_parenthesis",
+        "Ask edits",
+        "Ask about every edit of the call's session; again, judge them by the rules.",
+        "Decide",
+        "call",
+    ),
+    Command(
+        "allow-edits",
+        "right_parenthesis",
+        "Allow edits",
+        "Allow the session's edits of ordinary files in its workspace; again, judge them by the rules.",
+        "Decide",
+        "call",
+    ),
+    Command(
+        "revert-edit",
+        "J",
+        "Take back",
+        "Put the files of an edit back as they were, if they are as the agent left them.",
+        "Decide",
+        "ended",
+    ),
+)
+
+_TOLD: dict[EditMode, str] = {
+    "ask": "Every edit of {} is asked about.",
+    "allow": "Edits of ordinary files in the workspace of {} are allowed.",
+    "rules": "The edits of {} are judged by the rules again.",
+}
+
+
+class EditCommands:
+    """Carries out the commands about edits."""
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        self._cockpit = cockpit
+        self._warned: str | None = None
+        """The edit about which the person was asked: the next key takes it back."""
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """Return the function of each command, by its id."""
+        return {
+            "ask-edits": lambda: self._switch("ask"),
+            "allow-edits": lambda: self._switch("allow"),
+            "revert-edit": self._revert,
+        }
+
+    async def _switch(self, mode: EditMode) -> None:
+        record = self._cockpit.shown
+        session = self._cockpit.board.sessions.get(record.call.session_id) if record is not None else None
+        if record is None or session is None:
+            return
+        wanted: EditMode = "rules" if session.edits == mode else mode
+        try:
+            await self._cockpit.supervision.set_edit_mode(session.id, wanted, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+            return
+        self._cockpit.tell(_TOLD[wanted].format(session_label_of(record, self._cockpit.board)))
+
+    async def _revert(self) -> None:
+        record = self._cockpit.shown
+        if record is None:
+            return
+        if record.resolved is not None and record.resolved.edits and self._warned != record.id:
+            self._warned = record.id
+            self._cockpit.tell(f"Press again to take edit {record.id} back: its files become as they were before it.")
+            return
+        self._warned = None
+        try:
+            await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+            return
+        self._cockpit.tell(f"Edit {record.id} was taken back. The agent is not told.")
