@@ -154,6 +154,15 @@ def test_dots_after_a_link_have_two_meanings(tmp_path: Path):
     assert found.outside
 
 
+def test_dots_that_lead_out_only_where_links_are_not_followed_count_as_outside(tmp_path: Path):
+    workspace = tmp_path / "w"
+    (workspace / "a" / "b" / "c").mkdir(parents=True)
+    (workspace / "link").symlink_to(workspace / "a" / "b" / "c")
+    (found,) = look(workspace, WriteFile(path=f"{workspace}/link/../../../x", content="x"))
+    assert found.real == str(workspace / "x")
+    assert found.outside
+
+
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".claude/settings.json", ".git/config"])
 def test_files_that_decide_have_a_kind(tmp_path: Path, path: str):
     (found,) = look(tmp_path, WriteFile(path=str(tmp_path / path), content="x"))

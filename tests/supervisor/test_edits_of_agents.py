@@ -76,6 +76,15 @@ async def test_a_stale_approval_never_lands(bench: Bench, session: str, file: Pa
     )
 
 
+async def test_a_whole_file_that_has_changed_meanwhile_is_not_overwritten(
+    bench: Bench, session: str, file: Path
+) -> None:
+    call_id = await submit(bench, session, WriteFile(path=str(file), content="mine"))
+    await bench.approve(call_id)
+    file.write_text("ONE\nTWO\n")
+    assert (await bench.supervisor.hand_over(call_id, TICKET)).state.kind == "waiting"
+
+
 async def test_a_file_that_came_into_being_meanwhile_is_not_overwritten(bench: Bench, session: str) -> None:
     new = bench.workspace / "new.txt"
     call_id = await submit(bench, session, WriteFile(path=str(new), content="mine"))

@@ -147,10 +147,10 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
     marked = sorted(risk.span for risk in risks if risk.span)
     text = whole_text(command)
     title = (_block(said(command.tool, "strong")),) if isinstance(command, CarriedOut) else ()
-    if isinstance(command, Function) and command.about and is_tree(command.arguments) and not shows_only_ends(text):
-        return (*title, *tool_paragraphs(command.about, command.targets, command.arguments))
     if shows_only_ends(text):
         return (*title, *_ends(text, marked))
+    if isinstance(command, Function) and command.about and is_tree(command.arguments):
+        return (*title, *tool_paragraphs(command.about, command.targets, command.arguments))
     if isinstance(command, Argv):
         return _argv(command, marked)
     if isinstance(command, CarriedOut):

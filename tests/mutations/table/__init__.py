@@ -1,5 +1,6 @@
 """The mutations: where each defence stands, what is left without it, and the tests that must then fail."""
 
+from tests.mutations.table.edits_of_files import EDITS_OF_FILES
 from tests.mutations.table.hostile_text import HOSTILE_TEXT
 from tests.mutations.table.what_is_allowed import EXPANDED, WHAT_IS_ALLOWED
 from tests.mutations.table.what_is_bounded import WHAT_IS_BOUNDED
@@ -14,6 +15,7 @@ MUTATIONS = (
     *WHAT_WAS_APPROVED,
     *WHAT_IS_ALLOWED,
     *EXPANDED,
+    *EDITS_OF_FILES,
     *WHO_COMES_IN,
     *WHAT_IS_BOUNDED,
     *HOSTILE_TEXT,

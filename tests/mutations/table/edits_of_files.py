@@ -1,0 +1,106 @@
+"""Edits of files are judged by the files as they are, and an approved name never becomes a pattern."""
+
+from tests.mutations.mutation import Mutation
+
+RESULTS = "tests/effects/test_edit_results.py::"
+JUDGED = "tests/policy/test_tool_calls.py::"
+MADE = "tests/supervisor/test_edits_of_agents.py::"
+
+EDITS_OF_FILES = (
+    Mutation(
+        "an edit is judged by where its links lead",
+        "whisper_tui.effects.edit_results.EditedPaths.look",
+        "resolved_path(path)",
+        "path",
+        (RESULTS + "test_a_link_that_leads_out_is_judged_by_its_target",),
+    ),
+    Mutation(
+        "dots after a link",
+        "whisper_tui.effects.edit_results._FileFacts._inside",
+        '_has_two_meanings(named) or "\\0" in real',
+        "False",
+        (RESULTS + "test_dots_that_lead_out_only_where_links_are_not_followed_count_as_outside",),
+    ),
+    Mutation(
+        "files that decide, by every name",
+        "whisper_tui.effects.edit_results._FileFacts._kind",
+        "sensitive_kind(path, self.home, self.own)",
+        "None",
+        (RESULTS + "test_files_that_decide_have_a_kind",),
+    ),
+    Mutation(
+        "an approval of an edit is of the content",
+        "whisper_tui.effects.edit_results._FileFacts.of",
+        "_digest(before.content.data)",
+        "None",
+        (MADE + "test_a_whole_file_that_has_changed_meanwhile_is_not_overwritten",),
+    ),
+    Mutation(
+        "ordinary files only",
+        "whisper_tui.policy.tool_calls._without_rule",
+        "_edit_doubt(question)",
+        '""',
+        (JUDGED + "test_edits_outside_the_workspace_are_asked", JUDGED + "test_one_file_of_many_is_enough_to_ask"),
+    ),
+    Mutation(
+        "a workspace that is a home",
+        "whisper_tui.policy.tool_calls._edit_doubt",
+        'not root or root == "/" or contains_home(root)',
+        "False",
+        (JUDGED + "test_a_workspace_that_is_a_home_is_asked",),
+    ),
+    Mutation(
+        "a session that is asked about every edit",
+        "whisper_tui.policy.tool_calls.evaluate_carried_out",
+        'question.edit_mode == "ask"',
+        "False",
+        (JUDGED + "test_a_session_can_be_asked_about_every_edit",),
+    ),
+    Mutation(
+        "a rule for any command allows no tool",
+        "whisper_tui.policy.tool_calls._allowing",
+        "rule.tool is not None",
+        "True",
+        (JUDGED + "test_a_rule_that_allows_any_command_allows_no_tool",),
+    ),
+    Mutation(
+        "a rule of a directory allows no edit outside of it",
+        "whisper_tui.policy.tool_calls._leaves",
+        "rule.directory is None",
+        "True",
+        (JUDGED + "test_a_rule_of_a_directory_allows_nothing_outside_of_it",),
+    ),
+    Mutation(
+        "a pattern matches the file behind its links",
+        "whisper_tui.policy.rules.tool_targets.file_matches",
+        "any(found) if wide else found[0]",
+        "any(found)",
+        (JUDGED + "test_an_allowed_link_does_not_allow_where_it_leads",),
+    ),
+    Mutation(
+        "a name that is remembered is no pattern",
+        "whisper_tui.policy.rules.grants._tool_scope_problem",
+        'any(character in name for name in (scope.tool, *scope.hosts) for character in "*?[")',
+        "False",
+        (
+            JUDGED + "test_a_server_cannot_name_a_tool_so_that_its_approval_covers_others",
+            JUDGED + "test_a_host_with_a_star_cannot_be_remembered",
+        ),
+    ),
+    Mutation(
+        "an edit is taken back only while the file is as it left it",
+        "whisper_tui.supervisor.edit_history.EditHistory._before",
+        "_digest_on_disk(file.real) != file.after",
+        "False",
+        (MADE + "test_a_file_that_was_changed_since_is_left_alone",),
+    ),
+    Mutation(
+        "the removal of a stricter setting needs trust",
+        "whisper_tui.supervisor.rule_trust.as_trusted",
+        "changed is not None and EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries",
+        "False",
+        (
+            "tests/policy/test_trusted_edits.py::test_edits_stay_asked_until_a_human_trusts_the_file_without_the_setting",
+        ),
+    ),
+)
