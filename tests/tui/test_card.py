@@ -283,6 +283,15 @@ async def test_a_wide_screen_has_the_effects_beside_the_command_and_details_wher
         await seat.until(lambda: "Timeout" not in seat.text() and "writes note.txt (new" in seat.text())
 
 
+async def test_a_long_sentence_beside_a_script_does_not_break_the_lines_of_the_script(tmp_path: Path) -> None:
+    lines = [f"echo a line of some fifty columns, number {number:08d}" for number in range(20)]
+    (tmp_path / "build.sh").write_text("\n".join(lines))
+    risk = Risk(id="writes", sentence="./build.sh line 8: Writes to a file whose name is known only at run time.")
+    async with cockpit(in_directory(tmp_path, "sh ./build.sh", risks=(risk,)), size=(170, 48)) as seat:
+        await seat.sees("number 00000019")
+        assert all(line in seat.text() for line in lines)
+
+
 async def test_details_that_do_not_fit_are_left_out_and_nothing_of_the_command_is(tmp_path: Path) -> None:
     play = in_directory(tmp_path, "".join(f"echo {number} >> note.txt\n" for number in range(60)))
     async with cockpit(play, size=(170, 48)) as seat:

@@ -170,9 +170,8 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._fitted_to = self.scrollable_content_region.size
         width = max(20, self._fitted_to.width - 1)
         wide = width >= TWO_COLUMNS and (self._aside or (self._spare and self._fills))
-        self._split = self._first_width(width) if wide else None
-        self._rows = (
-            self._in_columns(width, self._split) if self._split else self._with_spare([], self._paragraphs, width)
+        self._split, self._rows = (
+            self._in_columns(width) if wide else (None, self._with_spare([], self._paragraphs, width))
         )
         deciding = [at for at, row in enumerate(self._rows) if row.decides]
         text = tuple(paragraph for paragraph in self._paragraphs if paragraph.decides)
@@ -180,14 +179,18 @@ class ParagraphsView(ScrollView, can_focus=True):
         if len(self._rows) != self.virtual_size.height:
             self.virtual_size = Size(0, len(self._rows))
 
-    def _first_width(self, width: int) -> int:
-        """The columns of the first text: half of them, or more if that spares breaking its rows."""
+    def _in_columns(self, width: int) -> tuple[int, list[TextRow]]:
+        """The width of the first column and the rows: half of the width, or more if that spares breaking its rows."""
         first = without(self._paragraphs, self._aside)
         longest = max((sum(len(span.text) for span in (*p.margin, *p.spans)) for p in first), default=0)
-        return min(max(width // 2, longest + 1), width - LEAST_BESIDE)
+        widest = min(max(width // 2, longest + 1), width - LEAST_BESIDE)
+        wide = self._rows_beside(first, width, widest)
+        # One long sentence in the first column is no reason to break every line of a script in the second one.
+        half = self._rows_beside(first, width, width // 2) if widest > width // 2 else wide
+        return (width // 2, half) if len(half) < len(wide) else (widest, wide)
 
-    def _in_columns(self, width: int, split: int) -> list[TextRow]:
-        left = _broken(without(self._paragraphs, self._aside), split)
+    def _rows_beside(self, first: Paragraphs, width: int, split: int) -> list[TextRow]:
+        left = _broken(first, split)
         # A column begins without the blank row that parts its text from the one above it.
         right = self._with_spare(
             left, self._aside[1:] if self._aside[:1] == (BLANK,) else self._aside, width - split - 1
