@@ -109,6 +109,28 @@ async def test_a_reader_keeps_the_place_when_the_other_stream_begins() -> None:
         await seat.sees("▌first problem", "line 299")
 
 
+async def test_separating_and_merging_streams_keeps_the_place_of_the_reader() -> None:
+    play = running()
+    for number in range(200):
+        play.stage.write("1", b"out %d\n" % number)
+        play.stage.write("1", b"err %d\n" % number, "err")
+    async with cockpit(play) as seat:
+        await seat.sees("out 199", "err 199")
+        await seat.pane("both").move("rows", -200)
+        merged = rows(seat, "both")
+        first = int(merged[0].split()[-1])
+        await seat.press("Z")
+        await seat.until(lambda: seat.pane("out").display and rows(seat, "out")[:1] == [f"out {first}"])
+        assert int(rows(seat, "err")[0].removeprefix("err ")) in {first, first + 1}
+        await seat.pane("out").move("rows", 20)
+        await seat.press("Z")
+        await seat.until(lambda: seat.pane("both").display)
+        await seat.until(lambda: f"out {first + 20}" in rows(seat, "both")[0])
+        await seat.press("f", "Z")
+        await seat.until(lambda: seat.pane("out").display and rows(seat, "out")[-1:] == ["out 199"])
+        assert rows(seat, "err")[-1] == "err 199"
+
+
 async def test_a_separate_stream_without_output_is_only_a_title_until_its_first_byte() -> None:
     async with cockpit(running(b"".join(b"line %d\n" % number for number in range(300)))) as seat:
         out, err = seat.pane("out"), seat.pane("err")

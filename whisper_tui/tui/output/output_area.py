@@ -57,12 +57,15 @@ class StreamPanes:
         """The choice of side by side (True) or stacked (False); None lets the size decide."""
         self.terminal = False
         """True for the run of a terminal, whose output is in the pane of stdout alone."""
+        self._before: OutputPane | None = None
+        """The pane that was read before the streams were merged or separated, until the others go on in its place."""
         self._reads: dict[Stream, ReadOutput] = {}
         self._index: TimeIndex | None = None
 
     def show(self, reads: dict[Stream, ReadOutput], index: TimeIndex | None, *, terminal: bool) -> None:
         """Show the streams of another run; empty for none."""
         self._reads, self._index, self.terminal = reads, index, terminal
+        self._before = None
         out, err, both = self.every
         for pane, stream in ((out, STREAMS[0]), (err, STREAMS[1])):
             pane.show({stream: reads[stream]} if reads else {}, index)
@@ -79,6 +82,12 @@ class StreamPanes:
         """The panes on the screen."""
         return [pane for pane in self.every if pane.display]
 
+    def choose(self, choice: Choice, current: OutputPane) -> None:
+        """Choose what is displayed; the place of the `current` pane is kept where its rows go to other panes."""
+        if (choice == "merged") != (self.choice == "merged"):
+            self._before = current
+        self.choice = choice
+
     async def tick(self, *, screen: bool) -> None:
         """Poll for new output; `screen`: True while a terminal's screen hides all panes."""
         out, err, both = self.every
@@ -86,6 +95,10 @@ class StreamPanes:
             # A hidden stream is polled as well, because its first byte and its size have to be shown.
             await out.tick()
             await err.tick()
+            if self._before is both:
+                self._before = None
+                for pane in (out, err):
+                    await pane.go_to_place(both)
         if self._mergeable:
             await self._join(both, next((pane for pane in (out, err) if pane.display), out))
 
@@ -95,7 +108,8 @@ class StreamPanes:
         if both.view is None:
             both.show(self._reads, self._index)
         await both.tick()
-        if both.covers_both and not covered:
+        if both.covers_both and (self._before is not None or not covered):
+            before, self._before = self._before or before, None
             await both.continue_from(before)
 
     @property
@@ -344,7 +358,7 @@ class OutputArea(Container):
 
     def _choose(self, choice: Choice) -> None:
         needle = next((pane.finder.needle for pane in self.visible_panes if pane.finder is not None), None)
-        self.streams.choice = choice
+        self.streams.choose(choice, self.current)
         self._arrange()
         if needle is not None:
             self.find(needle)

@@ -370,6 +370,20 @@ class OutputPane(RowsPane):
                 before.find(None)
         self._draw_rows()
 
+    async def go_to_place(self, before: "OutputPane") -> None:
+        """Show the rows of this stream that follow the top of a merged pane, or the end if that one follows it."""
+        if self.view is None or before.view is None:
+            return
+        if before.view.following:
+            await self.move("end")
+            return
+        for stream in self._reads:
+            try:
+                await self.view.to_offset(stream, before.view.place[stream])
+            except WhisperError as error:
+                self._fail(error)
+        self._draw_rows()
+
     @property
     def as_bytes(self) -> bool:
         """True while output is shown as bytes."""
