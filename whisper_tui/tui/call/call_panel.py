@@ -91,8 +91,9 @@ class CardFacts:
             return
         if self._is_about(record) and self._cockpit.clock() - self._asked_at < FRESH_S:
             return
-        self.asking = True
-        self._cockpit.screen.run_worker(self._ask(record), name="effects")
+        # Once the card is drawn: to ask, and to read the answer, would take its time from the first paint.
+        screen = self._cockpit.screen
+        self.asking = screen.call_after_refresh(lambda: screen.run_worker(self._ask(record), name="effects"))
 
     async def _ask(self, record: CallRecord) -> None:
         version = (record.id, record.seen_digest())
