@@ -197,6 +197,22 @@ def test_a_tool_of_another_server_is_asked_about_and_a_sub_agent_is_recorded(she
     assert len(shell.instance.rows("history")) == 2
 
 
+def test_a_tool_of_a_server_behind_our_gateway_is_asked_about_there_alone(shell: Shell) -> None:
+    args = ["mcp", "--home", str(shell.instance.root), "--through", "docs", "--", "npx", "docs-server"]
+    servers = {"mcpServers": {"docs": {"command": "whisper-tui", "args": args}}}
+    (shell.instance.workspace / ".mcp.json").write_text(json.dumps(servers))
+    home = {"HOME": str(shell.instance.root)}
+
+    def called(**more: Any) -> "subprocess.Popen[bytes]":
+        content = shell.question("", tool_name="mcp__docs__search", tool_input={"query": "x"}, **more)
+        return shell.hook(content, "claude", **home)
+
+    assert called().communicate(timeout=ANSWER_S) == (b"", b"")
+    asking = called(mcp_server={"name": "docs", "source": "dynamic"})
+    shell.deny(shell.waiting(), "another server of that name")
+    assert "another server" in reason(finished(asking))
+
+
 @pytest.mark.parametrize(
     ("tool", "given"),
     [

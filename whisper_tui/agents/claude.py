@@ -50,7 +50,7 @@ from whisper_tui.agents.own_rules import (
     work_tree_around,
 )
 from whisper_tui.agents.probe import canaries_of, numbers, prove_hook
-from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, WaitLimit
+from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import Effect, Rule
 from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
@@ -171,6 +171,14 @@ def hook_entry(request: InstallRequest) -> Handler:
         "statusMessage": "waiting in whisper_tui",
     }
     return Handler(EVENT, {"matcher": MATCHER if request.tools else MATCHER_OF_COMMANDS, "hooks": [handler]}, is_ours)
+
+
+def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
+    """Yield the tables of MCP servers: the user's, the user's for the project, and the project's own."""
+    yield ServerTable(servers_of(request), JSON, ("mcpServers",))
+    if request.project is not None:
+        yield ServerTable(servers_of(request), JSON, server_path(request)[:-1])
+        yield ServerTable(request.project / ".mcp.json", JSON, ("mcpServers",))
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -408,6 +416,7 @@ PROFILE = ClientProfile(
     answer_budget=AnswerBudget(48 * 1024, in_bytes=True),
     plan_install=plan_install,
     find=find,
+    server_tables=server_tables,
     own_rules=_own_rules,
     directory_variables=("CLAUDE_CONFIG_DIR",),
     rule_formats=(RuleFormat("claude", TITLE, ".json", rules_in),),

@@ -37,7 +37,7 @@ from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, Insta
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.patch_text import patch_of
 from whisper_tui.agents.probe import NotRun, answer_by_lines, canaries_of, prove_hook
-from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
+from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
 PATIENCE_S = 20.0
@@ -180,6 +180,12 @@ def hook_entry(request: InstallRequest) -> Handler:
         "statusMessage": "waiting in whisper_tui",
     }
     return Handler(EVENT, {"matcher": MATCHER if request.tools else MATCHER_OF_COMMANDS, "hooks": [handler]}, is_ours)
+
+
+def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
+    """Yield the tables of MCP servers of the user and of the project."""
+    for layer in dict.fromkeys((directory_of(request), layer_of(request))):
+        yield ServerTable(layer / "config.toml", TOML, ("mcp_servers",))
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -462,6 +468,7 @@ PROFILE = ClientProfile(
     answer_budget=AnswerBudget(11_000),
     plan_install=plan_install,
     find=find,
+    server_tables=server_tables,
     own_rules=_own_rules,
     directory_variables=("CODEX_HOME",),
     rule_formats=(RuleFormat("codex", TITLE, ".rules", rules_in),),

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from whisper_tui.agents import probe
+from whisper_tui.agents.client_files import plain_of
+from whisper_tui.agents.file_entries import value_at
 from whisper_tui.agents.findings import (
+    LOADING,
+    RELOCATING,
     Check,
     CheckState,
     DoctorContext,
@@ -12,13 +16,15 @@ from whisper_tui.agents.findings import (
     FoundServer,
     Report,
     bad,
+    command_line,
     good,
     note,
+    variables_set_in,
 )
-from whisper_tui.agents.install_request import Launch, launcher_of
+from whisper_tui.agents.install_request import InstallRequest, Launch, is_gateway, launcher_of
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of
 from whisper_tui.agents.probe import NotRun, program_of, run, version_of
-from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.errors import BadConfiguration, InvalidRequest
 
 LAUNCHER_S = 20.0
 """Seconds that a launcher has to print its version."""
@@ -146,6 +152,33 @@ def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
     if server.asks_again is not None:
         checks.append(note("tools", "The client asks a second time about each call of the tools", server.asks_again))
     return checks
+
+
+def is_behind_gateway(client: str, server: str, project: Path, environ: Mapping[str, str], launch: Launch) -> bool:
+    """True if a client starts an MCP server behind our gateway, which asks about each call of its tools itself.
+
+    Every definition of the server counts, because it is not known which one the client has chosen.
+    """
+    profile = profile_behind(client)
+    if profile is None or profile.server_tables is None:
+        return False
+    entries = []
+    for table in profile.server_tables(InstallRequest(Launch(()), environ, project=project)):
+        try:
+            entry = value_at(plain_of(table.file, table.opener), (*table.place, server))
+        except BadConfiguration:
+            return False
+        entries += [entry] if entry is not None else []
+    return bool(entries) and all(_starts_gateway(entry, launch) for entry in entries)
+
+
+def _starts_gateway(entry: object, launch: Launch) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    command, args = entry.get("command"), entry.get("args", [])
+    words = command_line(command[0], [*command[1:]]) if isinstance(command, list) and command else None
+    given = {*variables_set_in(entry), *variables_set_in({"env": entry.get("environment")})}
+    return not given & (RELOCATING | LOADING) and is_gateway(words or command_line(command, args), launch)
 
 
 SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})

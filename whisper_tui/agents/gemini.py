@@ -42,7 +42,7 @@ from whisper_tui.agents.own_rules import (
     strictest_wins,
 )
 from whisper_tui.agents.probe import canaries_of, prove_hook
-from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, WaitLimit
+from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
 from whisper_tui.policy.rules.tool_targets import EDIT, SUBAGENT, WEB
@@ -167,6 +167,12 @@ def _hook(
         "timeout": timeout_s * 1000,  # in milliseconds
     }
     return Handler(event, {"matcher": matcher, "hooks": [handler]}, is_ours)
+
+
+def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
+    """Yield the tables of MCP servers of the user and of the project."""
+    for directory in dict.fromkeys((home_of(request), request.project or home_of(request))):
+        yield ServerTable(directory / ".gemini" / "settings.json", JSON_WITH_COMMENTS, ("mcpServers",))
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -481,6 +487,7 @@ PROFILE = ClientProfile(
     added_keys=frozenset({"wait_for_previous"}),
     plan_install=plan_install,
     find=find,
+    server_tables=server_tables,
     own_rules=_own_rules,
     directory_variables=("GEMINI_CLI_HOME",),
     rule_formats=(

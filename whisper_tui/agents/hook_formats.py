@@ -47,6 +47,8 @@ class HookRequest:
     model: str = ""
     background: bool = False
     """True if the agent does not wait for the command to end."""
+    configured: bool = True
+    """False if the files of the client do not name the MCP server whose tool is called."""
     absolute: Content = field(default_factory=dict)
     """Arguments with relative paths, as the absolute paths that are judged."""
 
@@ -153,6 +155,7 @@ class HookFormat(ABC):
             model=str(content.get("model") or ""),
             background=is_shell and arguments.values.get(self.background_key) is True,
             absolute=arguments.absolute,
+            configured=_told_about_server(content).get("source") != "dynamic",
         )
 
     def _call(self, arguments: ToolArguments, content: Content) -> FileEdits | Function | None:
@@ -176,9 +179,7 @@ class HookFormat(ABC):
         """Return the MCP server and its tool that a name stands for. None: it is no tool of a server."""
         if not tool.startswith(self.server_prefix):
             return None
-        told: Content = next(
-            (content[key] for key in ("mcp_server", "mcp_context") if isinstance(content.get(key), dict)), {}
-        )
+        told = _told_about_server(content)
         named = told.get("name") or told.get("server_name")
         return server_and_tool(tool.removeprefix(self.server_prefix), self.server_separator, named)
 
@@ -294,6 +295,11 @@ class DecisionFormat(HookFormat):
     def denial_in(self, answer: Content) -> str | None:
         """Return the reason of a denial."""
         return str(answer.get("reason")) if answer.get("decision") == "deny" else None
+
+
+def _told_about_server(content: Content) -> Content:
+    """The account that a client gives of the MCP server of a tool."""
+    return next((content[key] for key in ("mcp_server", "mcp_context") if isinstance(content.get(key), dict)), {})
 
 
 def is_own_tool(server: str, tool: str) -> bool:

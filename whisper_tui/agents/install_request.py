@@ -86,6 +86,16 @@ def is_approved(pattern: str) -> bool:
     return words[-2:] == ["exec", "*"] and is_launcher(words[:-2])
 
 
+def is_gateway(words: Sequence[str], launch: Launch) -> bool:
+    """True if a command line puts another MCP server behind the queue of this instance."""
+    launcher = next((each for each in ((PROGRAM,), launch.program) if tuple(words[: len(each)]) == each), ())
+    own, places = list(words[len(launcher) : words.index("--") if "--" in words else None]), launch.home
+    chosen = [at for at, word in enumerate(own) if word.startswith(("--home", "--directories"))]
+    # With other directories, another supervisor would be asked: perhaps one of the agent's own.
+    same = own[chosen[0] : chosen[0] + len(places)] == list(places) if chosen else not places
+    return bool(launcher) and own[:1] == ["mcp"] and "--through" in own and len(chosen) <= 1 and same
+
+
 def launcher_of(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a command line that start whisper_tui."""
     for place in range(1, len(words)):

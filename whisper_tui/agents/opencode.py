@@ -12,7 +12,16 @@ from typing import Any, ClassVar
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
 from whisper_tui.agents.file_entries import FileEntry, Member, Permission, value_at
-from whisper_tui.agents.findings import DoctorContext, Findings, FoundHook, FoundServer, bad, seconds, unseen_tools
+from whisper_tui.agents.findings import (
+    DoctorContext,
+    Findings,
+    FoundHook,
+    FoundServer,
+    bad,
+    note,
+    seconds,
+    unseen_tools,
+)
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
 from whisper_tui.agents.json_document import read_json
@@ -28,7 +37,7 @@ from whisper_tui.agents.own_rules import (
     work_tree_around,
 )
 from whisper_tui.agents.probe import Canary, Seen, ask_hook, canaries_of, denied_by_supervisor, last_line, prove, run
-from whisper_tui.agents.profile import AnswerBudget, ClientProfile, WaitLimit
+from whisper_tui.agents.profile import AnswerBudget, ClientProfile, ServerTable, WaitLimit
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import Effect, Rule
 from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
@@ -120,6 +129,18 @@ def plugin_of(request: InstallRequest) -> Path:
     """Return the path of the plugin."""
     directory = directory_of(request) if request.project is None else request.project / ".opencode"
     return directory / "plugin" / "whisper_tui.js"
+
+
+def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
+    """Yield the tables of MCP servers of the user and of the project, in every file that may have one."""
+    directories = [directory_of(request)] if request.project is None else [directory_of(request), request.project]
+    files = [
+        directory / name for directory in directories for name in ("opencode.jsonc", "opencode.json", "config.json")
+    ]
+    if named := request.environ.get("OPENCODE_CONFIG"):
+        files.append(Path(named).absolute())
+    for path in files:
+        yield ServerTable(path, JSON_WITH_COMMENTS, ("mcp",))
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -245,6 +266,11 @@ def find(context: DoctorContext, version: str | None) -> Findings:
                 result.hooks.append(_found_plugin(context, path, words, sees_all=ALL_TOOLS in text.splitlines()))
         path = configuration_of(request)
         plain = result.read(path, JSON_WITH_COMMENTS)
+        if again := [key for key in ("edit", "webfetch") if value_at(plain, ("permission", key)) == "ask"]:
+            sentence = (
+                f"OpenCode asks again about what was allowed in whisper_tui: {path} says so of {' and '.join(again)}"
+            )
+            result.checks.append(note("permission", sentence, "Write it into rules.toml, and remove it there"))
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
@@ -385,6 +411,7 @@ PROFILE = ClientProfile(
     hangs_on_signals=True,
     plan_install=plan_install,
     find=find,
+    server_tables=server_tables,
     own_rules=_own_rules,
     directory_variables=("XDG_CONFIG_HOME", "OPENCODE_CONFIG"),
 )

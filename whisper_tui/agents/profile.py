@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 # The profile's class imports none of its parts, because transports use it and must not load the policy.
 if TYPE_CHECKING:
+    from whisper_tui.agents.client_files import Opener
     from whisper_tui.agents.findings import DoctorContext, Findings
     from whisper_tui.agents.hook_formats import HookFormat
     from whisper_tui.agents.install_request import InstallPlan, InstallRequest
@@ -36,6 +38,14 @@ class AnswerBudget(NamedTuple):
     in_bytes: bool = False
     lines: int | None = None
     """None: the client does not count lines."""
+
+
+class ServerTable(NamedTuple):
+    """A table of MCP servers in a file of a client."""
+
+    file: Path
+    opener: "Opener"
+    place: tuple[str, ...]
 
 
 class RuleFormat(NamedTuple):
@@ -76,6 +86,8 @@ class ClientProfile:
     """Plans an installation. Raises `WhisperError`. None: whisper_tui cannot be installed into this client."""
     find: "Callable[[DoctorContext, str | None], Findings] | None" = None
     """The doctor's findings. With a version, the client's program may be run; without one, only files are read."""
+    server_tables: "Callable[[InstallRequest], Iterable[ServerTable]] | None" = None
+    """The tables of MCP servers in the files that the client reads. None: they are not known."""
     own_rules: "Callable[[RuleDirectories], Iterable[RuleSource]] | None" = None
     """The files with the client's own rules."""
     directory_variables: tuple[str, ...] = ()

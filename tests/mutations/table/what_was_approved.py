@@ -6,7 +6,41 @@ SWAPS = "tests/mutations/test_swaps.py::"
 DECIDING = "tests/supervisor/test_deciding.py::"
 TICKETS = "tests/api/test_tickets.py::"
 
+EDIT_ANSWERS = "tests/transports/hooks/test_edit_answers.py::"
+TOOL_CALLS = "tests/transports/hooks/test_tool_calls.py::"
+
 WHAT_WAS_APPROVED = (
+    Mutation(
+        "the files of an edit just before the answer",
+        "whisper_tui.transports.hook.edit_answers.approved_contents",
+        "(None if content is None else hashlib.sha256(content).hexdigest()) != file.before",
+        "False",
+        (EDIT_ANSWERS + "test_a_file_that_appears_makes_the_approval_of_a_new_one_void",),
+    ),
+    Mutation(
+        "a path that programs expand",
+        "whisper_tui.agents.agent_tools.absolute_path",
+        'given[0] == "~" or given != given.strip()',
+        "False",
+        (TOOL_CALLS + "test_a_call_of_another_shape_is_refused",),
+    ),
+    Mutation(
+        "a host that programs read differently",
+        "whisper_tui.agents.agent_tools._host_of",
+        'not url.isascii() or not url.isprintable() or re.search(r"[\\s\\\\]", url)',
+        "False",
+        (TOOL_CALLS + "test_a_host_is_named_only_where_every_program_reads_the_same_one",),
+    ),
+    Mutation(
+        "a gateway that asks another supervisor",
+        "whisper_tui.agents.install_request.is_gateway",
+        "len(chosen) <= 1",
+        "True",
+        (
+            "tests/install/test_gateway_servers.py::"
+            "test_what_only_looks_like_the_gateway_of_this_instance_is_asked_by_the_hook",
+        ),
+    ),
     Mutation(
         "a call from a shell that is asked for again",
         "whisper_tui.transports.shell_call.ShellCallEndpoint._answer",

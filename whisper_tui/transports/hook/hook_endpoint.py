@@ -5,13 +5,14 @@ import json
 import re
 import secrets
 import shlex
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import Field, ValidationError
 
 from whisper_tui.agents.agent_tools import Content
 from whisper_tui.agents.hook_formats import NO_DECISION, HookAnswer, HookFormat, HookRequest, parsed
+from whisper_tui.agents.install_request import Launch
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
@@ -136,6 +137,8 @@ class HookQuestion:
         canary = CANARY.search(_named(asked.command))
         if canary is not None:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
+        if await self._is_asked_by_gateway(asked):
+            return NO_DECISION
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
             async with asyncio.timeout(min(self._hello.deadline_s, LONGEST_WAIT_S)):
@@ -143,6 +146,20 @@ class HookQuestion:
         except TimeoutError:
             return await self._deny_at_deadline(asked)
         return await self._decided(asked, record)
+
+    async def _is_asked_by_gateway(self, asked: HookRequest) -> bool:
+        """True for a tool of an MCP server behind our gateway, so that nobody is asked twice."""
+        command = asked.command
+        if not isinstance(command, Function) or command.about != "server" or not asked.configured:
+            return False
+        # Files are read for it, and only few calls need it.
+        from whisper_tui.agents.doctor import is_behind_gateway
+
+        said = self._hello
+        root = Path(self._client.workspace(asked, said.environment))
+        launch = Launch(said.launcher, said.places)
+        server = command.targets[0]
+        return await asyncio.to_thread(is_behind_gateway, self._client.name, server, root, said.environment, launch)
 
     async def _decision(self, call_id: str) -> CallRecord:
         """Return the call once it is decided, and handed over if its agent carries it out."""
