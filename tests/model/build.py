@@ -23,6 +23,8 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
+    EditModeSet,
+    EditReverted,
     Event,
     Finished,
     Granted,
@@ -239,6 +241,8 @@ def one_of_each() -> tuple[Event, ...]:
             for event in (submitted(str(call_id)), finished(str(call_id), ending))
         ),
         decided("2", DENY),
+        EditReverted(at=7.29, call_id="2", by=HUMAN),
+        EditModeSet(at=7.295, session_id="s1", mode="ask", by=HUMAN),
         SessionClosed(at=7.3, session_id="s1", why="it left"),
     )
 
