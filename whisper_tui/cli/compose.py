@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whisper_tui.agents.client_rules import ClientRules
+from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.manage_rules import have_it_noted
 from whisper_tui.cli.commands.supervisor_control import step_down
 from whisper_tui.config import load, write_pointer
 from whisper_tui.config.configuration import Configuration, ConfigurationFile
 from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.api import Supervision
+from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
@@ -35,6 +37,7 @@ from whisper_tui.wire.rendezvous import release
 from whisper_tui.wire.server import Endpoint, keep_listening, serve
 
 if TYPE_CHECKING:
+    from whisper_tui.notify.desktop_buttons import Objection
     from whisper_tui.notify.notifier import BackgroundNotifier
     from whisper_tui.tools import ToolContext, ToolRegistry
     from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
@@ -160,7 +163,7 @@ async def _supervise(
         _log.info("serving %s as pid %d", home.state, os.getpid())
         # Not at once: whoever started the supervisor waits for its first answer.
         loop.call_later(AGENTS_AFTER_S, agents.prepare)
-        notifier = _notifier(supervisor, configuration)
+        notifier = _notifier(supervisor, configuration, server.objection_to)
         staying = asyncio.create_task(keep_listening(server, occupation, supervisor.stopped.set))
         await supervisor.stopped.wait()
         _log.info("stopping")
@@ -172,11 +175,14 @@ async def _supervise(
         await supervisor.close()
 
 
-def _notifier(supervisor: Supervisor, configuration: Configuration) -> "BackgroundNotifier | None":
+def _notifier(
+    supervisor: Supervisor, configuration: Configuration, objection: "Objection"
+) -> "BackgroundNotifier | None":
     """Begin to notify through the desktop or the user's program. None: neither is configured."""
-    settings = configuration.calling
-    if settings.when == "never" or not (settings.desktop or settings.command):
+    settings, cockpit = configuration.calling, configuration.cockpit
+    if settings.when == "never" or not (settings.desktop or settings.desktop_buttons or settings.command):
         return None
+    from whisper_tui.notify.desktop_buttons import DesktopButtons
     from whisper_tui.notify.notifier import BackgroundNotifier
 
     def report(problem: str) -> None:
@@ -184,7 +190,15 @@ def _notifier(supervisor: Supervisor, configuration: Configuration) -> "Backgrou
         if problem:
             _log.warning("%s", problem)
 
-    notifier = BackgroundNotifier(settings, supervisor.board, supervisor.presences, report)
+    buttons = None
+    if settings.desktop_buttons:
+        by = Decider(surface="notification", who=decider()["who"])
+        # No severe risk is approved by a button, so that "grave" leaves nothing to undo.
+        undo_s = cockpit.undo_s if cockpit.undo == "every" else 0.0
+        buttons = DesktopButtons(
+            supervisor, supervisor.board, objection, by=by, undo_s=undo_s, open_command=settings.desktop_open
+        )
+    notifier = BackgroundNotifier(settings, supervisor.board, supervisor.presences, report, buttons=buttons)
     supervisor.listen(notifier.on_event)
     supervisor.stall_monitor.listen(notifier.stalled)
     notifier.open()

@@ -192,7 +192,8 @@ ABOUT: dict[str, tuple[Restart, str]] = {
 }
 """The settings that the cockpit lists, with the programs that read them at their start, and a sentence about each.
 
-Rules, lists of tools, keys and the program that notifies are left to an editor: they decide what runs.
+Rules, lists of tools, keys, notifications with buttons and the program that notifies are left to an editor: they decide
+what runs.
 """
 
 

@@ -87,7 +87,7 @@ class Coverage(Value):
 class Decider(Value):
     """Author of a decision, and the surface on which it was made."""
 
-    surface: Literal["cockpit", "command line", "library", "rule", "memory", "agent", "demo"]
+    surface: Literal["cockpit", "command line", "library", "notification", "rule", "memory", "agent", "demo"]
     who: str = ""
     """User name, rule or grant."""
 

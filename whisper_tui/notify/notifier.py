@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from whisper_tui.model.api import Presence, Supervision
@@ -29,6 +29,7 @@ from whisper_tui.notify.delivery import (
     waiting_text,
     waiting_title,
 )
+from whisper_tui.notify.desktop_buttons import DesktopButtons
 from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.present.quantities import count
 
@@ -289,8 +290,11 @@ class BackgroundNotifier:
         people: People,
         report: Callable[[str], object],
         clock: Callable[[], float] = time.time,
+        *,
+        buttons: DesktopButtons | None = None,
     ) -> None:
         """`report` gets a description of a problem, or an empty text once notifications work again."""
+        self._buttons = buttons
         self._settings = settings
         self._board = board
         self._people = people
@@ -313,11 +317,15 @@ class BackgroundNotifier:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        if self._buttons is not None:
+            await self._buttons.close()
 
     def on_event(self, event: Event) -> None:
         """Note that a call has changed."""
         if call_id := getattr(event, "call_id", None):
             self._notifications.changed(call_id, self._board.calls.get(call_id))
+            if self._buttons is not None:
+                self._buttons.changed(call_id)
 
     def stalled(self, news: Mapping[str, StallNews]) -> None:
         """Note that runs, by their calls, have stalled."""
@@ -334,7 +342,7 @@ class BackgroundNotifier:
         away, calls = not self._people.somebody, self._board.calls
         due = [calls[call_id] for call_id in self._notifications.due(away=away) if call_id in calls]
         if due:
-            self._notify(waiting_text(due, self._board), notification_json(due, self._board))
+            self._notify(waiting_text(due, self._board), notification_json(due, self._board), due)
         # As in a cockpit, a run that stalled while somebody was there is not reported later.
         found, self._stalled = self._stalled, {}
         for news in STALL_NEWS:
@@ -342,14 +350,16 @@ class BackgroundNotifier:
             if stalled and self._notifications.may_notify(away=away):
                 self._notify(stall_text(stalled, self._board, news), notification_json(stalled, self._board, news))
 
-    def _notify(self, words: str, content: bytes) -> None:
+    def _notify(self, words: str, content: bytes, waiting: Sequence[CallRecord] = ()) -> None:
         # In a separate task, because a program may be slow and must not delay the next notification.
-        task = asyncio.create_task(self._deliver(words, content))
+        task = asyncio.create_task(self._deliver(words, content, waiting))
         self._deliveries.add(task)
         task.add_done_callback(self._deliveries.discard)
 
-    async def _deliver(self, words: str, content: bytes) -> None:
+    async def _deliver(self, words: str, content: bytes, waiting: Sequence[CallRecord]) -> None:
         settings = self._settings
+        if self._buttons is not None and waiting:
+            self._note("Notifications with buttons do not work", await self._buttons.show(waiting))
         if settings.desktop:
             problem: str | None = "neither notify-send nor osascript is installed"
             if (argv := desktop_program(TITLE, words)) is not None:

@@ -26,6 +26,10 @@ class NotifySettings(Value):
     foot and others."""
     desktop: bool = False
     """Show notifications with `notify-send` or `osascript`."""
+    desktop_buttons: bool = False
+    """Show a desktop notification for each waiting call, with its command and buttons. It needs the extra `desktop`."""
+    desktop_open: tuple[str, ...] = ()
+    """The program of the button Open, such as a terminal with the cockpit. Empty: no such button."""
     title: bool = True
     """Show the number of waiting calls in the terminal's title."""
     command: tuple[str, ...] = ()
@@ -42,7 +46,7 @@ class NotifySettings(Value):
             raise ValueError(f"hours are written like 22:00-07:00, not {value!r}")
         return value
 
-    @field_validator("command")
+    @field_validator("command", "desktop_open")
     @classmethod
     def _program(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if value and (not value[0] or any("\0" in word for word in value)):

@@ -46,6 +46,8 @@ def decided_by_text(by: Decider) -> str:
             return f"by {'a denial' if who.startswith(DENIAL_ID) else 'an approval'} for this session"
         case "library":
             return f"by {who} through the library" if who else "through the library"
+        case "notification":
+            return f"by {who} through a notification" if who else "through a notification"
         case "demo":
             return "by the demo"
         case _:

@@ -18,7 +18,7 @@ from whisper_tui.system.state_directory import Directories, StateDirectoryLock, 
 from whisper_tui.wire.authorization import RecordRefusal, RefusalLog
 from whisper_tui.wire.connection import ApiEndpoint
 from whisper_tui.wire.operations import error_line
-from whisper_tui.wire.peers import Origin, check_origin, origin_by_mark
+from whisper_tui.wire.peers import Origin, ancestry, check_origin, origin_by_mark, read_process, why_supervised
 from whisper_tui.wire.protocol import LONGEST_REQUEST, SOCKET, greeting
 from whisper_tui.wire.rendezvous import peer_process, socket_address
 from whisper_tui.wire.server_state import InProcess, ServerState
@@ -105,6 +105,11 @@ class Server:
         self._listening: asyncio.Server | None = None
         self._path = Path(home.runtime) / SOCKET
         self._inode = 0
+
+    async def objection_to(self, pid: int) -> str | None:
+        """Return why a process may not decide, by the rules for clients (decision 18). None: it may."""
+        line = await asyncio.to_thread(ancestry, pid, read_process)
+        return why_supervised(line, self._state.keepers(), self._state.agents())
 
     async def open(self) -> None:
         """Start to listen. Raises `Unavailable`."""
