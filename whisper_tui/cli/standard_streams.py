@@ -21,8 +21,8 @@ class OutputLost(OSError):
     def sentence(self) -> str:
         """The message for people."""
         if is_closed(STDOUT):
-            return "standard output is closed, so what should be printed is lost"
-        return f"standard output cannot be written: {self.strerror}; what should be printed is lost"
+            return "standard output is closed, so the output of this command is lost"
+        return f"standard output cannot be written: {self.strerror}; the output of this command is lost"
 
 
 class _Printed(io.FileIO):

@@ -39,9 +39,9 @@ GIT_HOOKS = {
 
 SECOND_LEVEL = "a script runs it, and only one level is read"
 
-PACKAGE_CODE = "packages bring code of their own, which nobody has read"
+PACKAGE_CODE = "packages bring code of their own, which was not read"
 PROJECT_CODE = "it runs code of the project, which is not read"
-IMAGE_CODE = "what is in a container image is not read"
+IMAGE_CODE = "the contents of a container image are not read"
 
 TOOLS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("pip", "pip3"), ("install download wheel", PACKAGE_CODE)),

@@ -30,7 +30,7 @@ WithoutResult = Denied | Withdrawn | HandedOver | Lost
 
 NO_ANSWER = "The call has not ended, so its agent has no result yet."
 LEFT = "The agent no longer waited ({why}), so it has got this only if it asked again."
-WITHDRAWN = "The call was withdrawn, usually because nobody waited any more, so this may have reached nobody."
+WITHDRAWN = "The call was withdrawn, usually because its agent no longer waited, so the agent may not have got this."
 REMOVED = "Its output was removed from the disk, so the answer cannot be made again."
 BY_ITSELF = "The agent's own program carried it out, so the result is not known here."
 AT_DEADLINE = (

@@ -179,7 +179,7 @@ def _trust_own(options: Options) -> int:
             return DONE
         sys.stdout.flush()
         if not options.yes and not _agreed():
-            sys.stderr.write("whisper-tui: Not trusted: what these entries allow is asked.\n")
+            sys.stderr.write("whisper-tui: Not trusted: calls that these entries would allow are asked about.\n")
             return REFUSED
         for changed in files:
             digest = entries_digest(changed.entries)

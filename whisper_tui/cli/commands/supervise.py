@@ -90,5 +90,7 @@ class _Starter:
         try:
             os.write(fd, json.dumps(content).encode() + b"\n")
         except OSError as error:
-            sys.stderr.write(f"whisper-tui: nobody waits for this supervisor any more ({error.strerror})\n")
+            sys.stderr.write(
+                f"whisper-tui: the program that started this supervisor no longer waits for it ({error.strerror})\n"
+            )
         os.close(fd)

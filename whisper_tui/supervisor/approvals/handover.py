@@ -18,7 +18,7 @@ from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.sessions import Environments
 
-GONE = "its agent, who would have started it, went away"
+GONE = "the session of its agent ended before the command was started"
 
 
 class Tickets:
@@ -193,9 +193,9 @@ class CallerTools:
             if record.function is None or not isinstance(record.state, Waiting | Queued | Starting):
                 continue
             if isinstance(record.state, Starting):
-                self._lose(record, "its caller went away while it carried it out")
+                self._lose(record, "the session of its caller ended while the call was carried out")
             else:
-                ending = Withdrawn(why="its caller, who would have carried it out, went away")
+                ending = Withdrawn(why="the session of its caller ended before the call was carried out")
                 self._store.record(Finished(at=self._clock(), call_id=call_id, ending=ending))
 
     def _lose(self, record: CallRecord, why: str) -> None:

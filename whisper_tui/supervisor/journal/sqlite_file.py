@@ -86,8 +86,8 @@ CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
 
 _ADVICE = {
     sqlite3.SQLITE_FULL: "Make room on the disk",
-    sqlite3.SQLITE_BUSY: "Let the program that has it locked, such as a backup or an sqlite3 shell, come to its end",
-    sqlite3.SQLITE_LOCKED: "Let the program that has it locked, such as a backup or an sqlite3 shell, come to its end",
+    sqlite3.SQLITE_BUSY: "Wait for the program that has locked it, such as a backup or an sqlite3 shell, or end it",
+    sqlite3.SQLITE_LOCKED: "Wait for the program that has locked it, such as a backup or an sqlite3 shell, or end it",
     sqlite3.SQLITE_READONLY: "Make the file and its file system writable",
     sqlite3.SQLITE_IOERR: "Look for errors of the disk in the log of the system, and make room on it",
     sqlite3.SQLITE_CANTOPEN: "Check its permissions, the free disk space and the limit of open files",
@@ -161,8 +161,8 @@ def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
     if _primary(error) == sqlite3.SQLITE_CONSTRAINT:
         return JournalFailed(
             f"the journal {path} was changed by another program, which must not write there ({error})",
-            hint="Nothing was done. See what whisper-tui history verify says, then whisper-tui restart: what runs goes "
-            "on, and what was approved and has not started is asked about again",
+            hint="Nothing was done. See what whisper-tui history verify says, then whisper-tui restart: running "
+            "commands continue, and approved calls that have not started are asked about again",
         )
     message = f"the journal {path} cannot be written: {error}"
     return JournalFailed(message, hint=f"Nothing was done. {_advice(error)}, then try again")

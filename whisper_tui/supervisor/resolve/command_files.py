@@ -68,7 +68,7 @@ def what_changed(before: Resolved, now: Resolved) -> str:
         return f"{path} has another content"
     for path in changed_files(before, now):
         return f"{path} {'was replaced or changed' if path in now.files else 'is gone'}"
-    return "what its words stand for is different"
+    return "its words now expand to something else"
 
 
 def changed_edits(before: Resolved, now: Resolved) -> Iterator[str]:
