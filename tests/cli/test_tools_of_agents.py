@@ -227,5 +227,19 @@ def test_a_canary_in_an_edit_or_a_fetch_is_denied_with_nobody_asked(
     assert shell.instance.rows("history") == []
 
 
+def test_an_edit_that_is_too_long_for_the_queue_is_refused_with_words(shell: Shell, makefile: Path) -> None:
+    out, err = edit(shell, makefile, old_string="x" * (1 << 20)).communicate(timeout=ANSWER_S)
+    assert out == b"" and b"characters long" in err and b"Traceback" not in err
+    assert shell.instance.rows("history") == []
+
+
+def test_a_patch_with_a_false_context_is_asked_and_nothing_is_written(shell: Shell, makefile: Path) -> None:
+    lines = ("*** Begin Patch", "*** Update File: Makefile", "@@", " not there", "+evil", "*** End Patch")
+    asking = shell.ask("", client="codex", tool_name="apply_patch", tool_input={"command": "\n".join(lines)})
+    shell.deny(shell.waiting(), "it does not fit")
+    assert "it does not fit" in reason(finished(asking))
+    assert makefile.read_text() == MAKE
+
+
 def test_a_file_that_names_a_canary_can_be_edited(shell: Shell) -> None:
     allowed(finished(write(shell, shell.instance.workspace / "notes.txt", "whisper-tui-canary-0123456789\n")))

@@ -150,3 +150,15 @@ def test_a_claude_code_sandbox_that_breaks_approved_commands_is_reported(machine
     assert machine.doctor("claude").proved
     change(machine, ".claude/settings.json", "whisper-tui exec *", "other *")
     assert "every approved command fails" in said(machine.doctor("claude"), "sandbox", CheckState.BAD)
+
+
+def test_an_opencode_that_asks_again_about_edits_is_reported(machine: Machine) -> None:
+    machine.write(".config/opencode/opencode.json", '{"permission": {"edit": "ask"}}')
+    machine.install("opencode")
+    assert "asks again" in said(machine.doctor("opencode"), "permission", CheckState.NOTE)
+
+
+def test_an_opencode_with_one_word_for_all_permissions_is_proved(machine: Machine) -> None:
+    machine.write(".config/opencode/opencode.json", '{"permission": "ask"}')
+    machine.install("opencode")
+    assert machine.doctor("opencode").proved
