@@ -9,10 +9,9 @@ from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, Play
 from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import EditedFile, FileChange, FileVersions, ReplaceText, WriteFile
+from whisper_tui.model.edits import FileChange, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.event import Decided, Finished
-from whisper_tui.present.diff_text import diff_paragraphs, diff_rows
 from whisper_tui.tui.commands.undo_approval import NO_UNDO
 
 
@@ -33,55 +32,10 @@ def editing(root: Path, *changes: FileChange, takes_result: bool = True) -> Play
     return play
 
 
-def rows(old: str | None, new: str | None) -> list[str]:
-    """A difference as text, with what differs inside of a line in brackets."""
-    versions = FileVersions(file=EditedFile(action="changes", path="/w/a", real="/w/a", inside="a"), old=old, new=new)
-    marked = {"added", "removed", "hidden"}
-    found = []
-    for paragraph in diff_paragraphs(versions, diff_rows(versions)):
-        text = "".join(f"[{span.text}]" if span.role in marked else span.text for span in paragraph.spans)
-        found.append("".join(span.text for span in paragraph.margin) + text)
-    return found
-
-
-def test_only_the_words_that_differ_are_marked() -> None:
-    assert rows("total = price * 3\n", "total = price * 4\n") == [
-        " 1 − total = price * [3]",
-        " 1 + total = price * [4]",
-    ]
-
-
-def test_unchanged_stretches_are_folded() -> None:
-    lines = [f"{number}\n" for number in range(1, 31)]
-    changed = [*lines[:14], "other\n", *lines[15:]]
-    found = rows("".join(lines), "".join(changed))
-    assert found[0] == "   ⋯ 11 lines"
-    assert found[-1] == "   ⋯ 12 lines"
-    assert " 15 − 15" in found
-    assert " 15 + other" in found
-    assert len(found) == 10
-
-
-def test_line_ends_and_hidden_characters_are_visible() -> None:
-    assert rows("a\n", "a\r\n") == [" 1 − a", " 1 + a[␍]"]
-    assert rows("a\n", "a") == [" 1 − a", " 1 + a[ ⏎ missing]"]
-    (row,) = rows("", "x\u202ey\n")
-    assert "\u202e" not in row
-
-
-def test_a_difference_never_brings_control_characters_to_the_terminal() -> None:
-    assert "\x1b" not in "".join(rows("a\n", "\x1b[2J\x1b]0;title\x07\n"))
-
-
-def test_a_difference_of_too_many_lines_says_so() -> None:
-    (row,) = rows("", "x\n" * 20_001)
-    assert "too many to compare" in row
-
-
 async def test_the_card_of_an_edit_shows_its_difference(file: Path) -> None:
     play = editing(file.parent, ReplaceText(path=str(file), old="line 20\n", new="line twenty\n"))
     async with cockpit(play) as seat:
-        await seat.sees("Difference  app.py", "⋯ 16 lines", "− line 20", "+ line twenty")
+        await seat.sees("edit app.py +1", "⋯ 16 lines", "− line 20", "+ line twenty")
 
 
 async def test_a_file_that_changes_while_the_edit_waits_is_told(file: Path) -> None:

@@ -223,7 +223,7 @@ def lines(paragraphs: tuple[Paragraph, ...]) -> Iterator[str]:
     """Yield paragraphs of the cockpit as lines without symbols."""
     for paragraph in paragraphs:
         margin = "".join(span.text for span in paragraph.margin).translate(UNSPOKEN)
-        words = (SIGN.sub(r"\1", text) if role in SIGNED else text for text, role in paragraph.spans)
+        words = (SIGN.sub(r"\1", text) if role in SIGNED else text for text, role, _ in paragraph.spans)
         if said := "".join((margin, *words)).strip():
             yield said
 

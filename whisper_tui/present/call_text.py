@@ -105,17 +105,18 @@ def describe(
     effects: tuple[Paragraph, ...] = (),
     *,
     told: tuple[Paragraph, ...] = (),
+    diff: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return everything about a call, the most important first.
 
     `now` is in seconds since the epoch; `recent` are other calls of the same session; `told` is the answer that its
-    agent got.
+    agent got, and `diff` stands in the place of the command.
     """
     described = _description(record)
     return (
         *_outcome_and_risks(record),
         *((*described, BLANK) if described else ()),
-        *_commands(record),
+        *(diff or _commands(record)),
         *effects,
         *explained_paragraphs(record.spec.command, _resolved(record)),
         BLANK,
@@ -154,10 +155,11 @@ def card(
     session: Session | None,
     effects: tuple[Paragraph, ...] = (),
     offer: tuple[Paragraph, ...] = (),
+    diff: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return the facts that a decision needs: risks, agent, directory, command and effects.
 
-    Other facts have a row only if they are unusual. `offer` is shown below the command.
+    Other facts have a row only if they are unusual. `offer` is shown below the command, and `diff` in its place.
     """
     usual_directory = _directory_is_usual(record, session)
     return (
@@ -168,7 +170,7 @@ def card(
         *(() if usual_directory else (_directory(record.spec, record),)),
         *_unusual(record, session),
         BLANK,
-        *_commands(record),
+        *(diff or _commands(record)),
         *offer,
         # Effects come last, because the text of a script may be long and must not push other facts off the screen.
         *effects,

@@ -1,187 +1,340 @@
-"""The difference that an edit makes to a file: its rows, with the words that differ, and the same as paragraphs."""
+"""The difference of two texts, line by line, in bounded time; and the facts about an edited file in words."""
 
-import difflib
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from whisper_tui.model.call import FileEdits
 from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, WriteFile
-from whisper_tui.present.quantities import count
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
-
-MOST_LINES = 20_000
-"""Lines of both contents together that are compared for the screen."""
-
-MOST_ROWS = 2_000
-"""Rows of one difference."""
+from whisper_tui.present.quantities import count, size
+from whisper_tui.present.spans import Line, Span, said
+from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
 
 CONTEXT = 3
 """Unchanged lines around a change."""
+MOST_CHANGED = 4000
+"""Rows with changes that are shown of one edit."""
+LONGEST_LINE = 1200
+"""Characters of a line beyond which only its part with the change is shown."""
+LONGEST_CHANGE = 4000
+"""Characters of a change within one line that are shown."""
+LONGEST_PAIRED = 400
+"""Characters of a line beyond which it is not compared word by word."""
+_SMALLEST_WORK = 400_000
+_PIECES = re.compile(r"\w+|\s+|.", re.DOTALL)
+ALIKE = 0.45
+"""Share of common text from which two lines count as one that was changed."""
 
-LONGEST_LINE = 2_000
-"""Characters of a line that are compared with those of another one."""
+Block = tuple[int, int, int, int]
+"""Lines from the first number to the second are replaced by those from the third to the fourth."""
+
+
+class _Work:
+    """Counts the comparisons that are left: texts of agents may be made to take for ever."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, amount: int) -> bool:
+        """Return True if there is so much left."""
+        self.left -= amount
+        return self.left >= 0
+
+
+def changed_blocks(old: Sequence[str], new: Sequence[str]) -> tuple[Block, ...]:
+    """Return the parts of two lists of lines that differ, in their order.
+
+    Lines that occur once on both sides are matched first, as in the patience algorithm, and what lies between them by
+    difflib if it is short. Beyond a bound of work a part counts as replaced.
+    """
+    work = _Work(_SMALLEST_WORK * 10 + 40 * (len(old) + len(new)))
+    found: list[Block] = []
+    stack: list[Block] = [(0, len(old), 0, len(new))]
+    while stack:
+        block = _trimmed(old, new, stack.pop())
+        low, high, new_low, new_high = block
+        if low == high or new_low == new_high or not work.spend(high - low + new_high - new_low):
+            if low != high or new_low != new_high:
+                found.append(block)
+            continue
+        anchors = _anchors(old, new, block)
+        if anchors:
+            stack += _between(block, anchors)
+        elif (high - low) * (new_high - new_low) <= _SMALLEST_WORK and work.spend((high - low) * (new_high - new_low)):
+            found += _compared(old, new, block)
+        else:
+            found.append(block)
+    return tuple(_joined(sorted(found)))
+
+
+def _trimmed(old: Sequence[str], new: Sequence[str], block: Block) -> Block:
+    low, high, new_low, new_high = block
+    while low < high and new_low < new_high and old[low] == new[new_low]:
+        low, new_low = low + 1, new_low + 1
+    while low < high and new_low < new_high and old[high - 1] == new[new_high - 1]:
+        high, new_high = high - 1, new_high - 1
+    return low, high, new_low, new_high
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], block: Block) -> list[tuple[int, int]]:
+    """Return pairs of equal lines that occur once on each side, as many as are in the same order on both."""
+    low, high, new_low, new_high = block
+    once = {line for line, times in Counter(old[low:high]).items() if times == 1}
+    other = {line for line, times in Counter(new[new_low:new_high]).items() if times == 1}
+    places = {new[at]: at for at in range(new_low, new_high) if new[at] in once and new[at] in other}
+    pairs = [(at, places[old[at]]) for at in range(low, high) if old[at] in places]
+    return _rising(pairs)
+
+
+def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return a longest run of pairs whose second numbers rise."""
+    tops: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        at = bisect_left(tops, place)
+        before.append(ends[at - 1] if at else -1)
+        tops[at : at + 1] = [place]
+        ends[at : at + 1] = [number]
+    found = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _between(block: Block, anchors: list[tuple[int, int]]) -> Iterator[Block]:
+    low, high, new_low, new_high = block
+    for at, place in anchors:
+        yield low, at, new_low, place
+        low, new_low = at + 1, place + 1
+    yield low, high, new_low, new_high
+
+
+def _compared(old: Sequence[str], new: Sequence[str], block: Block) -> Iterator[Block]:
+    low, high, new_low, new_high = block
+    matcher = SequenceMatcher(None, old[low:high], new[new_low:new_high], autojunk=False)
+    for kind, start, end, new_start, new_end in matcher.get_opcodes():
+        if kind != "equal":
+            yield low + start, low + end, new_low + new_start, new_low + new_end
+
+
+def _joined(blocks: list[Block]) -> Iterator[Block]:
+    last: Block | None = None
+    for block in blocks:
+        if last is not None and block[0] == last[1] and block[2] == last[3]:
+            last = (last[0], block[1], last[2], block[3])
+            continue
+        if last is not None:
+            yield last
+        last = block
+    if last is not None:
+        yield last
+
+
+class Side(NamedTuple):
+    """A line of one version."""
+
+    number: int
+    text: str
+    """Without its end."""
+    marked: tuple[tuple[int, int], ...] = ()
+    """The parts that the other version has not."""
+    note: str = ""
+    """A word for an unusual end of the line. Empty: it ends as usual."""
+    before: int = 0
+    """Characters that are left out before the text, because the line is very long."""
+    after: int = 0
 
 
 class DiffRow(NamedTuple):
-    """One row of a difference: a line on each side, or the length of a stretch that is folded."""
+    """A line of both versions, or of one; or lines that are left out."""
 
-    kind: Literal["same", "changed", "folded"]
-    old: Line = ()
-    new: Line = ()
-    old_number: int | None = None
-    """The line of the old content, from 1. None: there is none on this side."""
-    new_number: int | None = None
+    old: Side | None = None
+    new: Side | None = None
+    changed: bool = False
+    folded: int = 0
+    """Unchanged lines that are left out here."""
     hidden: int = 0
-    """Lines that are folded."""
+    """Rows with changes that are not shown, because there are too many."""
 
 
-def diff_rows(versions: FileVersions) -> tuple[DiffRow, ...]:
-    """Compare two contents line by line, and the words of lines that have changed. Takes long for long contents."""
-    before, after = _lines(versions.old), _lines(versions.new)
-    if len(before) + len(after) > MOST_LINES:
-        return ()
-    rows: list[DiffRow] = []
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=len(before) + len(after) > MOST_LINES // 10)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
-        hidden = group[0][3] - (_last_number(rows))
-        if hidden > 0:
-            rows.append(DiffRow("folded", hidden=hidden))
-        for kind, low, high, new_low, new_high in group:
-            if kind == "equal":
-                pairs = zip(range(low, high), range(new_low, new_high), strict=True)
-                rows += [DiffRow("same", _text(before[a]), _text(after[b]), a + 1, b + 1) for a, b in pairs]
-            else:
-                rows += _changed(before[low:high], after[new_low:new_high], low, new_low)
-        if len(rows) > MOST_ROWS:
-            break
-    rest = len(after) - _last_number(rows)
-    return (*rows, DiffRow("folded", hidden=rest)) if rest > 0 and rows else tuple(rows)
+class FileDiff(NamedTuple):
+    """One file of an edit: its heading and the rows of its difference."""
+
+    file: EditedFile
+    title: Line
+    facts: tuple[Line, ...]
+    rows: tuple[DiffRow, ...] = ()
 
 
-def _last_number(rows: Sequence[DiffRow]) -> int:
-    return next((row.new_number for row in reversed(rows) if row.new_number is not None), 0)
+def file_diffs(versions: Sequence[FileVersions], root: str) -> tuple[FileDiff, ...]:
+    """Return the differences of the files of an edit. It may take a while: never call it where keys are read."""
+    left = MOST_CHANGED
+    found: list[FileDiff] = []
+    for each in versions:
+        rows = _rows(each, left) if not each.not_shown else ()
+        left = max(0, left - sum(row.changed for row in rows))
+        found.append(FileDiff(each.file, _title(each.file, root), tuple(_facts(each, rows)), rows))
+    return tuple(found)
+
+
+def _title(file: EditedFile, root: str) -> Line:
+    return edit_line([ChangedFile(file.action, file.path, file.moved_from, file.added, file.removed)], root)
+
+
+def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
+    """Yield the facts about a file: first the usual ones on one line, then each unusual one."""
+    file = versions.file
+    usual = ["new file"] if file.size is None else [size(file.size)]
+    usual += [f"mode {file.mode:o}"] if file.mode is not None else []
+    usual += ["CRLF line ends"] if versions.new and _ends_with_crlf(versions.new) else []
+    yield (*said(short_path(file.real, "")), Span(f"  {' · '.join(usual)}", "muted"))
+    unusual = (
+        (file.outside, "outside the workspace"),
+        (file.through_link, f"reached through a symbolic link: named {file.path}"),
+        (file.secret, "by its name a file with secrets"),
+        (bool(file.sensitive), file.sensitive),
+        (bool(file.runs_later), f"runs later: {file.runs_later}"),
+        (bool(file.hidden), f"its new text has a character that deceives: {file.hidden}"),
+        (file.binary, "no text"),
+        (bool(file.unread), f"not read: {file.unread}"),
+        (bool(file.problem), f"its new content is not known: {file.problem}"),
+        (bool(versions.not_shown), f"not shown: {versions.not_shown}"),
+    )
+    for holds, words in unusual:
+        if holds:
+            yield said(words, "risk")
+    if not rows and not versions.not_shown and not file.problem:
+        yield (Span("its content stays as it is" if file.action == "moves" else "no line changes", "muted"),)
+
+
+def _ends_with_crlf(text: str) -> bool:
+    return "\r\n" in text[:100_000]
+
+
+def _rows(versions: FileVersions, most: int) -> tuple[DiffRow, ...]:
+    old, new = (_lines(text) for text in (versions.old, versions.new))
+    blocks = changed_blocks(old, new)
+    usual_end = "\r\n" if versions.new and _ends_with_crlf(versions.new) else "\n"
+    found: list[DiffRow] = []
+    at = shown = 0
+    for number, (low, high, new_low, _) in enumerate(blocks):
+        found += _unchanged(old, at, low, new_low, usual_end, first=number == 0)
+        room = max(0, most - shown)
+        changed = list(_changed(old, new, blocks[number], usual_end, room))
+        found += changed
+        shown += len(changed)
+        at = high
+        if shown >= most:
+            rest = sum(max(b[1] - b[0], b[3] - b[2]) for b in blocks[number:]) - len(changed)
+            return (*found, DiffRow(hidden=rest)) if rest > 0 else tuple(found)
+    if blocks:
+        after = min(CONTEXT, len(old) - at)
+        offset = blocks[-1][3] - blocks[-1][1]
+        found += [_same(old, at + n, at + n + offset, usual_end) for n in range(after)]
+        if (rest := len(old) - at - after) > 0:
+            found.append(DiffRow(folded=rest))
+    return tuple(found)
 
 
 def _lines(text: str | None) -> list[str]:
-    """Return lines with their ends, so that a missing one, and those of Windows, are differences that show."""
+    """Return a text as lines with their ends. Only line feeds end a line, as in diff."""
     if not text:
         return []
-    lines = text.split("\n")
-    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
 
 
-def _text(line: str, role: Role = "command") -> Line:
-    ending = "" if line.endswith("\n") else " ⏎ missing"
-    bare = line.removesuffix("\n")
-    carriage = bare.endswith("\r")
-    spans = said(bare.removesuffix("\r").replace("\t", "    "), role, whole=True)
-    return (*spans, *((Span("␍", "hidden"),) if carriage else ()), *((Span(ending, "hidden"),) if ending else ()))
+def _unchanged(old: list[str], start: int, end: int, new_end: int, usual_end: str, *, first: bool) -> Iterator[DiffRow]:
+    """Yield the lines before a change; those far from it and from the one before are left out."""
+    before = 0 if first else min(CONTEXT, end - start)
+    after = min(CONTEXT, end - start - before)
+    offset = new_end - end
+    yield from (_same(old, at, at + offset, usual_end) for at in range(start, start + before))
+    if (rest := end - start - before - after) > 0:
+        yield DiffRow(folded=rest)
+    yield from (_same(old, at, at + offset, usual_end) for at in range(end - after, end))
 
 
-def _changed(old: Sequence[str], new: Sequence[str], old_at: int, new_at: int) -> list[DiffRow]:
-    rows = []
-    for at in range(max(len(old), len(new))):
-        one, other = (old[at] if at < len(old) else None), (new[at] if at < len(new) else None)
-        before, after = _compared(one, other)
-        rows.append(
-            DiffRow(
-                "changed",
-                before,
-                after,
-                old_at + at + 1 if one is not None else None,
-                new_at + at + 1 if other is not None else None,
-            )
-        )
-    return rows
+def _same(old: list[str], at: int, new_at: int, usual_end: str) -> DiffRow:
+    side = _side(at, old[at], (), usual_end)
+    return DiffRow(side, side._replace(number=new_at + 1))
 
 
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+def _changed(old: list[str], new: list[str], block: Block, usual_end: str, most: int) -> Iterator[DiffRow]:
+    low, high, new_low, new_high = block
+    for number in range(min(most, max(high - low, new_high - new_low))):
+        before = old[low + number] if low + number < high else None
+        after = new[new_low + number] if new_low + number < new_high else None
+        marks: tuple[Marks, Marks] = ((), ())
+        if before is not None and after is not None:
+            marks = _marks(_text(before), _text(after))
+        one = _side(low + number, before, marks[0], usual_end) if before is not None else None
+        other = _side(new_low + number, after, marks[1], usual_end) if after is not None else None
+        yield DiffRow(one, other, changed=True)
 
 
-def _compared(old: str | None, new: str | None) -> tuple[Line, Line]:
-    """Return two lines with the words that differ marked; without, where they have little in common."""
-    if old is None or new is None or max(len(old), len(new)) > LONGEST_LINE:
-        return (_text(old, "bad") if old is not None else ()), (_text(new, "good") if new is not None else ())
-    before, after = _WORD.findall(old.rstrip("\r\n")), _WORD.findall(new.rstrip("\r\n"))
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    if matcher.ratio() < 0.4:
-        return _text(old, "bad"), _text(new, "good")
-    left: list[Span] = []
-    right: list[Span] = []
+Marks = tuple[tuple[int, int], ...]
+
+
+def _text(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _side(at: int, line: str, marked: Marks, usual_end: str) -> Side:
+    note = "" if line.endswith("\n") else "no line feed at the end"
+    if note == "" and (line.endswith("\r\n") != (usual_end == "\r\n")):
+        note = "CRLF" if line.endswith("\r\n") else "LF only"
+    return _window(Side(at + 1, _text(line), marked, note))
+
+
+def _window(side: Side) -> Side:
+    """Return a very long line without the parts far from its change, which are counted."""
+    text, marked = side.text, side.marked
+    if len(text) <= LONGEST_LINE:
+        return side
+    start, end = (marked[0][0], marked[-1][1]) if marked else (0, min(len(text), LONGEST_CHANGE))
+    low, high = max(0, start - 100), min(len(text), max(end, start) + 100)
+    if end - start > LONGEST_CHANGE:
+        high = start + LONGEST_CHANGE
+    moved = tuple((a - low, min(b, high) - low) for a, b in marked if a < high)
+    return side._replace(text=text[low:high], marked=moved, before=low, after=len(text) - high)
+
+
+def _marks(old: str, new: str) -> tuple[Marks, Marks]:
+    """Return the parts of two lines that differ; nothing if the lines have little in common."""
+    if len(old) > LONGEST_PAIRED or len(new) > LONGEST_PAIRED:
+        start, end, _, new_end = _trimmed(old, new, (0, len(old), 0, len(new)))
+        return ((start, end),), ((start, new_end),)
+    one, other = _PIECES.findall(old), _PIECES.findall(new)
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    if matcher.ratio() < ALIKE:
+        return (), ()
+    marks: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
     for kind, low, high, new_low, new_high in matcher.get_opcodes():
-        same = kind == "equal"
-        left += _piece("".join(before[low:high]), "bad" if same else "removed")
-        right += _piece("".join(after[new_low:new_high]), "good" if same else "added")
-    return (*left, *_ending(old)), (*right, *_ending(new))
+        if kind != "equal":
+            marks[0].append(_span(one, low, high))
+            marks[1].append(_span(other, new_low, new_high))
+    return tuple(m for m in marks[0] if m[0] < m[1]), tuple(m for m in marks[1] if m[0] < m[1])
 
 
-def _piece(text: str, role: Role) -> Line:
-    return said(text.replace("\t", "    "), role, whole=True)
+def _span(pieces: list[str], low: int, high: int) -> tuple[int, int]:
+    start = sum(map(len, pieces[:low]))
+    return start, start + sum(map(len, pieces[low:high]))
 
 
-def _ending(line: str) -> Line:
-    return _text("\r\n" if line.endswith("\r\n") else "\n" if line.endswith("\n") else "")
-
-
-def diff_paragraphs(versions: FileVersions, rows: Sequence[DiffRow]) -> tuple[Paragraph, ...]:
-    """Return a difference as one column: removed lines before added ones."""
-    if versions.not_shown:
-        return (_note(f"not shown: {versions.not_shown}"),)
-    if not rows:
-        same = (versions.old or "") == (versions.new or "")
-        return (_note("no line changes" if same else f"more than {MOST_LINES:,} lines, too many to compare here"),)
-    digits = len(str(max((row.old_number or row.new_number or 0) for row in rows)))
-    found: list[Paragraph] = []
-    waiting: list[DiffRow] = []
-    for row in rows:
-        if row.kind == "changed":
-            waiting.append(row)
-            continue
-        found += _block(waiting, digits)
-        waiting = []
-        if row.kind == "folded":
-            found.append(_note(f"⋯ {count(row.hidden, 'line')}"))
-        else:
-            found.append(_line(f"{row.new_number:>{digits}} ", " ", row.new, "muted"))
-    found += _block(waiting, digits)
-    return tuple(found)
-
-
-def _block(rows: Sequence[DiffRow], digits: int) -> Iterator[Paragraph]:
-    for row in rows:
-        if row.old_number is not None:
-            yield _line(f"{row.old_number:>{digits}} ", "−", row.old, "bad")
-    for row in rows:
-        if row.new_number is not None:
-            yield _line(f"{row.new_number:>{digits}} ", "+", row.new, "good")
-
-
-def _line(number: str, sign: str, spans: Line, role: Role) -> Paragraph:
-    margin: Line = (Span(f" {number}", "muted"), Span(f"{sign} ", role))
-    hanging: Line = (Span(" " * (len(number) + 1)), Span("┆ ", "frame"))
-    return Paragraph(spans, margin, hanging, card=True, at_words=False, decides=True)
-
-
-def _note(text: str) -> Paragraph:
-    return Paragraph(said(text, "muted"), (Span("   "),))
-
-
-def edit_paragraphs(
-    shown: Sequence[tuple[FileVersions, Sequence[DiffRow]]], recorded: Sequence[EditedFile]
-) -> tuple[Paragraph, ...]:
-    """Return the differences of all files of an edit. `recorded`: the files as they were when the edit was judged."""
-    known = {file.real: file for file in recorded}
-    found: list[Paragraph] = []
-    for versions, rows in shown:
-        file = versions.file
-        found += [BLANK, Paragraph((Span("Difference  ", "label"), *_name(file)), margin=(Span(" "),))]
-        before = known.get(file.real)
-        if before is not None and before.before != file.before:
-            said_so = "The file has changed since the edit was judged: an approval would be asked again."
-            found.append(Paragraph((Span(said_so, "risk"),), margin=(Span(" "),), decides=True))
-        found += diff_paragraphs(versions, rows)
-    return tuple(found)
+def folded_words(row: DiffRow) -> Line:
+    """Return the words for lines that are left out."""
+    if row.hidden:
+        words = f"{count(row.hidden, 'changed line')} more: too many to be shown"
+        return (Span(f"… {words}; `whisper-tui show --json` prints the whole edit", "risk"),)
+    return (Span(f"⋯ {count(row.folded, 'line')}", "hunk"),)
 
 
 def result_of(shown: Sequence[FileVersions], edits: FileEdits) -> FileEdits | None:
@@ -193,8 +346,3 @@ def result_of(shown: Sequence[FileVersions], edits: FileEdits) -> FileEdits | No
         path = versions.file.path
         changes.append(DeleteFile(path=path) if versions.new is None else WriteFile(path=path, content=versions.new))
     return edits.model_copy(update={"changes": tuple(changes)}) if changes else None
-
-
-def _name(file: EditedFile) -> Line:
-    moved: Line = (*said(file.moved_from.rpartition("/")[2]), Span(" → ", "muted")) if file.moved_from else ()
-    return (*moved, *said(file.inside or file.real, "strong" if file.inside else "risk"))

@@ -8,10 +8,15 @@ from whisper_tui.model.text import pieces
 Role = Literal[
     "text", "strong", "muted", "label", "frame",
     "command", "word", "hidden", "marked", "risk", "waiting", "running", "behind", "good", "bad", "edited",
-    "added", "removed",
+    "keyword", "string", "comment", "number", "name", "hunk", "file",
 ]  # fmt: skip
 """The purpose of a piece of text. Widgets that draw spans have a component class `role--<name>` for each."""
 ROLES: tuple[Role, ...] = get_args(Role)
+
+
+Ground = Literal["", "added", "removed", "added-part", "removed-part"]
+"""The ground under text of a diff: of a line, or of the part of it that differs. Empty: that of the widget."""
+GROUNDS: tuple[Ground, ...] = get_args(Ground)[1:]
 
 
 class Span(NamedTuple):
@@ -19,6 +24,7 @@ class Span(NamedTuple):
 
     text: str
     role: Role = "text"
+    ground: Ground = ""
 
 
 Line = tuple[Span, ...]

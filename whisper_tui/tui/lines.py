@@ -9,9 +9,9 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from whisper_tui.present.spans import ROLES, Line, Paragraph, Span
+from whisper_tui.present.spans import GROUNDS, ROLES, Line, Paragraph, Span
 
-ROLE_CLASSES = {f"role--{role}" for role in ROLES}
+ROLE_CLASSES = {f"role--{role}" for role in (*ROLES, *GROUNDS)}
 
 
 def width_of(line: Line) -> int:
@@ -38,8 +38,8 @@ def _broken(spans: Line, ends: list[int]) -> Iterator[Line]:
     for end in ends:
         row: list[Span] = []
         while start < end:
-            text, role = spans[number]
-            row.append(Span(text[at : at + end - start], role))
+            text, role, ground = spans[number]
+            row.append(Span(text[at : at + end - start], role, ground))
             start += len(row[-1].text)
             at += len(row[-1].text)
             if at == len(text):
@@ -82,10 +82,10 @@ def fitted(line: Line, width: int) -> Line:
         return ()
     kept: list[Span] = []
     left = width - 1
-    for text, role in line:
+    for text, role, ground in line:
         cut = text[: _fitting(text, 0, left)] if left > 0 else ""
         cut = cut if cell_len(cut) <= left else ""
-        kept.append(Span(cut, role))
+        kept.append(Span(cut, role, ground))
         left -= cell_len(cut)
         if len(cut) < len(text):
             break
@@ -105,11 +105,13 @@ def drawn(widget: Widget, line: Line, width: int, over: Style | None = None, gro
     base = base_style(widget)
     if ground is not None:
         base += ground
-    segments = [
-        Segment(span.text, over or base + widget.get_component_rich_style(f"role--{span.role}", partial=True))
-        for span in line
-    ]
+    segments = [Segment(span.text, over or base + _style_of(widget, span)) for span in line]
     return Strip(segments).adjust_cell_length(width, over or base)
+
+
+def _style_of(widget: Widget, span: Span) -> Style:
+    style = widget.get_component_rich_style(f"role--{span.role}", partial=True)
+    return widget.get_component_rich_style(f"role--{span.ground}", partial=True) + style if span.ground else style
 
 
 class LineView(Widget):

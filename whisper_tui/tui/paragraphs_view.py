@@ -127,6 +127,11 @@ class ParagraphsView(ScrollView, can_focus=True):
             self.call_after_refresh(self._tell)
 
     @property
+    def columns(self) -> int:
+        """The columns of a row of text, also when a scroll bar appears."""
+        return max(20, self.content_region.width - self.styles.scrollbar_size_vertical - 1)
+
+    @property
     def unseen(self) -> int:
         """Rows of what decides that have not been on the screen since this text was shown, at this width."""
         self._look()

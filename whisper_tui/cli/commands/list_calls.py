@@ -82,7 +82,6 @@ def _list(options: Options) -> int:
 
 
 UNUSUAL = (
-    ("outside", "outside the workspace"),
     ("through_link", "through a symbolic link"),
     ("secret", "by its name a file with secrets"),
     ("binary", "no text"),
@@ -337,8 +336,9 @@ def _file_in_words(file: Row) -> str:
         words.append(f"which was {file['moved_from']}")
     if "added" in file:
         words.append(f"+{file['added']:,} -{file['removed']:,} lines")
+    words += ["outside the workspace"] if file.get("inside") == "" else []
     words += [text for name, text in UNUSUAL if file.get(name)]
-    words += [str(file[name]) for name in ("sensitive", "unread", "problem") if file.get(name)]
+    words += [str(file[name]) for name in ("sensitive", "runs_later", "hidden", "unread", "problem") if file.get(name)]
     return ", ".join(words)
 
 

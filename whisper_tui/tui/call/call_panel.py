@@ -1,6 +1,5 @@
 """The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it."""
 
-import asyncio
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -10,19 +9,18 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.css.query import NoMatches
 
-from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.decision import Coverage, RuleScope
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.call_text import card, describe, further_details, heading
-from whisper_tui.present.diff_text import diff_rows, edit_paragraphs
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.present.told_text import AnswerReader, Told, told_paragraphs
+from whisper_tui.tui.call.edit_diff import EditFacts
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_bars import ButtonBar, label
@@ -76,18 +74,11 @@ class CardFacts:
         return self._offer[0] if self._offer is not None and self._is_about(record) else None
 
     def _is_about(self, record: CallRecord) -> bool:
-        return self._has_facts(record) and self._version == (record.id, record.seen_digest())
-
-    @staticmethod
-    def _has_facts(record: CallRecord) -> bool:
-        """True for a waiting call, and for an edit that was made, whose differences are kept."""
-        made = isinstance(record.spec.command, FileEdits) and isinstance(record.state, Ended)
-        return isinstance(record.state, Waiting) or made
+        return isinstance(record.state, Waiting) and self._version == (record.id, record.seen_digest())
 
     def _look(self, record: CallRecord) -> None:
-        if not self._has_facts(record) or self.asking:
-            return
-        if self._is_about(record) and isinstance(record.state, Ended):
+        # The difference of an edit says all that its effects could.
+        if not isinstance(record.state, Waiting) or self.asking or isinstance(record.spec.command, FileEdits):
             return
         if self._is_about(record) and self._cockpit.clock() - self._asked_at < FRESH_S:
             return
@@ -114,9 +105,7 @@ class CardFacts:
                 self._changed()
 
     async def _stated(self, record: CallRecord) -> tuple[Paragraph, ...]:
-        """Return what a call would change: the differences of an edit, and the effects of a command."""
-        if isinstance(record.spec.command, FileEdits):
-            return await differences(self._cockpit.supervision, record)
+        """Return what a command would change."""
         if record.function is not None:
             return ()
         risks = record.verdict.risks if record.verdict is not None else ()
@@ -172,16 +161,6 @@ async def answer_paragraphs(cockpit: CockpitContext, record: CallRecord) -> tupl
     except WhisperError as error:
         told = Told(caveats=(f"The answer cannot be made again: {error.sentence()}",))
     return told_paragraphs(told)
-
-
-async def differences(supervision: Supervision, record: CallRecord) -> tuple[Paragraph, ...]:
-    """Return the differences that an edit makes, or has made, to its files. Raises `WhisperError`."""
-    versions = await supervision.file_versions(record.id)
-    # In another thread: comparing long contents would keep a key waiting.
-    rows = await asyncio.to_thread(lambda: [diff_rows(each) for each in versions])
-    judged = record.resolved.edits if record.resolved is not None else ()
-    made = not isinstance(record.state, Unjudged | Waiting | Held | Queued)
-    return edit_paragraphs(list(zip(versions, rows, strict=True)), () if made else judged)
 
 
 def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Paragraph, ...]:
@@ -334,12 +313,19 @@ class CallPanel(Vertical):
         self.guidance = NO_GUIDANCE
         self._rows = 0
         self._room: int | None = None
+        self.resized: Callable[[], object] = lambda: None
+        """Draws the call again for another width."""
 
     def compose(self) -> ComposeResult:
         """Heading, text, buttons."""
         yield LineView(id="call-heading")
         yield ParagraphsView(id="call-detail")
         yield ActionBar(id="call-actions")
+
+    @property
+    def columns(self) -> int:
+        """The columns of the text."""
+        return self.query_one(ParagraphsView).columns
 
     def page(self, direction: int) -> None:
         """Show the next part of the call, or the one before."""
@@ -357,13 +343,14 @@ class CallPanel(Vertical):
         effects: tuple[Paragraph, ...] = (),
         offer: tuple[Paragraph, ...] = (),
         told: tuple[Paragraph, ...] = (),
+        diff: tuple[Paragraph, ...] = (),
         still: bool = False,
         silent_since: float | None = None,
     ) -> None:
         """Show a call as it is now, with other calls of its session. None: there is no call.
 
         `drawn` is the call with its secrets masked, `note` stands above it, `effects` below its command, and `offer`
-        or `told` at its end; `still` and `silent_since` are as for `heading`.
+        or `told` at its end, `diff` in the place of the command; `still` and `silent_since` are as for `heading`.
         """
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
@@ -373,11 +360,12 @@ class CallPanel(Vertical):
         if record is not None:
             shown = drawn or record
             if self.details:
-                text = describe(shown, session, now, recent, effects, told=told)
+                text = describe(shown, session, now, recent, effects, told=told, diff=diff)
             else:
-                text = card(shown, session, effects, offer)
+                text = card(shown, session, effects, offer, diff)
             paragraphs = (*note, *text)
-            spare = () if self.details else further_details(shown, session, now, recent, paragraphs)
+            # A difference takes all the width that there is.
+            spare = () if self.details or diff else further_details(shown, session, now, recent, paragraphs)
             self.guidance.hints.about(self, record, offers_rule=bool(offer))
         self._heading = heading(record, now, still=still, silent_since=silent_since) if record is not None else NOTHING
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=effects, spare=spare)
@@ -405,6 +393,10 @@ class CallPanel(Vertical):
         height = None if room is None else max(LEAST_ROWS, min(self._rows + HEADING_AND_BUTTONS, room))
         self.styles.height = "1fr" if height is None else height
 
+    def on_resize(self) -> None:
+        """Lay out anew what is laid out for a width."""
+        self.call_after_refresh(self.resized)
+
     def on_descendant_focus(self) -> None:
         """A sign says that keys go here."""
         self._draw_heading()
@@ -429,10 +421,13 @@ class CallCard:
     ) -> None:
         """`changed` draws the card again; `standing_still`: whether a run is paused, and since when it is silent."""
         self._cockpit = cockpit
+        self._changed = changed
         self._standing_still = standing_still
         self.facts = CardFacts(cockpit, changed)
         """Asks for the effects of the selected call."""
         self._answers = AnswerFacts(cockpit, changed)
+        self.edits = EditFacts(cockpit, changed)
+        """Asks for the contents of the files of the selected edit."""
         self.revealed = RevealedSecrets(cockpit.screen, changed)
 
     def commands(self) -> dict[str, Callable[[], object]]:
@@ -443,12 +438,15 @@ class CallCard:
         """Draw a call as it is now, with the last other calls of its session."""
         still, silent = self._standing_still(record)
         panel = self._cockpit.screen.query_one(CallPanel)
+        panel.resized = self._changed
+        drawn = self.revealed.shown(record)
         panel.show(
             record,
             session,
             self._cockpit.clock(),
             recent,
-            drawn=self.revealed.shown(record),
+            drawn=drawn,
+            diff=self.edits.paragraphs(record, drawn, panel.columns),
             note=self.revealed.note(record, self._key_of("reveal")),
             effects=self.facts.effects(record),
             offer=self.facts.offer(record, self._key_of("approve-always")),

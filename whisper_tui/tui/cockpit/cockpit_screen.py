@@ -100,7 +100,7 @@ class CockpitScreen(KeyedScreen):
         self.run_watch = StallWatch(self, self._stands_still)
         """Finds runs that are paused or need input."""
         self.card = CallCard(self, self.refresh_call, self.run_watch.standing_still)
-        self.decisions = DecisionCommands(self, undo, self._refresh_decisions, self.card.facts.offered)
+        self.decisions = DecisionCommands(self, undo, self._refresh_decisions, self.card)
         """Sends decisions, and holds the approvals that can still be undone."""
         self._marks = MarkCommands(self, self.decisions)
         self._session_denials = SessionDenialCommands(self, self.decisions)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from whisper_tui.model.call import FileEdits
-from whisper_tui.model.decision import Approve, Decision, RuleScope, Scope
+from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
@@ -15,6 +15,7 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.risk_text import why_not_confined
 from whisper_tui.present.scope_text import approved_scope
 from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.tui.call.call_panel import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
@@ -208,10 +209,10 @@ class DecisionCommands:
         cockpit: CockpitContext,
         undo: UndoSettings,
         refresh: Callable[[], None],
-        offered: Callable[[CallRecord], RuleScope | None],
+        card: CallCard,
     ) -> None:
-        """`refresh` draws the pending approvals, the marks and the session denials as they are now; `offered` returns
-        the rule that the card of a call offers.
+        """`refresh` draws the pending approvals, the marks and the session denials as they are now; `card`
+        knows the rule on offer, and whether the difference of an edit is known.
         """
         self._cockpit = cockpit
         self.guard = SelectionGuard(cockpit.clock)
@@ -221,7 +222,7 @@ class DecisionCommands:
         self.reasons = RecentReasons()
         self.undoing = UndoCommands(cockpit, undo, self._send_later, refresh)
         self.refresh = refresh
-        self._offered = offered
+        self._card = card
         self._read_past: tuple[str, str] | None = None
         """The call, with its fingerprint, that the person was warned about: the next key approves it unread."""
 
@@ -263,7 +264,7 @@ class DecisionCommands:
         """Approve, and save the rule that the card offers: no other, because the person has seen its reach."""
         if (record := self._to_approve()) is None:
             return
-        if (scope := self._offered(record)) is None:
+        if (scope := self._card.facts.offered(record)) is None:
             self._cockpit.tell(f"No rule is offered for this command; {self._key('approve-scope')} chooses one.")
         else:
             self._decide(record, Approve(remember=scope))
@@ -355,6 +356,9 @@ class DecisionCommands:
 
     def unread(self, record: CallRecord) -> bool:
         """True if rows of the call were never on the screen. A toast warns once; the second key approves anyway."""
+        if self._card.edits.is_missing(record):
+            self._cockpit.tell("Nothing was decided: the files of this edit are still read. Press again once they are.")
+            return True
         rows = self._cockpit.screen.query_one("#call-detail", ParagraphsView).unseen
         this = (record.id, record.seen_digest())
         if not rows or self._read_past == this:

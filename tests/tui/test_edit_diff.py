@@ -1,0 +1,236 @@
+"""The card of an edit is the difference that it makes, and nothing is approved before it was there."""
+
+import random
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.edit_scenes import approved, edit, folder, one_edit, several_files
+from tests.tui.scenes import Play
+from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, ReplaceText, WriteFile
+from whisper_tui.model.state import Waiting
+from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks, file_diffs
+from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.call.edit_diff import SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
+from whisper_tui.tui.lines import width_of
+
+
+def versions(old: str | None, new: str | None, path: str = "/w/a.py") -> FileVersions:
+    action = "creates" if old is None else "deletes" if new is None else "changes"
+    size = None if old is None else len(old)
+    return FileVersions(file=EditedFile(action=action, path=path, real=path, size=size), old=old, new=new)
+
+
+def diff(old: str | None, new: str | None) -> FileDiff:
+    return file_diffs((versions(old, new),), "/w")[0]
+
+
+def shown(old: str | None, new: str | None, width: int = 80) -> str:
+    rows = laid_out(coloured_diffs((versions(old, new),), "/w", mask=False), width)
+    return "\n".join("".join(span.text for span in (*row.margin, *row.spans)) for row in rows)
+
+
+def rebuilt(old: list[str], new: list[str]) -> list[str]:
+    """The old lines with the blocks put in."""
+    found: list[str] = []
+    at = 0
+    for low, high, new_low, new_high in changed_blocks(old, new):
+        found += [*old[at:low], *new[new_low:new_high]]
+        at = high
+    return found + old[at:]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_blocks_make_the_new_text_of_the_old_one(seed: int) -> None:
+    chance = random.Random(seed)
+    old = [chance.choice("abcdefgh") * chance.randint(1, 2) for _ in range(chance.randint(0, 60))]
+    new = [line for line in old if chance.random() > 0.2]
+    for _ in range(chance.randint(0, 8)):
+        new.insert(chance.randint(0, len(new)), chance.choice("xyzabc"))
+    assert rebuilt(old, new) == new
+
+
+def test_a_changed_line_in_a_large_file_is_the_only_one_that_counts() -> None:
+    old = [f"line {number}\n" for number in range(50_000)]
+    new = [*old[:20_000], "another\n", *old[20_001:]]
+    assert changed_blocks(old, new) == ((20_000, 20_001, 20_000, 20_001),)
+
+
+def test_text_that_is_made_to_take_for_ever_still_has_a_difference() -> None:
+    old, new = ["a\n", "b\n"] * 20_000, ["b\n", "b\n", "a\n"] * 14_000
+    assert rebuilt(old, new) == new
+
+
+def test_unchanged_lines_are_folded_and_counted() -> None:
+    lines = [f"{number}\n" for number in range(100)]
+    text = shown("".join(lines), "".join([*lines[:50], "new\n", *lines[51:]]))
+    assert "⋯ 47 lines" in text and "⋯ 46 lines" in text
+    assert " 51 − 50" in text and " 51 + new" in text
+
+
+def test_the_part_of_a_line_that_differs_is_marked() -> None:
+    (row,) = (row for row in diff("total = price * 2\n", "total = price * 3\n").rows if row.changed)
+    assert row.old is not None and row.new is not None
+    assert [row.new.text[low:high] for low, high in row.new.marked] == ["3"]
+    assert [row.old.text[low:high] for low, high in row.old.marked] == ["2"]
+
+
+def test_hidden_characters_tabs_and_line_ends_are_made_visible() -> None:
+    text = shown("a\n", "\u202ea\x1b[31m\n\tb")
+    assert "⟨U+202E⟩a␛[31m" in text and "→   b" in text and "⟨no line feed at the end⟩" in text
+
+
+def test_a_line_whose_end_is_another_one_says_so() -> None:
+    text = shown("one\ntwo\nthree\n", "one\r\ntwo\r\nthree\n")
+    assert "CRLF line ends" in text and "⟨LF only⟩" in text
+
+
+def test_a_blank_that_became_a_tab_does_not_look_the_same() -> None:
+    text = shown("    x = 1\n", "\tx = 1\n")
+    assert "−     x = 1" in text and "+ →   x = 1" in text
+
+
+@pytest.mark.parametrize("width", [60, 99, SIDE_BY_SIDE, 141])
+def test_every_row_has_the_width_that_there_is(width: int) -> None:
+    rows = laid_out(coloured_diffs((versions("a = 1\n" * 9 + "漢字\tx\n", "b" * 500 + "\n"),), "/w", mask=False), width)
+    lines = [row for row in rows if not row.margin and row.spans and "lines" not in row.spans[-1].text]
+    assert lines and all(width_of(row.spans) <= width for row in lines)
+
+
+def test_a_wide_pane_has_both_versions_side_by_side() -> None:
+    line = next(line for line in shown("a = 1\n", "a = 2\n", 120).splitlines() if "a = 1" in line)
+    assert "− a = 1" in line and "+ a = 2" in line
+    assert not any("a = 1" in line and "a = 2" in line for line in shown("a = 1\n", "a = 2\n", 80).splitlines())
+
+
+def test_syntax_has_roles_and_keeps_the_text() -> None:
+    (found,) = coloured_diffs((versions(None, 'def f():\n    return "x"  # why\n'),), "/w", mask=False)
+    rows = laid_out((found,), 80)
+    roles = {span.text: span.role for row in rows for span in row.spans}
+    assert (roles["def"], roles["f"], roles["# why"]) == ("keyword", "name", "comment")
+    assert any("".join(span.text for span in row.spans).strip() == '2 +     return "x"  # why' for row in rows)
+
+
+def test_secrets_are_masked_where_they_are_to_be() -> None:
+    each = versions("", "export API_TOKEN=correct-horse-battery\n")
+    assert "correct-horse" in str(coloured_diffs((each,), "/w", mask=False))
+    assert "correct-horse" not in str(coloured_diffs((each,), "/w", mask=True))
+
+
+def test_too_many_changed_lines_are_counted_and_not_shown() -> None:
+    found = diff("", "".join(f"{number}\n" for number in range(MOST_CHANGED + 500)))
+    assert sum(row.changed for row in found.rows) == MOST_CHANGED and found.rows[-1].hidden == 500
+
+
+def test_of_a_very_long_line_the_part_that_differs_is_shown() -> None:
+    old = "x" * 500_000 + "old" + "y" * 500_000 + "\n"
+    text = shown(old, old.replace("old", "new"))
+    assert "new" in text and "499,900 characters not shown" in text and len(text) < 5000
+
+
+def test_a_file_that_is_not_as_usual_says_so_in_its_heading() -> None:
+    file = EditedFile(action="changes", path="/w/l", real="/etc/x", through_link=True, sensitive="a hook")
+    found = FileVersions(file=file, not_shown="it is no text")
+    rows = laid_out((ColouredDiff(file_diffs((found,), "/w")[0], {}, {}),), 80)
+    text = "\n".join("".join(span.text for span in row.spans) for row in rows)
+    for words in ("/etc/x", "outside the workspace", "symbolic link", "a hook", "not shown: it is no text"):
+        assert words in text
+
+
+@pytest.mark.parametrize(("size", "beside"), [((80, 24), False), ((120, 40), False), ((170, 48), True)])
+async def test_the_card_of_an_edit_is_its_difference(size: tuple[int, int], beside: bool) -> None:
+    async with cockpit(one_edit(), size=size) as seat:
+        await seat.sees('"pages": 20')
+        assert any('"pages": 12' in line and '"pages": 20' in line for line in seat.text().splitlines()) == beside
+
+
+async def test_several_files_are_listed_above_their_differences() -> None:
+    async with cockpit(several_files(), size=(120, 50)) as seat:
+        await seat.sees("• create pages/new.md +3", "• edit settings.py +1", "• delete old.txt", "+ # Moss")
+
+
+async def test_a_terminal_that_becomes_wide_shows_the_versions_side_by_side() -> None:
+    async with cockpit(one_edit(), size=(120, 40)) as seat:
+        await seat.sees('"pages": 20')
+        await seat.pilot.resize_terminal(170, 40)
+        await seat.until(
+            lambda: any('"pages": 12' in line and '"pages": 20' in line for line in seat.text().splitlines())
+        )
+
+
+async def test_rows_of_a_difference_have_to_be_seen_before_an_approval() -> None:
+    play, root = Play.begin(), folder()
+    call_id = edit(play, root, WriteFile(path=str(root / "long.txt"), content="one more\n" * 200))
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.sees("not seen yet")
+        play.clock.advance(1)
+        await seat.press("a")
+        await seat.sees("not on the screen yet")
+        assert isinstance(seat.record(call_id).state, Waiting)
+
+
+async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = one_edit()
+    go_on = threading.Event()
+
+    def slowly(found: Sequence[FileVersions], root: str, *, mask: bool) -> tuple[ColouredDiff, ...]:
+        go_on.wait(20)
+        return coloured_diffs(found, root, mask=mask)
+
+    monkeypatch.setattr("whisper_tui.tui.call.edit_diff.coloured_diffs", slowly)
+    app = CockpitApp(play.stage, user="me", clock=play.clock)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        seat = Cockpit(app, pilot, play)
+        try:
+            await seat.sees("Reading the files …")
+            play.clock.advance(1)
+            await seat.press("a")
+            await seat.sees("the files of this edit are still read")
+            assert isinstance(seat.record("1").state, Waiting)
+        finally:
+            go_on.set()
+        await seat.sees('"pages": 20')
+        play.clock.advance(1)
+        await seat.press("a")
+        await seat.until(lambda: not isinstance(seat.record("1").state, Waiting))
+
+
+async def test_an_edit_whose_result_is_not_known_shows_what_was_asked_for() -> None:
+    play, root = Play.begin(), folder()
+    (root / "a.txt").write_text("one\n")
+    edit(play, root, ReplaceText(path=str(root / "a.txt"), old="not there", new="the new words"))
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.sees("its new content is not known", "As the agent asked for it", "the new words")
+
+
+async def test_a_file_that_changes_while_its_edit_waits_is_shown_as_it_is_now() -> None:
+    play, root = Play.begin(), folder()
+    path = root / "a.txt"
+    path.write_text("one\n")
+    edit(play, root, WriteFile(path=str(path), content="two\n"))
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.sees("− one", "+ two")
+        path.write_text("three\n")
+        play.clock.advance(5)
+        await seat.sees("− three", "The file has changed since")
+
+
+async def test_an_ended_edit_keeps_its_difference() -> None:
+    play, root = Play.begin(), folder()
+    (root / "a.txt").write_text("one\n")
+    call_id = edit(play, root, DeleteFile(path=str(root / "a.txt")))
+    approved(play, call_id)
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.select(call_id)
+        await seat.sees("− one")
+
+
+def test_the_stage_reads_real_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    play = Play.begin()
+    call_id = edit(play, tmp_path, WriteFile(path=str(tmp_path / "a.txt"), content="two\n"))
+    resolved = play.stage.board.calls[call_id].resolved
+    assert resolved is not None and [file.added for file in resolved.edits] == [1]

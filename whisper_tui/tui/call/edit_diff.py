@@ -1,0 +1,300 @@
+"""The diff of an edit on the card: asked for, compared and coloured beside the keys, and laid out for a width."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise, zip_longest
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from rich.syntax import Syntax
+from textual.css.query import NoMatches
+
+from whisper_tui.model.call import FileEdits
+from whisper_tui.model.edits import FileVersions
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.secrets import masked
+from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.present.command_text import command_paragraphs
+from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs, folded_words
+from whisper_tui.present.quantities import count
+from whisper_tui.present.spans import BLANK, Ground, Line, Paragraph, Role, Span, said
+from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.lines import fitted, wrap
+
+SIDE_BY_SIDE = 100
+"""Least columns for both versions side by side."""
+FRESH_S = 2.0
+"""Seconds after which the files of a waiting edit are read again: they change while it waits."""
+MOST_COLOURED = 6000
+"""Characters of one side of a file whose syntax is coloured. A grammar may take long for a text made for that."""
+TAB = 4
+MINUS = "\u2212"
+
+SIGNS: dict[Ground, Span] = {"added": Span("+ ", "good"), "removed": Span(f"{MINUS} ", "bad")}
+PARTS: dict[Ground, Ground] = {"added": "added-part", "removed": "removed-part"}
+
+Colours = dict[int, tuple[tuple[int, int, Role], ...]]
+"""The parts of a line that have a role, by the number of the line."""
+
+
+class ColouredDiff(NamedTuple):
+    """The difference of a file with the roles of its text."""
+
+    diff: FileDiff
+    old: Colours
+    new: Colours
+
+
+def coloured_diffs(versions: Sequence[FileVersions], root: str, *, mask: bool) -> tuple[ColouredDiff, ...]:
+    """Return the differences of an edit; `mask`: without the secrets in them. It takes a while, so use a thread."""
+    shown = [_masked(each) for each in versions] if mask else versions
+    return tuple(ColouredDiff(diff, _colours(diff, "old"), _colours(diff, "new")) for diff in file_diffs(shown, root))
+
+
+def _masked(versions: FileVersions) -> FileVersions:
+    texts = {"old": versions.old and masked(versions.old), "new": versions.new and masked(versions.new)}
+    return versions.model_copy(update=texts)
+
+
+_ROLES: tuple[tuple[str, Role], ...] = (
+    ("Token.Keyword", "keyword"),
+    ("Token.Operator.Word", "keyword"),
+    ("Token.Literal.String", "string"),
+    ("Token.Comment", "comment"),
+    ("Token.Literal.Number", "number"),
+    ("Token.Name.Function", "name"),
+    ("Token.Name.Class", "name"),
+    ("Token.Name.Tag", "name"),
+    ("Token.Name.Decorator", "name"),
+)
+"""The roles of tokens, by the beginning of their names."""
+
+
+def _colours(diff: FileDiff, side: str) -> Colours:
+    sides: list[Side] = [each for row in diff.rows if (each := getattr(row, side)) is not None]
+    text = "".join(f"{each.text}\n" for each in sides)
+    if not text.strip() or len(text) > MOST_COLOURED or any(each.before or each.after for each in sides):
+        return {}
+    lexer = Syntax("", Syntax.guess_lexer(PurePosixPath(diff.file.path).name), tab_size=TAB).lexer
+    if lexer is None:
+        return {}
+    found: dict[int, list[tuple[int, int, Role]]] = {}
+    # A lexer strips leading line feeds and adds one unless it is told not to, and all numbers would be off.
+    lexer.stripnl = lexer.stripall = lexer.ensurenl = False
+    line = column = 0
+    for kind, value in lexer.get_tokens(text):
+        role = next((role for name, role in _ROLES if str(kind).startswith(name)), None)
+        for number, part in enumerate(value.split("\n")):
+            line, column = (line + 1, 0) if number else (line, column)
+            if role is not None and part and line < len(sides):
+                found.setdefault(sides[line].number, []).append((column, column + len(part), role))
+            column += len(part)
+    return {number: tuple(parts) for number, parts in found.items()}
+
+
+def laid_out(diffs: Sequence[ColouredDiff], width: int) -> tuple[Paragraph, ...]:
+    """Return the files of an edit and their differences as rows of a width, side by side if there is room."""
+    found: list[Paragraph] = []
+    if len(diffs) > 1:
+        found.append(_row((Span(f" {count(len(diffs), 'file')}", "label"),)))
+        found += [_row((Span("  • ", "muted"), *each.diff.title)) for each in diffs]
+        found.append(BLANK)
+    for number, each in enumerate(diffs):
+        found += (BLANK,) if number else ()
+        found.append(Paragraph(each.diff.title, margin=(Span(" ▌", "file"), Span(" ")), at_words=False, decides=True))
+        for fact in each.diff.facts:
+            found.append(Paragraph(fact, margin=(Span("   "),), at_words=False, decides=True))
+        found += _rows(each, width)
+    return tuple(found)
+
+
+def _row(line: Line) -> Paragraph:
+    return Paragraph(line, at_words=False, decides=True)
+
+
+def _rows(each: ColouredDiff, width: int) -> Iterator[Paragraph]:
+    numbers = [side.number for row in each.diff.rows for side in (row.old, row.new) if side is not None]
+    digits = len(str(max(numbers, default=0)))
+    one_sided = all(row.old is None or row.new is None for row in each.diff.rows)
+    beside = width >= SIDE_BY_SIDE and not one_sided
+    rows = _beside(each, digits, width) if beside else _unified(each, digits, width)
+    yield from map(_row, rows)
+
+
+def _beside(each: ColouredDiff, digits: int, width: int) -> Iterator[Line]:
+    left = (width - 1) // 2
+    for row in each.diff.rows:
+        if row.folded or row.hidden:
+            yield _fold(row, digits)
+            continue
+        one = _cell(row.old, each.old, "removed" if row.changed else "", digits, left)
+        other = _cell(row.new, each.new, "added" if row.changed else "", digits, width - left - 1)
+        empty: tuple[Line, Line] = ((Span(" " * left),), (Span(" " * (width - left - 1)),))
+        for first, second in zip_longest(one, other):
+            yield (*(first or empty[0]), Span("│", "frame"), *(second or empty[1]))
+
+
+def _unified(each: ColouredDiff, digits: int, width: int) -> Iterator[Line]:
+    pending: list[Line] = []
+    for row in each.diff.rows:
+        if not row.changed:
+            yield from pending
+            pending = []
+        if row.folded or row.hidden:
+            yield _fold(row, digits)
+        elif not row.changed:
+            yield from _cell(row.new, each.new, "", digits, width)
+        else:
+            # The removed lines of a change stand above the added ones.
+            yield from _cell(row.old, each.old, "removed", digits, width)
+            pending += _cell(row.new, each.new, "added", digits, width)
+    yield from pending
+
+
+def _fold(row: DiffRow, digits: int) -> Line:
+    return (Span(" " * (digits + 2)), *folded_words(row))
+
+
+def _cell(side: Side | None, colours: Colours, ground: Ground, digits: int, width: int) -> list[Line]:
+    """Return the line of one version as rows of exactly the width, with its number and a sign."""
+    if side is None:
+        return []
+    sign = SIGNS.get(ground, Span("  "))._replace(ground=ground)
+    margin = (Span(f" {side.number:>{digits}} ", "muted", ground), sign)
+    hanging = (Span(f" {' ' * digits} ", "muted", ground), Span("┆ ", "frame", ground))
+    text = (*_gap(side.before), *_text(side, colours.get(side.number, ()), ground), *_gap(side.after))
+    note = (Span(f"  ⟨{side.note}⟩", "hidden"),) if side.note else ()
+    rows = wrap(Paragraph((*text, *note), margin, hanging, at_words=False), width)
+    return [_filled(line, ground, width) for line in rows]
+
+
+def _filled(line: Line, ground: Ground, width: int) -> Line:
+    *kept, last = fitted((*line, Span("")), width)
+    return (*kept, last._replace(ground=ground) if not last.text.strip() else last)
+
+
+def _gap(left_out: int) -> Line:
+    return (Span(f" … {left_out:,} characters not shown … ", "risk"),) if left_out else ()
+
+
+def _text(side: Side, colours: tuple[tuple[int, int, Role], ...], ground: Ground) -> Iterator[Span]:
+    """Yield the text of a line in pieces, each in its role, the part that differs on a ground of its own."""
+    coloured = [(start, end) for start, end, _ in colours]
+    cuts = {0, len(side.text), *(at for part in (*side.marked, *coloured) for at in part)}
+    ordered = sorted(at for at in cuts if at <= len(side.text))
+    for low, high in pairwise(ordered):
+        role: Role = next((role for start, end, role in colours if start <= low < end), "command")
+        marked = any(start <= low < end for start, end in side.marked)
+        part = PARTS.get(ground, ground) if marked else ground
+        for number, piece in enumerate(side.text[low:high].split("\t")):
+            if number:
+                # A tab that was changed into blanks, or the other way round, must not look the same.
+                yield Span("→" + " " * (TAB - 1), "muted", part)
+            yield from (span._replace(ground=part) for span in said(piece, role, whole=True))
+
+
+Version = tuple[str, str, bool]
+"""The id of a call, what a person sees of it, and whether secrets are masked."""
+
+
+class EditFacts:
+    """Asks for the contents of the files of the edit on the screen, and compares them beside the keys."""
+
+    def __init__(self, cockpit: CockpitContext, changed: Callable[[], object]) -> None:
+        """`changed` draws the call again."""
+        self._cockpit = cockpit
+        self._changed = changed
+        self._version: Version | None = None
+        self._asked_at = float("-inf")
+        self.asking = False
+        """True until the supervisor has answered."""
+        self._versions: tuple[FileVersions, ...] = ()
+        self._diffs: tuple[ColouredDiff, ...] = ()
+        self._problem = ""
+        self._drawn: tuple[int, tuple[Paragraph, ...]] = (0, ())
+
+    def paragraphs(self, record: CallRecord, drawn: CallRecord, width: int) -> tuple[Paragraph, ...]:
+        """Return the difference of an edit for a width; `drawn` is the call as it is shown. Empty: it is no edit."""
+        if not isinstance(record.spec.command, FileEdits):
+            return ()
+        version = self._version_of(record, mask=drawn is not record)
+        self._look(record, version)
+        if self._version != version:
+            words = Span("Reading the files …", "waiting")
+            return (Paragraph((words,), margin=(Span(" "),), decides=True),)
+        if self._drawn[0] != width:
+            problem = Paragraph(said(self._problem, "risk"), margin=(Span(" ? ", "risk"),), decides=True)
+            rows = (problem,) if self._problem else laid_out(self._diffs, width)
+            whole = self._problem or any(map(_is_partly_hidden, self._versions, self._diffs))
+            asked = _as_asked(drawn) if whole else ()
+            self._drawn = (width, (*_stale(record, self._versions), *rows, *asked))
+        return self._drawn[1]
+
+    def is_missing(self, record: CallRecord) -> bool:
+        """True if the difference of a waiting edit is not on the screen yet."""
+        edit = isinstance(record.spec.command, FileEdits) and isinstance(record.state, Waiting)
+        return edit and self._version != self._version_of(record, mask=False)
+
+    def contents(self, record: CallRecord) -> tuple[FileVersions, ...] | None:
+        """Return the contents of the files as they are on the screen. None: they are not known."""
+        known = not self._problem and self._version == self._version_of(record, mask=False)
+        return self._versions if known else None
+
+    def _version_of(self, record: CallRecord, *, mask: bool) -> Version:
+        state = record.seen_digest() if isinstance(record.state, Waiting) else record.state.kind
+        return record.id, f"{state} {record.reverted_by is not None}", mask
+
+    def _look(self, record: CallRecord, version: Version) -> None:
+        fresh = not isinstance(record.state, Waiting) or self._cockpit.clock() - self._asked_at < FRESH_S
+        if self.asking or (self._version == version and fresh):
+            return
+        self.asking = True
+        self._cockpit.screen.run_worker(self._ask(record, version), name="edit-diff")
+
+    async def _ask(self, record: CallRecord, version: Version) -> None:
+        versions, diffs, problem = self._versions, self._diffs, ""
+        session = self._cockpit.board.sessions.get(record.call.session_id)
+        root = session.root if session is not None else record.spec.cwd
+        try:
+            versions = await self._cockpit.supervision.file_versions(record.id)
+            if versions != self._versions or version != self._version:
+                # Without the interpreter's lock held for long: comparing and colouring go in small steps.
+                diffs = await asyncio.to_thread(coloured_diffs, versions, root, mask=version[2])
+        except WhisperError as error:
+            versions, diffs, problem = (), (), error_text(error)
+        finally:
+            self.asking = False
+            self._asked_at = self._cockpit.clock()
+        if (self._version, self._versions, self._problem) == (version, versions, problem):
+            return
+        self._version, self._versions, self._diffs, self._problem = version, versions, diffs, problem
+        self._drawn = (0, ())
+        # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
+        with suppress(NoMatches):
+            self._changed()
+
+
+def _is_partly_hidden(versions: FileVersions, coloured: ColouredDiff) -> bool:
+    """True if the difference does not show all that the edit does."""
+    hidden = any(row.hidden for row in coloured.diff.rows)
+    return bool(hidden or versions.not_shown or versions.file.problem or versions.file.unread)
+
+
+def _as_asked(record: CallRecord) -> Iterator[Paragraph]:
+    """Yield the changes as the agent asked for them, for nobody may approve what is not shown (decision 29)."""
+    yield BLANK
+    yield Paragraph((Span("As the agent asked for it", "label"),), margin=(Span(" "),), decides=True)
+    yield from (replace(each, decides=True) for each in command_paragraphs(record.spec.command, ()))
+
+
+def _stale(record: CallRecord, versions: Sequence[FileVersions]) -> Iterator[Paragraph]:
+    """Yield a row if a file is no longer as it was when the call was judged."""
+    judged = {file.path: file.before for file in record.resolved.edits} if record.resolved is not None else {}
+    stale = [each.file.path for each in versions if each.file.before != judged.get(each.file.path, each.file.before)]
+    if stale and not isinstance(record.state, Ended):
+        names = ", ".join(stale[:3])
+        words = f"The file has changed since the edit was judged: {names}. An approval would be asked again."
+        yield Paragraph(said(words, "risk"), margin=(Span(" ! ", "risk"),), decides=True)
