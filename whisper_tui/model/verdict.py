@@ -16,6 +16,8 @@ EDITS_RULE = "built-in: edits in the workspace"
 """Name of the permission for edits of ordinary files in the workspace, as a rule. It is stored in journals."""
 SUBAGENT_RULE = "built-in: sub-agents are recorded"
 """Name of the permission for the start of sub-agents, as a rule. It is stored in journals."""
+BUILT_IN_PREFIX = "built-in: "
+"""Prefix of the names of permissions that come with the program."""
 PROJECT_PREFIX = "project: "
 """Prefix of the names of a project's own rules."""
 
@@ -32,8 +34,8 @@ def client_rule_name(client: str, entry: str) -> str:
 
 def whose_rule(name: str) -> str:
     """Return a rule with its origin, in words. `name` is empty if it is not known."""
-    if name in _BUILT_IN:
-        return f"the built-in rule {name}"
+    if name in _BUILT_IN or name.startswith(BUILT_IN_PREFIX):
+        return f"the built-in rule {name.removeprefix(BUILT_IN_PREFIX)}"
     if name.startswith(PROJECT_PREFIX):
         return f"the project's rule {name.removeprefix(PROJECT_PREFIX)}"
     if name.startswith(CLIENT_PREFIX):

@@ -10,7 +10,7 @@ from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked
 from whisper_tui.model.masked_calls import masked_grant, masked_record
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.model.verdict import PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
+from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
 from whisper_tui.present.command_text import command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
 from whisper_tui.present.risk_text import risk_role, risk_sign, sandbox_line
@@ -63,6 +63,9 @@ def _rules(record: CallRecord, masked: CallRecord, rules: RuleList) -> Iterator[
         rule = known.get(each)
         if each == READ_ONLY_RULE:
             yield labelled("Defined in", said("whisper_tui itself: the built-in list of commands that only read"))
+        elif rule is None and each.startswith(BUILT_IN_PREFIX):
+            yield labelled("Defined in", said("whisper_tui itself; rules.toml can ask about such calls"))
+            continue
         elif rule is None:
             # Its words are not known any more, so nothing can be said about what it matched.
             yield labelled("Defined in", said(f"no file now: {whose_rule(each)} was removed or renamed"))
