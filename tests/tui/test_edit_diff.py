@@ -228,6 +228,15 @@ async def test_an_ended_edit_keeps_its_difference() -> None:
         await seat.sees("− one")
 
 
+async def test_the_history_shows_the_difference_of_an_edit() -> None:
+    play, root = Play.begin(), folder()
+    (root / "a.txt").write_text("one\n")
+    approved(play, edit(play, root, DeleteFile(path=str(root / "a.txt"))))
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.press("H", "down")
+        await seat.sees("history", "delete a.txt", "− one")
+
+
 def test_the_stage_reads_real_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     play = Play.begin()

@@ -24,6 +24,7 @@ from whisper_tui.present.quantities import count, date_and_time, duration
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label
 from whisper_tui.tui.call.call_panel import answer_paragraphs
+from whisper_tui.tui.call.edit_diff import EditFacts
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_bars import KeyFooter
@@ -202,6 +203,7 @@ class HistoryScreen(CommandScreen):
         around = ("#past", "#past-search", "#past-filters")
         self._zoom = PaneZoom(self, ("#past-heading", "#past-detail"), "#past-replay", around)
         self._unmasking = RevealedSecrets(self, lambda: self._show_record(self.record, from_top=False))
+        self._edits = EditFacts(cockpit, lambda: self._show_record(self.record, from_top=False))
         self.does = self._what_is_done()
 
     def _what_is_done(self) -> dict[str, Callable[[], object]]:
@@ -375,8 +377,10 @@ class HistoryScreen(CommandScreen):
         self.query_one("#past-heading", LineView).show((Span(" "), *heading(record, now)))
         key = in_force(self.app).by_id("history-reveal").key_name
         note, shown = self._unmasking.note(record, key), self._unmasking.shown(record)
-        paragraphs = (*note, *describe(shown, session, now, told=self._told))
-        self.query_one("#past-detail", ParagraphsView).show(paragraphs, from_top=from_top)
+        view = self.query_one("#past-detail", ParagraphsView)
+        diff = self._edits.paragraphs(record, shown, view.columns)
+        paragraphs = (*note, *describe(shown, session, now, told=self._told, diff=diff))
+        view.show(paragraphs, from_top=from_top)
 
     async def _tick(self) -> None:
         """Refresh a call that is still open."""
