@@ -35,6 +35,8 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "export": ["--format", "jsonl"],
     "approvals": [],
     "revoke": ["7"],
+    "story": ["command line"],
+    "revert": ["1"],
     "check": ["ls"],
     "explain": ["ls"],
     "config": ["path"],

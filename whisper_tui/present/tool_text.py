@@ -1,8 +1,8 @@
 """Calls that an agent carries out itself, as text: edits of files, the web, tools of other servers, sub-agents."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -41,7 +41,7 @@ def short_path(path: str, root: str) -> str:
         return path
     if root and path.startswith(f"{root.rstrip('/')}/"):
         return path[len(root.rstrip("/")) + 1 :]
-    home = str(Path.home()).rstrip("/")
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111  pathlib loads longer than the listing takes
     return f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path
 
 
