@@ -1,13 +1,13 @@
 """The worst that each figure may be: what was reached, and for modules the goal, so that features have room."""
 
 BOUNDS: dict[str, float] = {
-    "modules": 361,
+    "modules": 362,
     "median length of a module": 175.0,
     "modules of more than 500 lines": 0,
     "classes of more than 300 lines": 1,
     "functions of more than 40 lines": 1,
     "modules with one public name": 34,
-    "modules in the largest folder": 20,
+    "modules in the largest folder": 21,
     "modules with exactly one importer": 60,
     "of these, below 60 lines": 0,
     "import cycles, with those for types": 0,

@@ -25,6 +25,7 @@ from whisper_tui.agents.findings import (
     seconds,
     unseen_tools,
 )
+from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookRequest
 from whisper_tui.agents.install_request import (
     DAY_S,
@@ -207,10 +208,22 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         wanted=tuple(entry for entry, wanted in entries if wanted),
         unwanted=tuple(entry for entry, wanted in entries if not wanted),
     )
+    behind, notes = wrapped_servers(request, gateway_tables(request)[0])
     servers = Shared(
-        servers_of(request), JSON, wanted=server if request.mcp else (), unwanted=() if request.mcp else server
+        servers_of(request),
+        JSON,
+        wanted=(*(server if request.mcp else ()), *(behind if request.gateway else ())),
+        unwanted=(*(() if request.mcp else server), *(() if request.gateway else behind)),
     )
-    return InstallPlan([settings, servers])
+    return InstallPlan([settings, servers], notes)
+
+
+def gateway_tables(request: InstallRequest) -> list[GatewayTable]:
+    """Return the place of the MCP servers that `install` may change."""
+    tables = [GatewayTable(servers_of(request), JSON, server_path(request)[:-1])]
+    if request.project is not None:
+        tables.append(GatewayTable(request.project / ".mcp.json", JSON, ("mcpServers",), shared=True))
+    return tables
 
 
 DEFAULT_TIMEOUT_S = 600.0

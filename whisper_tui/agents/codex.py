@@ -32,6 +32,7 @@ from whisper_tui.agents.findings import (
     seconds,
     unseen_tools,
 )
+from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
@@ -222,8 +223,15 @@ def rules_text(request: InstallRequest) -> str:
     )
 
 
+def gateway_tables(request: InstallRequest) -> list[GatewayTable]:
+    """Return the place of the MCP servers that `install` may change."""
+    path = layer_of(request) / "config.toml"
+    return [GatewayTable(path, TOML, ("mcp_servers",), timeout="tool_timeout_sec", per_second=1)]
+
+
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Codex with the content that they should have."""
+    behind, left = wrapped_servers(request, gateway_tables(request)[0])
     path, opener = hooks_file(request)
     hook, server = hook_entry(request), server_entry(request)
     states, notes = _trust(request, path, opener, hook)
@@ -231,6 +239,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     for place, kind, entries, wanted in (
         (path, opener, [hook], request.hook),
         (layer_of(request) / "config.toml", TOML, [server], request.mcp),
+        (layer_of(request) / "config.toml", TOML, behind, request.gateway),
         (directory_of(request) / "config.toml", TOML, states, request.hook),
     ):
         _, yes, no = files.setdefault(place, (kind, [], []))
@@ -238,7 +247,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     shared = [Shared(place, kind, wanted=tuple(yes), unwanted=tuple(no)) for place, (kind, yes, no) in files.items()]
     rewrites = request.hook and not request.agent_runs
     rules = Own(layer_of(request) / "rules" / "whisper_tui.rules", MARK, rules_text(request) if rewrites else None)
-    return InstallPlan([*shared, rules], notes + _notes(request, rewrites))
+    return InstallPlan([*shared, rules], notes + left + _notes(request, rewrites))
 
 
 def _trust(request: InstallRequest, path: Path, opener: Opener, hook: Handler) -> tuple[list[Member], list[str]]:

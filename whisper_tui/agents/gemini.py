@@ -26,6 +26,7 @@ from whisper_tui.agents.findings import (
     seconds,
     unseen_tools,
 )
+from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.json_document import read_json
@@ -202,11 +203,13 @@ def _runs(request: InstallRequest) -> bool:
 
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Gemini CLI with the content that they should have."""
+    behind, notes = wrapped_servers(request, GatewayTable(settings_of(request), JSON_WITH_COMMENTS, ("mcpServers",)))
     rewrites = _runs(request)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (after_entry(request), rewrites),
         (server_entry(request), request.mcp),
+        *((entry, request.gateway) for entry in behind),
     ]
     settings = Shared(
         settings_of(request),
@@ -217,7 +220,6 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     policy = Own(
         policy_of(request), MARK, policy_text(request) if rewrites or (request.hook and request.tools) else None
     )
-    notes = []
     if request.hook and request.agent_runs:
         notes.append("Gemini CLI will ask about each approved command itself, because the agent runs it")
     if request.project is not None and (request.hook or request.mcp):

@@ -120,6 +120,8 @@ class InstallRequest:
     """True if the client is offered the tools of whisper_tui."""
     agent_runs: bool = False
     """True if the agent runs the approved commands of its shell itself."""
+    gateway: bool = False
+    """True if the MCP servers of others that the client starts are put behind the gateway."""
 
     @property
     def user_directory(self) -> Path:

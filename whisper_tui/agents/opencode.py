@@ -22,6 +22,7 @@ from whisper_tui.agents.findings import (
     seconds,
     unseen_tools,
 )
+from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
 from whisper_tui.agents.json_document import read_json
@@ -170,8 +171,15 @@ def hook_of(plugin: str) -> list[str]:
     return []
 
 
+def gateway_tables(request: InstallRequest) -> list[GatewayTable]:
+    """Return the place of the MCP servers that `install` may change."""
+    path = configuration_of(request)
+    return [GatewayTable(path, JSON_WITH_COMMENTS, ("mcp",), listed=True, variables="environment")]
+
+
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of OpenCode with the content that they should have."""
+    behind, notes = wrapped_servers(request, gateway_tables(request)[0])
     offered, approved = f"{SERVER}_*", f"{request.launch.exec()} *"
     tools = Permission(("permission",), offered, ours=offered.__eq__)
     shell = Permission(("permission", SHELL_TOOL), approved, ours=is_approved, left_alone="deny")
@@ -180,6 +188,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         (server_entry(request), request.mcp),
         (tools, request.mcp),
         (shell, rewrites),
+        *((entry, request.gateway) for entry in behind),
     ]
     configuration = Shared(
         configuration_of(request),
@@ -189,7 +198,6 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         blank=BLANK,
     )
     plugin = Own(plugin_of(request), MARK, plugin_text(request) if request.hook else None)
-    notes = []
     if request.hook and not plugin_of(request).exists():
         notes.append("OpenCode downloads its plugin library at the first start; without a network that takes a minute")
     return InstallPlan([configuration, plugin], notes)

@@ -41,6 +41,11 @@ def add_install(verbs: Subcommands) -> None:
         action="store_true",
         help="let the agent run approved commands itself; the cockpit does not see them run",
     )
+    install.add_argument(
+        "--gateway",
+        action="store_true",
+        help="put the other MCP servers that the client starts behind the queue, too",
+    )
     uninstall = verbs.add(
         "uninstall",
         "remove what install wrote",
@@ -61,11 +66,15 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _install(options: Options) -> int:
-    if options.no_hook and options.no_mcp:
+    if options.no_hook and options.no_mcp and not options.gateway:
         raise InvalidRequest("there is nothing to install", hint="Leave out --no-hook or --no-mcp")
-    tools = not options.commands_only
     request = _wish(
-        options, hook=not options.no_hook, tools=tools, mcp=not options.no_mcp, agent_runs=options.agent_runs
+        options,
+        hook=not options.no_hook,
+        tools=not options.commands_only,
+        mcp=not options.no_mcp,
+        agent_runs=options.agent_runs,
+        gateway=options.gateway,
     )
     return _carry_out(options, request)
 
@@ -74,7 +83,7 @@ def _uninstall(options: Options) -> int:
     return _carry_out(options, _wish(options, hook=False, mcp=False))
 
 
-def _wish(options: Options, *, hook: bool, mcp: bool, tools: bool = True, agent_runs: bool = False) -> "InstallRequest":
+def _wish(options: Options, *, hook: bool, mcp: bool, **parts: bool) -> "InstallRequest":
     from whisper_tui.agents.install_request import InstallRequest
 
     return InstallRequest(
@@ -82,9 +91,8 @@ def _wish(options: Options, *, hook: bool, mcp: bool, tools: bool = True, agent_
         environ=dict(os.environ),
         project=project_of(options),
         hook=hook,
-        tools=tools,
         mcp=mcp,
-        agent_runs=agent_runs,
+        **parts,
     )
 
 

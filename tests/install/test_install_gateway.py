@@ -1,0 +1,153 @@
+"""The MCP servers that a client starts are put behind the gateway, found there, and restored to the letter."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.install.conftest import CLIENTS, Machine
+from whisper_tui.agents.install_request import DAY_S, Launch
+
+FILES = {
+    "claude": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+}
+TEXTS = {
+    "claude": """{
+  "numStartups": 3, "mcpServers": {
+    "files": {"type":"stdio", "command": "npx", "args": ["-y", "server", "--", "/srv"], "env": {"A": "b"}},
+    "bare": { "command": "/opt/bare", "timeout": 9000 },
+    "far": {"type": "http", "url": "https://example.org/mcp"}
+  }
+}
+""",
+    "codex": """model = "m"  # mine
+
+[mcp_servers.files]
+command = 'npx'
+args = ["-y",  "server", "--", "/srv"]
+env = { A = "b" }
+
+[mcp_servers.bare]
+command = "/opt/bare"
+tool_timeout_sec = 9
+
+[mcp_servers.far]
+url = "https://example.org/mcp"
+""",
+    "gemini": """{
+  // mine
+  "mcpServers": {
+    "files": {"command": "npx", "args": ["-y", "server", "--", "/srv"], "env": {"A": "b"}, "trust": false},
+    "bare": {"command": "/opt/bare", "timeout": 9000},
+    "far": {"httpUrl": "https://example.org/mcp"},
+  },
+}
+""",
+    "opencode": """{
+  // mine
+  "mcp": {
+    "files": {"type": "local", "command": ["npx", "-y", "server", "--", "/srv"], "environment": {"A": "b"}},
+    "bare": {"type": "local", "command": ["/opt/bare"], "timeout": 9000},
+    "far": {"type": "remote", "url": "https://example.org/mcp"},
+  },
+}
+""",
+}
+OWN = {"files": ["npx", "-y", "server", "--", "/srv"], "bare": ["/opt/bare"]}
+
+
+def written(machine: Machine, client: str) -> Path:
+    path = machine.home / FILES[client]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(TEXTS[client])
+    return path
+
+
+def servers(machine: Machine, client: str) -> dict[str, Any]:
+    text = (machine.home / FILES[client]).read_text()
+    if client == "codex":
+        return dict(tomllib.loads(text)["mcp_servers"])
+    from whisper_tui.agents.json_document import read_json
+
+    return dict(read_json(text, comments=True).value["mcp" if client == "opencode" else "mcpServers"])
+
+
+def words(entry: dict[str, Any]) -> list[str]:
+    command = entry["command"]
+    return command if isinstance(command, list) else [command, *entry.get("args", [])]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_servers_that_the_client_starts_go_behind_the_gateway_and_others_are_named(
+    machine: Machine, client: str
+) -> None:
+    written(machine, client)
+    plan = machine.plan_install(client, gateway=True)
+    assert [note for note in plan.notes if "far" in note and "left as it is" in note]
+    machine.install(client, gateway=True)
+    found = servers(machine, client)
+    for name, own in OWN.items():
+        assert words(found[name]) == [*machine.launch.program, "mcp", "--home", "/w", "--through", name, "--", *own]
+        assert DAY_S in (found[name].get("tool_timeout_sec"), found[name].get("timeout", 0) / 1000)
+    assert found["files"].get("env", found["files"].get("environment")) == {"A": "b"}
+    assert "--through" not in json.dumps([found["far"], found["whisper"]])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("earlier", [False, True], ids=["at once", "after an installation without it"])
+def test_uninstalling_restores_the_file_to_the_letter(machine: Machine, client: str, earlier: bool) -> None:
+    written(machine, client)
+    before = machine.files()
+    if earlier:
+        machine.install(client)
+    machine.install(client, gateway=True)
+    after = machine.files()
+    assert machine.install(client, gateway=True) == [] and machine.files() == after
+    machine.uninstall(client)
+    assert machine.files() == before
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_after_an_edit_the_servers_are_restored_and_the_edit_stays(machine: Machine, client: str) -> None:
+    path = written(machine, client)
+    original = servers(machine, client)
+    machine.install(client, gateway=True)
+    path.write_text(path.read_text().replace("example.org", "example.com"))
+    machine.uninstall(client)
+    restored = servers(machine, client)
+    assert "example.com" in json.dumps(restored.pop("far")) and original.pop("far")
+    assert restored == original
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_installation_without_the_gateway_takes_it_away(machine: Machine, client: str) -> None:
+    written(machine, client)
+    machine.install(client, gateway=True)
+    machine.install(client)
+    assert words(servers(machine, client)["files"]) == OWN["files"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_gateway_of_another_installation_is_replaced_and_not_nested(machine: Machine, client: str) -> None:
+    written(machine, client)
+    ours = machine.launch
+    machine.launch = Launch(("/old/bin/whisper-tui",), ("--home", "/old"))
+    machine.install(client, gateway=True)
+    machine.launch = ours
+    machine.install(client, gateway=True)
+    assert words(servers(machine, client)["files"]).count("--through") == 1
+    assert words(servers(machine, client)["files"])[0] == ours.program[0]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_server_whose_variables_load_code_is_left(machine: Machine, client: str) -> None:
+    path = written(machine, client)
+    path.write_text(path.read_text().replace('"A": "b"', '"PYTHONPATH": "x"').replace('A = "b"', 'PYTHONPATH = "x"'))
+    assert any("files" in note for note in machine.plan_install(client, gateway=True).notes)
+    machine.install(client, gateway=True)
+    assert words(servers(machine, client)["files"]) == OWN["files"]

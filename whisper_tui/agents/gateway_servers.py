@@ -1,0 +1,165 @@
+"""The MCP servers of others in a client's files: put behind the gateway, found there, and taken out again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from whisper_tui.agents.client_files import Opener, plain_of
+from whisper_tui.agents.file_entries import Document, Key, value_at
+from whisper_tui.agents.findings import LOADING, command_line
+from whisper_tui.agents.install_request import DAY_S, SERVER, InstallRequest, Launch, is_launcher
+
+THROUGH = "--through"
+
+
+@dataclass(frozen=True)
+class GatewayTable:
+    """The place in a client's file where its MCP servers stand, and how the client writes them."""
+
+    path: Path
+    opener: Opener
+    keys: tuple[str, ...]
+    timeout: str = "timeout"
+    """The key of the time limit of a call."""
+    per_second: int = 1000
+    """The unit of that limit."""
+    listed: bool = False
+    """True if the command is a list with the arguments."""
+    variables: str = "env"
+    """The key of the variables for the server."""
+    shared: bool = False
+    """True for a file that others share, which is never changed."""
+
+    def words(self, entry: Any) -> list[str]:
+        """Return the command line of an entry. Empty: the client starts no program for it."""
+        if not isinstance(entry, dict):
+            return []
+        if not self.listed:
+            return command_line(entry.get("command"), entry.get("args", []))
+        words = entry.get("command")
+        return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+
+    def written(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the members of an entry with a command line."""
+        return {"command": [*words]} if self.listed else {"command": words[0], "args": [*words[1:]]}
+
+    def servers(self, plain: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the names and entries of the servers of others."""
+        found = value_at(plain, self.keys)
+        for name, entry in found.items() if isinstance(found, dict) else ():
+            words = self.words(entry)
+            own = bool(words) and split_wrapped(words) is None and _starts_mcp(words)
+            if isinstance(entry, dict) and name != SERVER and not own:
+                yield name, entry
+
+
+def wrapper(launch: Launch, name: str) -> list[str]:
+    """Return the words before a server's command line that put it behind the gateway."""
+    return [*launch.program, "mcp", *launch.home, THROUGH, name, "--"]
+
+
+def split_wrapped(words: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return the words of any installation's gateway and the server's own ones. None: it is not behind the gateway."""
+    if not _starts_mcp(words) or "--" not in words:
+        return None
+    place = [*words].index("--")
+    behind = THROUGH in words[:place] and bool(words[place + 1 :])
+    return ([*words[: place + 1]], [*words[place + 1 :]]) if behind else None
+
+
+def _starts_mcp(words: Sequence[str]) -> bool:
+    return any(words[place] == "mcp" and is_launcher(words[:place]) for place in range(1, len(words)))
+
+
+@dataclass(frozen=True)
+class WrappedServer:
+    """The entry of a server behind the gateway."""
+
+    proves_install: ClassVar[bool] = True
+
+    table: GatewayTable
+    name: str
+    before: tuple[str, ...]
+    """The words before its command line."""
+
+    @property
+    def path(self) -> tuple[Key, ...]:
+        """Its place in the file."""
+        return (*self.table.keys, self.name)
+
+    @property
+    def _longest(self) -> int:
+        return DAY_S * self.table.per_second
+
+    def holds(self, plain: Any) -> bool:
+        """True if it is behind the gateway of this installation, and the client waits for a human."""
+        entry = value_at(plain, self.path)
+        found = split_wrapped(self.table.words(entry))
+        return found is not None and tuple(found[0]) == self.before and entry.get(self.table.timeout) == self._longest
+
+    def found(self, plain: Any) -> "WrappedServer | None":
+        """Return the entry as the file has it."""
+        found = split_wrapped(self.table.words(value_at(plain, self.path)))
+        return None if found is None else replace(self, before=tuple(found[0]))
+
+    def write(self, document: Document) -> None:
+        """Put the server behind the gateway. All other members of its entry stay."""
+        words = self.table.words(value_at(document.plain(), self.path))
+        if not words:
+            return
+        found = split_wrapped(words)
+        own = words if found is None else found[1]
+        self._put(document, {**self.table.written([*self.before, *own]), self.table.timeout: self._longest})
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Restore the server's own command line, and the time limit of the original."""
+        entry = value_at(document.plain(), self.path)
+        found = split_wrapped(self.table.words(entry))
+        if found is None:
+            return
+        earlier = value_at(original, self.path)
+        earlier = earlier if isinstance(earlier, dict) else {}
+        own = self.table.written(found[1])
+        if not own.get("args", True) and "args" not in earlier:
+            del own["args"]
+            document.delete((*self.path, "args"))
+        self._put(document, own)
+        if entry.get(self.table.timeout) != self._longest:
+            return
+        if self.table.timeout in earlier:
+            self._put(document, {self.table.timeout: earlier[self.table.timeout]})
+        else:
+            document.delete((*self.path, self.table.timeout))
+
+    def _put(self, document: Document, members: dict[str, Any]) -> None:
+        for key, value in members.items():
+            if value_at(document.plain(), (*self.path, key)) != value:
+                document.put((*self.path, key), value)
+
+
+def wrapped_servers(request: InstallRequest, table: GatewayTable) -> tuple[list[WrappedServer], list[str]]:
+    """Return the entries of a table that the gateway can stand before, and notes about the others.
+
+    Raises `BadConfiguration`.
+    """
+    entries, notes = [], []
+    for name, entry in table.servers(plain_of(table.path, table.opener)):
+        problem = why_unwrappable(table, name, entry)
+        if problem is None:
+            entries.append(WrappedServer(table, name, tuple(wrapper(request.launch, name))))
+        elif request.gateway:
+            notes.append(f"The MCP server {name} is left as it is: {problem}")
+    return entries, notes
+
+
+def why_unwrappable(table: GatewayTable, name: str, entry: dict[str, Any]) -> str | None:
+    """Return why a server cannot be put behind the gateway. None: it can."""
+    if not table.words(entry):
+        return "the client starts no program for it"
+    if not name.isprintable():
+        return "its name holds characters that cannot be printed"
+    # They would be set for the gateway as well, and other code could then answer in its place.
+    if set(entry.get(table.variables) or {}) & LOADING:
+        return f"its {table.variables} changes what programs load"
+    return None
