@@ -75,6 +75,7 @@ async def test_before_typing_it_is_said_that_an_agent_takes_no_other_result(file
 async def test_two_keys_switch_how_the_edits_of_a_session_are_judged(file: Path) -> None:
     play = editing(file.parent, WriteFile(path=str(file), content="x"))
     async with cockpit(play) as seat:
+        await seat.select("1")
         session = seat.shown.call.session_id
         for key, mode, words in (
             ("left_parenthesis", "ask", "every edit is asked"),

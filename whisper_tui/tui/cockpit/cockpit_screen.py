@@ -121,7 +121,7 @@ class CockpitScreen(KeyedScreen):
             InputCommands(self),
             ConversationCommands(self),
             SignalCommands(self),
-            EditCommands(self),
+            EditCommands(self, self.decisions.is_guarded),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
             NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),

@@ -23,7 +23,6 @@ from whisper_tui.tui.settings_screen import SETTINGS
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
     *session_denials.COMMANDS,
-    *edit_commands.COMMANDS,
     *undo_approval.COMMANDS,
     *marked_calls.COMMANDS,
     *navigation.CONVERSATION,
@@ -34,6 +33,7 @@ COCKPIT = (*navigation.SCREENS, *takeover_commands.COMMANDS, *navigation.GENERAL
 COMMANDS: tuple[Command, ...] = (
     *DECIDE,
     *RUN,
+    *edit_commands.COMMANDS,
     *navigation.MOVE,
     *navigation.VIEW,
     *output_commands.COMMANDS,

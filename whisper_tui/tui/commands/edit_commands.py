@@ -45,8 +45,10 @@ _TOLD: dict[EditMode, str] = {
 class EditCommands:
     """Carries out the commands about edits."""
 
-    def __init__(self, cockpit: CockpitContext) -> None:
+    def __init__(self, cockpit: CockpitContext, is_guarded: Callable[[], bool]) -> None:
+        """`is_guarded`: true while a key must decide nothing, because the selection has just moved by itself."""
         self._cockpit = cockpit
+        self._is_guarded = is_guarded
         self._warned: str | None = None
         """The edit about which the person was asked: the next key takes it back."""
 
@@ -61,7 +63,7 @@ class EditCommands:
     async def _switch(self, mode: EditMode) -> None:
         record = self._cockpit.shown
         session = self._cockpit.board.sessions.get(record.call.session_id) if record is not None else None
-        if record is None or session is None:
+        if record is None or session is None or self._is_guarded():
             return
         wanted: EditMode = "rules" if session.edits == mode else mode
         try:
@@ -73,7 +75,7 @@ class EditCommands:
 
     async def _revert(self) -> None:
         record = self._cockpit.shown
-        if record is None:
+        if record is None or self._is_guarded():
             return
         if record.resolved is not None and record.resolved.edits and self._warned != record.id:
             self._warned = record.id
