@@ -21,6 +21,7 @@ from whisper_tui.tui.theme import (
     carrier,
     contrast,
     counterpart,
+    diff_grounds,
     drawn_as,
     load_themes,
     pairs,
@@ -91,6 +92,17 @@ def test_the_selection_and_the_bars_stay_different_from_what_is_around_them_in_2
     drawn = {key: drawn_as(color) for key, color in load_themes().good[name].indexed().colors.items()}
     assert len({drawn[key] for key in ("background", "row-back", "row-idle-back", "word-back", "button-back")}) >= 4
     assert drawn["row-back"] not in {drawn[ground] for ground in (*GROUNDS, "word-back")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_added_and_removed_lines_can_be_read(name: str) -> None:
+    colors = load_themes().good[name].colors
+    grounds = diff_grounds(colors)
+    for ground in grounds.values():
+        assert contrast(colors["foreground"], ground) >= SMALL, name
+        assert ground != colors["panel"]
+    # A grey theme has one tint for both; the signs before the lines tell them apart.
+    assert grounds["added-back"] != grounds["added-part-back"]
 
 
 def test_every_number_of_the_palette_can_be_drawn() -> None:

@@ -111,7 +111,11 @@ def drawn(widget: Widget, line: Line, width: int, over: Style | None = None, gro
 
 def _style_of(widget: Widget, span: Span) -> Style:
     style = widget.get_component_rich_style(f"role--{span.role}", partial=True)
-    return widget.get_component_rich_style(f"role--{span.ground}", partial=True) + style if span.ground else style
+    if not span.ground:
+        return style
+    ground = widget.get_component_rich_style(f"role--{span.ground}", partial=True)
+    # The colours of syntax are readable on the card, and not on every tint; hidden characters keep their own ground.
+    return ground + style if span.role == "hidden" else style + ground
 
 
 class LineView(Widget):

@@ -12,6 +12,7 @@ from rich.color import Color, ColorSystem
 from rich.console import Console
 from textual import constants, on
 from textual.app import ComposeResult
+from textual.color import Color as TextualColor
 from textual.containers import Vertical
 from textual.content import Content
 from textual.theme import Theme
@@ -297,9 +298,21 @@ def _table(data: dict[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, 
     return dict(table)
 
 
+def diff_grounds(colors: Mapping[str, str]) -> dict[str, str]:
+    """Return the grounds of added and removed lines, and of the parts of them that differ."""
+    # Mixed here: a terminal knows no transparent colours, and without this the tint would cover the text.
+    ground = TextualColor.parse(colors["panel"])
+    return {
+        f"{name}{part}-back": ground.blend(TextualColor.parse(colors[tint]), amount).hex6
+        for name, tint in (("added", "success"), ("removed", "error"))
+        for part, amount in (("", 0.18), ("-part", 0.38))
+    }
+
+
 def _textual(colors: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
     """Textual's own variables, so that its widgets look like ours."""
     return {
+        **diff_grounds(colors),
         "footer-background": colors["panel"],
         "footer-foreground": colors["foreground"],
         "footer-description-foreground": colors["foreground"],
