@@ -287,6 +287,8 @@ class McpSession:
         request_id = str(ctx.request_id)
         # A cancelled request must not leave half a submission behind, so the task runs to its end.
         self._unanswered[request_id] = task = asyncio.create_task(opening)
+        # If the agent leaves before the submission is judged, nobody is left to be told that it was refused.
+        task.add_done_callback(lambda done: None if done.cancelled() else done.exception() and None)
         try:
             call = await asyncio.shield(task)
             result = await self._result(ctx, call, wait_s)
