@@ -12,11 +12,14 @@ from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import NotRunning, Refused
 
 
-async def function(harness: Harness, **arguments: object) -> str:
+def post(harness: Harness, **arguments: object) -> CallRequest:
     command = Function(tool="post", arguments=arguments)
     spec = CommandSpec(command=command, cwd=harness.session.root)
-    request = CallRequest(session_id=harness.session.id, tool="post", arguments=arguments, spec=spec)
-    return await harness.api.submit(request)
+    return CallRequest(session_id=harness.session.id, tool="post", arguments=arguments, spec=spec)
+
+
+async def function(harness: Harness, **arguments: object) -> str:
+    return await harness.api.submit(post(harness, **arguments))
 
 
 async def line(harness: Harness, text: str, **dedup_key: object) -> str:
@@ -63,6 +66,20 @@ async def test_a_tool_of_the_agents_side_is_let_through_once_and_ended_once(harn
     assert (await harness.api.outcome(call_id)).state.ending.code == 1
     with pytest.raises(NotRunning):
         await harness.api.end_function(call_id)
+
+
+async def test_a_tool_of_the_agents_side_that_was_approved_for_the_session_begins_as_it_is_handed_in(
+    harness: Harness,
+) -> None:
+    first = await harness.api.submit_and_begin(post(harness, text="hello"))
+    assert first.state.kind == "waiting"
+    await harness.decide(first.id, Approve(remember="exact_for_session"))
+    assert (await harness.api.begin_function(first.id)).state.kind == "starting"
+    second = await harness.api.submit_and_begin(post(harness, text="hello"))
+    assert second.state.kind == "starting"
+    for call_id in (first.id, second.id):
+        await harness.api.end_function(call_id)
+        assert (await harness.api.outcome(call_id)).state.ending.code == 0
 
 
 async def test_a_run_that_its_agent_has_stopped_is_marked(harness: Harness) -> None:

@@ -116,6 +116,10 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Nobody carries out anything on the stage."""
         raise InvalidRequest(f"Call {call_id} is only played")
 
+    async def submit_and_begin(self, request: CallRequest) -> CallRecord:
+        """Nobody carries out anything on the stage."""
+        raise InvalidRequest(f"A call of {request.tool} is only played")
+
     async def end_function(self, call_id: str, problem: str | None = None) -> None:
         """Nobody carries out anything on the stage."""
         raise InvalidRequest(f"Call {call_id} is only played")

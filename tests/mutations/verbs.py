@@ -25,6 +25,7 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "claim": {**ticket, "claim": {"by": "intruder"}},
         "hand_over": ticket,
         "begin_function": call,
+        "submit_and_begin": {"request": {**REQUEST, "session_id": session_id}},
         "end_function": call,
         "withdraw": {**call, "why": "x"},
         "leave": {**call, "why": "x"},

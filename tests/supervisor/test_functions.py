@@ -1,23 +1,32 @@
 """Calls of which the supervisor starts nothing: their callers carry them out, once, when they may."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from tests.supervisor.conftest import Bench
+from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused
+from whisper_tui.model.event import Event
 from whisper_tui.model.state import Ended, Starting
+from whisper_tui.policy.rules.rule import Rule, Rules
 
 TWEET = Function(tool="tweet", arguments={"text": "hello", "count": 1})
+TWEETS = Rules(allow=(Rule(name="tweets", tool="tweet", anything=True),))
+
+
+def asked(bench: Bench, session: str, function: Function = TWEET, **more: object) -> CallRequest:
+    spec = CommandSpec(command=function, cwd=str(bench.workspace))
+    made = {"session_id": session, "tool": function.tool, "arguments": function.arguments, "spec": spec, **more}
+    return CallRequest.model_validate(made)
 
 
 async def submit(bench: Bench, session: str, function: Function = TWEET) -> str:
-    spec = CommandSpec(command=function, cwd=str(bench.workspace))
-    request = CallRequest(session_id=session, tool=function.tool, arguments=function.arguments, spec=spec)
-    return await bench.supervisor.submit(request)
+    return await bench.supervisor.submit(asked(bench, session, function))
 
 
 async def test_a_function_waits_for_a_human_who_sees_its_arguments(bench: Bench) -> None:
@@ -106,6 +115,68 @@ async def test_the_arguments_may_be_edited_but_not_what_it_is(bench: Bench) -> N
     argv = await bench.submit(session, "true")
     with pytest.raises(Refused, match="cannot be edited"):
         await bench.approve(argv, edited=spec)
+
+
+async def test_a_call_that_a_rule_allows_is_submitted_and_begun_in_one_write(bench: Bench) -> None:
+    await bench.restart(TWEETS)
+    session, written = await bench.session(), list[tuple[str, ...]]()
+    append = bench.supervisor._store.journal.append
+
+    def noted(events: Sequence[Event], *, durable: bool = False) -> tuple[Event, ...]:
+        written.append((*(event.kind for event in events), *(["flushed"] if durable else [])))
+        return append(events, durable=durable)
+
+    bench.supervisor._store.journal.append = noted  # type: ignore[method-assign]
+    record = await bench.supervisor.submit_and_begin(asked(bench, session))
+    assert isinstance(record.state, Starting) and record.decided_by is not None
+    assert written == [("submitted", "judged", "decided", "started", "flushed")]
+    with pytest.raises(Refused, match="already"):
+        await bench.supervisor.begin_function(record.id)
+    await bench.supervisor.end_function(record.id)
+    assert (await bench.record(record.id)).state.ending == Exited(code=0)
+
+
+async def test_a_call_that_is_asked_begins_only_after_its_approval(bench: Bench) -> None:
+    record = await bench.supervisor.submit_and_begin(asked(bench, await bench.session()))
+    assert record.state.kind == "waiting"
+    with pytest.raises(NotRunning):
+        await bench.supervisor.end_function(record.id)
+    await bench.approve(record.id)
+    assert isinstance((await bench.supervisor.begin_function(record.id)).state, Starting)
+
+
+async def test_a_call_that_a_rule_denies_comes_back_with_its_denial(bench: Bench) -> None:
+    await bench.restart(Rules(deny=TWEETS.allow))
+    record = await bench.supervisor.submit_and_begin(asked(bench, await bench.session()))
+    assert isinstance(record.state.ending, Denied)
+
+
+async def test_a_call_that_another_one_joins_is_begun_for_the_first_alone(bench: Bench) -> None:
+    await bench.restart(TWEETS)
+    request = asked(bench, await bench.session(), key="k")
+    first = await bench.supervisor.submit_and_begin(request)
+    with pytest.raises(Refused, match="already"):
+        await bench.supervisor.submit_and_begin(request)
+    await bench.supervisor.end_function(first.id)
+    assert (await bench.supervisor.submit_and_begin(request)).state.ending == Exited(code=0)
+
+
+async def test_an_allowed_call_does_not_begin_while_everything_is_paused(bench: Bench) -> None:
+    await bench.restart(TWEETS)
+    session = await bench.session()
+    await bench.supervisor.pause(HUMAN)
+    record = await bench.supervisor.submit_and_begin(asked(bench, session))
+    assert record.state.kind == "queued"
+    await bench.supervisor.resume(HUMAN)
+    assert isinstance((await bench.supervisor.begin_function(record.id)).state, Starting)
+
+
+async def test_a_command_cannot_be_begun_by_its_caller(bench: Bench) -> None:
+    spec = CommandSpec(command=Argv(program="true"), cwd=str(bench.workspace))
+    request = CallRequest(session_id=await bench.session(), tool="execute_command", arguments={}, spec=spec)
+    with pytest.raises(InvalidRequest):
+        await bench.supervisor.submit_and_begin(request)
+    assert await bench.supervisor.history(HistoryQuery()) == ()
 
 
 async def test_an_approval_for_the_session_holds_for_exactly_the_same_arguments(bench: Bench) -> None:

@@ -200,6 +200,13 @@ class Supervision(Protocol):
         """
         ...
 
+    async def submit_and_begin(self, request: CallRequest) -> CallRecord:
+        """Hand in a call of the caller's own tool, and begin it in the same step if nobody has to be asked.
+
+        The call is the caller's to carry out if it comes back as `Starting`. Else `begin_function` waits for it.
+        """
+        ...
+
     async def end_function(self, call_id: str, problem: Reason | None = None) -> None:
         """Say that the tool of a call that was begun is done, or why it did not return."""
         ...

@@ -19,6 +19,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "claim": "start call {}",
         "hand_over": "take call {} for itself",
         "begin_function": "carry out call {}",
+        "submit_and_begin": "carry out a call for another session",
         "end_function": "end call {}",
         "withdraw": "withdraw call {}",
         "leave": "leave call {}",

@@ -8,7 +8,7 @@ from typing import Any
 
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, SupervisorStatus
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, ToolCall
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope, SessionDenial
 from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
@@ -19,6 +19,7 @@ from whisper_tui.model.event import (
     EditReverted,
     Event,
     RulesChanged,
+    Started,
 )
 from whisper_tui.model.run import (
     NO_LIMITS,
@@ -35,6 +36,7 @@ from whisper_tui.model.run import (
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.approvals.handover import already_begun
 from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.journal import Journal
@@ -171,6 +173,20 @@ class Supervisor:
         """Wait for the approval of the caller's own tool, and record that it runs."""
         while self._parts.pause.paused or (record := self._parts.caller_tools.begin(call_id)) is None:
             await self._store.change(call_id)
+        return record
+
+    async def submit_and_begin(self, request: CallRequest) -> CallRecord:
+        """Journal and judge a call of the caller's own tool, and begin it in the same write if it is allowed."""
+        parts, begun = self._parts, list[Started]()
+
+        def begin(call: ToolCall) -> Started | None:
+            begun.extend(() if parts.pause.paused else [parts.caller_tools.beginning(call.id, call.spec)])
+            return begun[-1] if begun else None
+
+        parts.caller_tools.check_own(request)
+        record = self._store.call(await parts.queue.submit(request, begin, parts.sessions.living))
+        if isinstance(record.state, Starting) and not begun:
+            raise already_begun(record.id)
         return record
 
     async def end_function(self, call_id: str, problem: str | None = None) -> None:

@@ -146,6 +146,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.hand_over, "own call"),
             _operation(Supervision.started, patient=True),
             _operation(Supervision.begin_function, "own call", patient=True),
+            _operation(Supervision.submit_and_begin, "own session"),
             _operation(Supervision.end_function, "own call"),
             _operation(Supervision.outcome, patient=True),
             _operation(Supervision.withdraw, "own call"),

@@ -5,6 +5,7 @@ from tests.mutations.mutation import Mutation
 SWAPS = "tests/mutations/test_swaps.py::"
 DECIDING = "tests/supervisor/test_deciding.py::"
 TICKETS = "tests/api/test_tickets.py::"
+FUNCTIONS = "tests/supervisor/test_functions.py::"
 
 EDIT_ANSWERS = "tests/transports/hooks/test_edit_answers.py::"
 TOOL_CALLS = "tests/transports/hooks/test_tool_calls.py::"
@@ -120,6 +121,20 @@ WHAT_WAS_APPROVED = (
         "durable=True",
         "durable=False",
         ("tests/mutations/test_journal_first.py::test_a_start_is_flushed_to_the_disk_before_the_order_is_given",),
+    ),
+    Mutation(
+        "a call that begins as it is submitted is on the disk before its caller hears of it",
+        "whisper_tui.supervisor.approvals.approval_queue._must_last",
+        "Granted | GrantRevoked | DenialAdded | DenialLifted | Started",
+        "Granted | GrantRevoked | DenialAdded | DenialLifted",
+        (FUNCTIONS + "test_a_call_that_a_rule_allows_is_submitted_and_begun_in_one_write",),
+    ),
+    Mutation(
+        "a call that begins as it is submitted begins once",
+        "whisper_tui.supervisor.supervisor.Supervisor.submit_and_begin",
+        "isinstance(record.state, Starting) and not begun",
+        "False",
+        (FUNCTIONS + "test_a_call_that_another_one_joins_is_begun_for_the_first_alone",),
     ),
     Mutation(
         "an attempt is claimed once",

@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Callable
 
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec
 from whisper_tui.model.ending import Denied, Exited, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
 from whisper_tui.model.event import (
@@ -129,6 +130,11 @@ class Tickets:
         self._store.record(Finished(at=self._clock(), call_id=call_id, ending=Withdrawn(why=GONE)))
 
 
+def already_begun(call_id: str) -> Refused:
+    """Return the error for everybody but the one who has begun a call."""
+    return Refused(f"call {call_id} is being carried out already", hint="Wait for its outcome")
+
+
 class CallerTools:
     """The calls of tools that the caller runs itself, so that no command is started here."""
 
@@ -160,7 +166,7 @@ class CallerTools:
         if record.function is None:
             raise InvalidRequest(f"call {call_id} is a command, which the supervisor runs itself")
         if isinstance(record.state, Starting):
-            raise Refused(f"call {call_id} is being carried out already", hint="Wait for its outcome")
+            raise already_begun(call_id)
         if isinstance(record.state, Ended):
             return record
         if not isinstance(record.state, Queued):
@@ -169,9 +175,18 @@ class CallerTools:
         if again is not None:
             self._requeue_for_approval(record, again)
             return None if again.verdict.kind != "refuse" else self._store.call(call_id)
-        # Flushed before the caller is told: whatever it does then is in the journal (decision 09).
-        self._store.record(Started(at=self._clock(), call_id=call_id, attempt=1, spec=record.spec), durable=True)
+        # Flushed before the caller is told: whatever it does then is in the journal (decision 9).
+        self._store.record(self.beginning(call_id, record.spec), durable=True)
         return self._store.call(call_id)
+
+    def check_own(self, request: CallRequest) -> None:
+        """Raise `InvalidRequest` for a call that its caller could not carry out."""
+        if request.ticket is not None or not isinstance(request.spec.command, CarriedOut):
+            raise InvalidRequest(f"this call of {request.tool} is not one that its caller begins", hint="Submit it")
+
+    def beginning(self, call_id: str, spec: CommandSpec) -> Started:
+        """Return the fact that a tool runs from now on."""
+        return Started(at=self._clock(), call_id=call_id, attempt=1, spec=spec)
 
     def end(self, call_id: str, problem: str | None) -> None:
         """Record the end of a tool. Raises `NotRunning` for a call that was not begun or has ended."""

@@ -12,17 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import Unavailable, WhisperError
-from whisper_tui.model.text import is_sendable, sendable, visible
+from whisper_tui.model.text import is_sendable, visible
 from whisper_tui.transports.mcp.gateway_messages import (
     INVALID_REQUEST,
     LONGEST_LINE,
+    ApprovalSession,
     HeldCall,
     InvalidMessage,
     LineTooLong,
@@ -39,12 +39,9 @@ from whisper_tui.transports.mcp.gateway_messages import (
 
 # The server is started before the model is loaded, so that both take no longer than the server alone.
 if TYPE_CHECKING:
-    from whisper_tui.model.call import CallRequest, Session
+    from whisper_tui.model.call import CallRequest
     from whisper_tui.model.state import CallRecord
-    from whisper_tui.transports.mcp.gateway_messages import Connection
-
-    Connect = Callable[[], Awaitable[Connection]]
-    """Connects to the supervisor, and starts one if none runs. Raises `WhisperError`."""
+    from whisper_tui.transports.mcp.gateway_messages import Connect, Connection
 
 LONGEST_DESCRIPTION = 500
 """Characters of the server's own words about a tool that the human is shown."""
@@ -66,71 +63,6 @@ CALL_ID = "whisper-tui/call-id"
 def _report(sentence: str) -> None:
     sys.stderr.write(f"whisper-tui mcp: {visible(sentence)}\n")
     sys.stderr.flush()
-
-
-class ApprovalSession:
-    """The session of one gateway with the supervisor. A lost connection is opened anew for the next call."""
-
-    def __init__(self, connect: "Connect", server: str, root: str, name: str | None) -> None:
-        self._connect = connect
-        self._server = server
-        self._root = root
-        self._name = name
-        self.client: Mapping[str, Any] = {}
-        """The client's account of itself."""
-        self.descriptions: dict[str, str] = {}
-        """By tool: the server's words about it."""
-        self._opening = asyncio.Lock()
-        self._connection: Connection | None = None
-        self._session: Session | None = None
-
-    async def opened(self) -> "tuple[Connection, Session]":
-        """Return the connection and the session. Raises `WhisperError`."""
-        async with self._opening:
-            if self._connection is None or self._session is None or not self._connection.connected:
-                if self._connection is not None:
-                    await self._connection.close()
-                self._session = None
-                self._connection = await self._connect()
-                self._session = await self._connection.open_session(await asyncio.to_thread(self._hello))
-            return self._connection, self._session
-
-    async def close(self, why: str) -> None:
-        """End the session, if there is one."""
-        if self._connection is not None:
-            if self._session is not None and self._connection.connected:
-                with suppress(WhisperError):
-                    await self._connection.close_session(self._session.id, why)
-            await self._connection.close()
-
-    def request(self, call: HeldCall, session: "Session") -> "CallRequest":
-        """Return the request for a call. Raises `WhisperError`."""
-        from whisper_tui.model.call import CallRequest, CommandSpec, Function
-
-        tool = call.params["name"]
-        name = f"mcp__{self._server}__{tool}"
-        function = Function(tool=name, arguments=call.arguments, about="server", targets=(self._server, tool))
-        return CallRequest(
-            session_id=session.id,
-            tool=name,
-            arguments=call.arguments,
-            spec=CommandSpec(command=function, cwd=session.root),
-            description=self.descriptions.get(tool, ""),
-        )
-
-    def _hello(self) -> Any:
-        from whisper_tui.model.call import LONGEST_NAME, ClientInfo, SessionHello
-
-        base = Path(self._root).name or self._root
-        name, version = (str(self.client.get(key) or "")[:LONGEST_NAME] for key in ("name", "version"))
-        named = self._name or f"{base} ({' → '.join(filter(None, (name, self._server)))})"
-        return SessionHello(
-            name=named[:LONGEST_NAME],
-            root=self._root,
-            client=ClientInfo(name=name, version=version) if name else None,
-            pid=os.getppid(),
-            environment=sendable(os.environ),
-        )
 
 
 class Gateway:
@@ -277,11 +209,17 @@ class Gateway:
 
     async def _approved(self, call: HeldCall, connection: "Connection", request: "CallRequest") -> "CallRecord":
         """Submit a call, and return its record once it may run or has ended. If cancelled, withdraw it."""
+        from whisper_tui.model.state import Ended, Starting
+
         # A cancelled submission would leave a call in the queue whose number nobody knows, so it runs to its end.
-        submitted = asyncio.ensure_future(connection.submit(request))
+        submitted = asyncio.ensure_future(connection.submit_and_begin(request))
         try:
-            call.call_id = await asyncio.shield(submitted)
-            begun = asyncio.ensure_future(connection.begin_function(call.call_id))
+            record = await asyncio.shield(submitted)
+            call.call_id = record.id
+            # One question and one write for a call that a rule allows: the client waits for nothing else.
+            if isinstance(record.state, Starting | Ended):
+                return record
+            begun = asyncio.ensure_future(connection.begin_function(record.id))
             try:
                 await self._with_progress(call, begun)
                 return begun.result()
@@ -289,7 +227,7 @@ class Gateway:
                 begun.cancel()
         except asyncio.CancelledError:
             with suppress(WhisperError):
-                call.call_id = await submitted
+                call.call_id = (await submitted).id
                 await connection.withdraw(call.call_id, "the agent cancelled it")
                 # It may have been approved in this moment; then it counts as begun, though nobody was sent it.
                 await connection.end_function(call.call_id, "the agent cancelled it before it was sent to the server")

@@ -1,17 +1,23 @@
-"""The messages of a gateway: lines that are read strictly and written in threads, and calls that are held."""
+"""The parts of a gateway: lines that are read strictly and written in threads, held calls, and their session."""
 
 import asyncio
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
+
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.text import sendable
 
 # The server is started before the model is loaded, so that both take no longer than the server alone.
 if TYPE_CHECKING:
     from whisper_tui.model.api import Supervision
+    from whisper_tui.model.call import CallRequest, Session
 
     class Connection(Supervision, Protocol):
         """A connection to the supervisor. Its sessions are gone with it."""
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
         async def close(self) -> None:
             """End it."""
             ...
+
+    Connect = Callable[[], Awaitable[Connection]]
+    """Connects to the supervisor, and starts one if none runs. Raises `WhisperError`."""
 
 
 LONGEST_LINE = 64 * 1024 * 1024
@@ -232,6 +241,71 @@ class HeldCall:
                 return json.dumps({**answer, "error": {**rest, "message": f"{text} ({self.note})"}}).encode()
             case _:
                 return json.dumps(answer).encode()
+
+
+class ApprovalSession:
+    """The session of one gateway with the supervisor. A lost connection is opened anew for the next call."""
+
+    def __init__(self, connect: "Connect", server: str, root: str, name: str | None) -> None:
+        self._connect = connect
+        self._server = server
+        self._root = root
+        self._name = name
+        self.client: Mapping[str, Any] = {}
+        """The client's account of itself."""
+        self.descriptions: dict[str, str] = {}
+        """By tool: the server's words about it."""
+        self._opening = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._session: Session | None = None
+
+    async def opened(self) -> "tuple[Connection, Session]":
+        """Return the connection and the session. Raises `WhisperError`."""
+        async with self._opening:
+            if self._connection is None or self._session is None or not self._connection.connected:
+                if self._connection is not None:
+                    await self._connection.close()
+                self._session = None
+                self._connection = await self._connect()
+                self._session = await self._connection.open_session(await asyncio.to_thread(self._hello))
+            return self._connection, self._session
+
+    async def close(self, why: str) -> None:
+        """End the session, if there is one."""
+        if self._connection is not None:
+            if self._session is not None and self._connection.connected:
+                with suppress(WhisperError):
+                    await self._connection.close_session(self._session.id, why)
+            await self._connection.close()
+
+    def request(self, call: HeldCall, session: "Session") -> "CallRequest":
+        """Return the request for a call. Raises `WhisperError`."""
+        from whisper_tui.model.call import CallRequest, CommandSpec, Function
+
+        tool = call.params["name"]
+        name = f"mcp__{self._server}__{tool}"
+        function = Function(tool=name, arguments=call.arguments, about="server", targets=(self._server, tool))
+        return CallRequest(
+            session_id=session.id,
+            tool=name,
+            arguments=call.arguments,
+            spec=CommandSpec(command=function, cwd=session.root),
+            description=self.descriptions.get(tool, ""),
+        )
+
+    def _hello(self) -> Any:
+        from whisper_tui.model.call import LONGEST_NAME, ClientInfo, SessionHello
+
+        base = Path(self._root).name or self._root
+        name, version = (str(self.client.get(key) or "")[:LONGEST_NAME] for key in ("name", "version"))
+        named = self._name or f"{base} ({' → '.join(filter(None, (name, self._server)))})"
+        return SessionHello(
+            name=named[:LONGEST_NAME],
+            root=self._root,
+            client=ClientInfo(name=name, version=version) if name else None,
+            pid=os.getppid(),
+            environment=sendable(os.environ),
+        )
 
 
 def text_block(text: str | None) -> Message:
