@@ -84,6 +84,7 @@ def test_a_client_that_cannot_be_had_is_named_and_keeps_no_other_away(tmp_path):
     assert missing(tmp_path / "place") == ["gemini"]
 
 
+@pytest.mark.slow
 def test_a_client_that_takes_too_long_is_named_and_keeps_no_other_away(tmp_path):
     pairs = " ".join(f"{program}={version}" for program, version in versions().items())
     hangs = 'case "$PWD" in */opencode) exec sleep 600;; esac'

@@ -184,6 +184,7 @@ def approve_first_call(home: Path) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_the_first_program_of_the_library_page_waits_for_a_human_and_prints_the_result(tmp_path: Path) -> None:
     program = blocks(ROOT / "docs" / "library.md", "python")[0]
     human = threading.Thread(target=approve_first_call, args=(tmp_path / "home",))
@@ -197,6 +198,7 @@ def test_the_first_program_of_the_library_page_waits_for_a_human_and_prints_the_
     assert "'name': 'execute_command'" in printed
 
 
+@pytest.mark.slow
 def test_the_programs_about_the_library_do_what_they_are_shown_for(tmp_path: Path) -> None:
     _, supervised, own_tool = blocks(ROOT / "docs" / "library.md", "python")
     printed = run(supervised, tmp_path / "home", tmp_path)

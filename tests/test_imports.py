@@ -53,6 +53,7 @@ def test_the_declared_contracts_hold() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "knows", "never"),
     [

@@ -85,6 +85,7 @@ def test_the_wheel_holds_exactly_what_the_checkout_holds(wheel: Path) -> None:
     assert names == in_the_checkout()
 
 
+@pytest.mark.slow
 def test_the_manual_pages_are_installed_and_those_that_the_program_prints(wheel: Path, tmp_path: Path) -> None:
     interpreter = installed_into(tmp_path / "plain", wheel)
     pages = {page.stem: page.read_text() for page in (tmp_path / "plain" / "share" / "man" / "man1").iterdir()}
@@ -111,6 +112,7 @@ def test_the_wheel_names_its_licence_and_its_command(wheel: Path) -> None:
         assert "whisper-tui = whisper_tui.cli:main" in archive.read(told["entry_points.txt"]).decode()
 
 
+@pytest.mark.slow
 def test_a_plain_install_answers_with_its_version(wheel: Path, tmp_path: Path) -> None:
     interpreter = installed_into(tmp_path / "plain", wheel)
     place = Path(python("-c", ASKS_WHERE, executable=interpreter, cwd=tmp_path))
@@ -120,6 +122,7 @@ def test_a_plain_install_answers_with_its_version(wheel: Path, tmp_path: Path) -
     assert told.split()[-1] == wheel.name.split("-")[1]
 
 
+@pytest.mark.slow
 def test_an_editable_install_uses_the_checkout(tmp_path: Path) -> None:
     editable = build("editable", ROOT, tmp_path / "built")
     interpreter = installed_into(tmp_path / "editable", editable)

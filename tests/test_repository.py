@@ -56,6 +56,7 @@ def test_the_real_clients_are_tested_as_far_as_they_could_be_installed() -> None
     assert "pytest" in second
 
 
+@pytest.mark.slow
 def test_the_tests_need_no_agent_client_unless_they_are_told() -> None:
     assert "clients" not in make("--dry-run", "test")
     others = [f"--ignore={path}" for path in (ROOT / "tests").iterdir() if path.name != "clients"]

@@ -20,6 +20,7 @@ def drawing() -> ModuleType:
 DRAW = drawing()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAW.names())
 def test_a_page_shows_what_its_example_prints_now(name: str) -> None:
     assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == DRAW.page(name), "run docs/tools/draw.py"

@@ -48,6 +48,7 @@ def approved_and_held(instance: Instance) -> str:
     return "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_a_forged_approval_starts_nothing(instance, end):
     assert instance.run("restart").returncode == 0
@@ -66,6 +67,7 @@ def test_a_forged_approval_starts_nothing(instance, end):
     assert (instance.workspace / "ran").exists()
 
 
+@pytest.mark.slow
 def test_an_approval_outlives_a_stop_and_a_restart_and_not_a_kill(instance):
     assert instance.run("restart").returncode == 0
     call_id = approved_and_held(instance)

@@ -40,6 +40,7 @@ async def waiting(instance: Instance) -> str:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.slow
 async def test_a_task_is_worked_on_and_its_commands_wait_for_a_human_and_do_not_get_the_key(instance: Instance):
     arguments = '{"command": "env; echo found"}'
     model = ScriptedModel(
@@ -58,6 +59,7 @@ async def test_a_task_is_worked_on_and_its_commands_wait_for_a_human_and_do_not_
     assert "found" in answer and "a secret key" not in answer
 
 
+@pytest.mark.slow
 async def test_without_a_key_nothing_is_begun(instance: Instance):
     model = ScriptedModel()
     async with model.open():
@@ -68,6 +70,7 @@ async def test_without_a_key_nothing_is_begun(instance: Instance):
     assert model.requests == [] and not (instance.root / "state").exists()
 
 
+@pytest.mark.slow
 async def test_the_tools_can_be_a_set(instance: Instance):
     model = ScriptedModel(text("done"))
     async with model.open():
@@ -113,6 +116,7 @@ async def say(instance: Instance, session_id: str, text: str) -> None:
         await supervision.close()
 
 
+@pytest.mark.slow
 async def test_a_staying_agent_works_on_messages_and_its_answers_are_journaled(instance: Instance):
     model = ScriptedModel(text("One ", "file."), text("It is empty."))
     async with model.open():
@@ -134,6 +138,7 @@ async def test_a_staying_agent_works_on_messages_and_its_answers_are_journaled(i
     assert users == ["what is here?", "look into it"]
 
 
+@pytest.mark.slow
 async def test_an_agent_that_does_not_stay_gets_no_messages(instance: Instance):
     model = ScriptedModel([*text("I look."), call(0, "c1", "run_shell_command", '{"command": "true"}')], text("Done."))
     async with model.open():

@@ -31,6 +31,7 @@ def approved(instance: Instance, **arguments: object) -> "subprocess.Popen[str]"
     return call
 
 
+@pytest.mark.slow
 def test_a_flood_of_zeros_is_printed_whole_and_never_held_by_the_supervisor(instance, tmp_path):
     assert instance.run("restart").returncode == 0
     before = most_memory(instance)
@@ -46,6 +47,7 @@ def test_a_flood_of_zeros_is_printed_whole_and_never_held_by_the_supervisor(inst
     assert (about["stdout"], about["stderr"], about["exitCode"]) == ("", "no\n", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["run_shell_command", "execute_command_line"])
 def test_long_output_is_the_same_text_as_short_output(instance, tool):
     assert instance.run("restart").returncode == 0

@@ -98,6 +98,7 @@ def test_the_text_of_a_shell_is_replaced_as_it_is(instance):
     assert json.loads(out)["stdout"] == "A  B\n"
 
 
+@pytest.mark.slow
 def test_a_decision_that_comes_too_late_is_refused(instance):
     call = instance.call("execute_command", command="true")
     seen = instance.rows("show", "1")["seen"]
@@ -111,6 +112,7 @@ def test_a_decision_that_comes_too_late_is_refused(instance):
         assert "does not wait for a decision" in answer.stderr
 
 
+@pytest.mark.slow
 def test_background_processes_are_shown_and_ended(instance):
     call = instance.call("run_shell_command", command="sleep 300 & echo hi")
     instance.run("approve", "1")
@@ -125,6 +127,7 @@ def test_background_processes_are_shown_and_ended(instance):
     assert instance.run("signal", "1", "KILL").returncode == 1
 
 
+@pytest.mark.slow
 def test_several_runs_are_signalled_and_killed_at_once_or_none(instance):
     calls = [instance.call("run_shell_command", command=f"trap '' TERM; sleep {n}; sleep 300") for n in (301, 302)]
     assert instance.run("kill", "1").returncode == 1  # it waits, and has no process
@@ -166,6 +169,7 @@ def test_an_approval_for_the_session_is_listed_and_revoked(instance):
     call.communicate(timeout=90)
 
 
+@pytest.mark.slow
 def test_a_denial_for_the_session_is_listed_and_lifted(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
     (row,) = instance.rows("list")
@@ -184,6 +188,7 @@ def test_a_denial_for_the_session_is_listed_and_lifted(instance):
     call.communicate(timeout=90)
 
 
+@pytest.mark.slow
 def test_history_is_limited_and_searched(instance):
     for word in ("alpha", "beta"):
         call = instance.call("execute_command", command="echo", args=[word])
@@ -196,6 +201,7 @@ def test_history_is_limited_and_searched(instance):
     assert instance.rows("history", "--session", "nobody") == []
 
 
+@pytest.mark.slow
 def test_text_of_an_agent_is_shown_and_never_obeyed(instance):
     call = instance.call(
         "run_shell_command", command="echo \x1b[2Jhi\u202e\necho there", description="\x1b]0;owned\x07"
@@ -216,6 +222,7 @@ def test_giving_up_a_call_withdraws_it(instance):
     assert instance.rows("show", "1")["ending"] == "withdrawn"
 
 
+@pytest.mark.slow
 def test_a_call_outlives_the_death_of_the_supervisor(instance):
     call = instance.call("execute_command", command="echo", args=["still here"])
     instance.kill_supervisor(signal.SIGKILL)
@@ -225,6 +232,7 @@ def test_a_call_outlives_the_death_of_the_supervisor(instance):
     assert json.loads(out)["stdout"] == "still here\n"
 
 
+@pytest.mark.slow
 def test_a_call_of_exec_command_outlives_the_death_of_the_supervisor(instance):
     process = instance.call("ExecCommand", cmd="echo done")
     instance.kill_supervisor(signal.SIGKILL)
@@ -235,6 +243,7 @@ def test_a_call_of_exec_command_outlives_the_death_of_the_supervisor(instance):
     assert json.loads(out)["result"]["stdout_preview"] == "done\n"
 
 
+@pytest.mark.slow
 def test_a_call_that_failed_does_not_end_with_0_whatever_shape_its_answer_has(instance):
     process = instance.call("ExecCommand", cmd="echo done")
     (row,) = instance.rows("list")
@@ -249,6 +258,7 @@ def test_a_call_that_failed_does_not_end_with_0_whatever_shape_its_answer_has(in
     assert (missing.returncode, missing.stderr) == (1, "whisper-tui: Error: File not found: no-such-file\n")
 
 
+@pytest.mark.slow
 def test_a_caller_is_told_when_the_supervisor_is_stopped_and_does_not_bring_it_back(instance):
     call = instance.call("execute_command", command="true")
     instance.run("stop")
@@ -258,6 +268,7 @@ def test_a_caller_is_told_when_the_supervisor_is_stopped_and_does_not_bring_it_b
     assert instance.rows("show", "1")["state"] == "waiting"
 
 
+@pytest.mark.slow
 def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
     instance.run("approve", "1")
@@ -276,6 +287,7 @@ def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(insta
         os.kill(running["pid"], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
@@ -329,6 +341,7 @@ def test_a_reader_that_stops_reading_is_not_an_error(instance):
     process.stderr.close()
 
 
+@pytest.mark.slow
 @outside_only
 def test_several_calls_are_decided_at_once_and_a_denial_needs_no_reason(instance):
     instance.run("restart")
@@ -342,6 +355,7 @@ def test_several_calls_are_decided_at_once_and_a_denial_needs_no_reason(instance
     assert [f'"{number}\\n"' in answer for number, answer in enumerate(answers, start=1)] == [True, True, False, False]
 
 
+@pytest.mark.slow
 @outside_only
 def test_the_risks_of_a_call_are_listed_with_their_grade(instance):
     instance.run("restart")

@@ -53,6 +53,7 @@ def test_subcommands_options_and_choices_are_offered(words: tuple[str, ...], off
     assert set(completed(*words)) == offered
 
 
+@pytest.mark.slow
 @outside_only
 def test_calls_are_offered_where_they_can_be_decided_and_none_starts_a_supervisor(instance: Instance) -> None:
     assert completed("show", "", home=instance.root) == {}

@@ -10,6 +10,7 @@ from tests.outside import outside_only
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_the_group_of_a_run_and_what_its_limits_are_about_is_shown(instance: Instance) -> None:
     (instance.root / "config" / "config.toml").write_text("[limits]\ncpu_s = 60\nmemory_bytes = 1073741824\n")
     calling = instance.call("run_shell_command", command="sleep 0.1")

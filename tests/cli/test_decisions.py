@@ -18,6 +18,7 @@ def waiting(instance: Instance, *commands: str) -> None:
         instance.call("run_shell_command", command=command)
 
 
+@pytest.mark.slow
 def test_a_severe_risk_is_not_approved_by_a_script_without_yes(instance: Instance) -> None:
     waiting(instance, "echo 1", SEVERE)
     refused = instance.run("approve", "1", "2")
@@ -30,6 +31,7 @@ def test_a_severe_risk_is_not_approved_by_a_script_without_yes(instance: Instanc
     instance.until(lambda: instance.rows("show", "2")["exit_code"] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code"), [("y", 0), ("", 1)])
 def test_on_a_terminal_a_severe_risk_is_asked_about(instance: Instance, typed: str, code: int) -> None:
     waiting(instance, SEVERE)
@@ -42,6 +44,7 @@ def test_on_a_terminal_a_severe_risk_is_asked_about(instance: Instance, typed: s
     assert ({row["state"] for row in instance.seen("list")} == {"waiting"}) == bool(code)
 
 
+@pytest.mark.slow
 def test_the_last_word_of_deny_may_be_the_reason(instance: Instance) -> None:
     waiting(instance, "echo 1", "echo 2", "echo 3")
     assert instance.run("deny", "1", "2", "use the staging server").stdout.count("Denied") == 2

@@ -105,6 +105,7 @@ def test_standard_input_reaches_the_command(shell: Shell) -> None:
     assert shell.run(shell.approved("cat"), input=data).stdout == data
 
 
+@pytest.mark.slow
 def test_standard_input_survives_the_death_of_the_supervisor(shell: Shell) -> None:
     data = os.urandom(3_000_000)
     words = shell.approved("head -c 100 > begun; until test -e go; do sleep 0.1; done; cat > rest; exit 9")
@@ -119,6 +120,7 @@ def test_standard_input_survives_the_death_of_the_supervisor(shell: Shell) -> No
     assert b"".join((shell.instance.workspace / name).read_bytes() for name in ("begun", "rest")) == data
 
 
+@pytest.mark.slow
 def test_the_end_of_the_input_reaches_the_next_supervisor_too(shell: Shell) -> None:
     words = shell.approved("until test -e go; do sleep 0.1; done; cat")
     process = shell.start(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -195,6 +197,7 @@ def test_exec_survives_the_death_of_the_supervisor_and_loses_no_byte(shell: Shel
     assert process.returncode == 9
 
 
+@pytest.mark.slow
 def test_a_command_that_waits_for_a_worker_says_so_where_its_output_is_read(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
     first, second = shell.approved("touch first; sleep 1000"), shell.approved("touch second; echo done")

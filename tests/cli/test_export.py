@@ -3,11 +3,14 @@
 import json
 import stat
 
+import pytest
+
 from tests.outside import outside_only
 
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_every_form_of_a_call_that_ran(instance):
     call = instance.call("execute_command", command="sh", args=["-c", "echo hello; exit 3"])
     instance.run("approve", "1")
@@ -24,6 +27,7 @@ def test_every_form_of_a_call_that_ran(instance):
     assert "### Call 1: exit code 3" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_failed_exports_are_one_sentence(instance):
     for words, code, sentence in (
         (("export", "9", "--format", "jsonl"), 4, "There is no call 9"),

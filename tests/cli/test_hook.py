@@ -34,6 +34,7 @@ def test_a_denied_command_never_runs_and_the_reason_is_reported_verbatim(shell: 
     assert not (shell.instance.workspace / "ran").exists()
 
 
+@pytest.mark.slow
 def test_at_its_deadline_the_hook_denies_and_the_same_command_keeps_waiting(shell: Shell) -> None:
     shell.supervisor_runs()
     told = reason(finished(shell.ask("echo late", "--deadline", "1")))
@@ -46,6 +47,7 @@ def test_at_its_deadline_the_hook_denies_and_the_same_command_keeps_waiting(shel
     assert len(shell.instance.rows("history")) == 1
 
 
+@pytest.mark.slow
 def test_a_command_that_was_approved_meanwhile_runs_when_the_agent_asks_again(shell: Shell) -> None:
     shell.supervisor_runs()
     finished(shell.ask("echo late", "--deadline", "1"))

@@ -29,6 +29,7 @@ def raw(instance, *words: str) -> tuple[bytes, bytes]:
     return answer.stdout, answer.stderr
 
 
+@pytest.mark.slow
 def test_bytes_come_out_as_they_came(instance):
     call_id = ran(instance, "python3", "-c", BYTES)
     assert raw(instance, call_id) == (bytes(range(256)) * 5000, b"\xff\x00")
@@ -36,6 +37,7 @@ def test_bytes_come_out_as_they_came(instance):
     assert raw(instance, call_id, "--stream", "err") == (b"", b"\xff\x00")
 
 
+@pytest.mark.slow
 def test_both_streams_come_in_the_order_in_which_they_were_written(instance):
     call_id = ran(instance, "sh", "-c", "echo a; sleep 0.2; echo b >&2; sleep 0.2; echo c; sleep 0.2; echo d >&2")
     command = [*PROGRAM, "logs", call_id, "--home", str(instance.root)]
@@ -55,6 +57,7 @@ def test_following_shows_what_comes_and_ends_with_the_command(instance):
     call.communicate(timeout=90)
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours_and_nothing_else_that_controls_it(instance):
     call_id = ran(instance, "printf", r"\033[31mred\033[0m \033]0;title\007\033[2Jplain\n")
     ours, theirs = pty.openpty()

@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
 from whisper_tui.system.state_directory import is_occupied
@@ -12,6 +14,7 @@ from whisper_tui.system.state_directory import is_occupied
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_looking_into_a_home_without_a_journal_starts_no_supervisor(instance: Instance) -> None:
     for words in (("list",), ("ps",), ("history",)):
         assert instance.rows(*words) == []
@@ -69,6 +72,7 @@ def watches(instance: Instance) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_the_configuration_is_found_edited_and_checked(instance: Instance, tmp_path: Path) -> None:
     path = instance.root / "config" / "config.toml"
     assert instance.run("config", "path").stdout == f"{path}\n"

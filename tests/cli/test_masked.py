@@ -4,6 +4,8 @@ import json
 import logging
 import sys
 
+import pytest
+
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
 from whisper_tui.cli.compose import MaskedLines
@@ -14,6 +16,7 @@ pytestmark = outside_only
 SECRET = "hunter2hunter2"
 
 
+@pytest.mark.slow
 def test_a_call_is_shown_whole_while_it_waits_and_masked_from_then_on(instance: Instance) -> None:
     process = instance.call("execute_command", command="true", args=["--password", SECRET])
     assert SECRET in instance.run("list").stdout

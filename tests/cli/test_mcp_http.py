@@ -52,6 +52,7 @@ def served(instance: Instance) -> Iterator[Served]:
         made.process.communicate(timeout=ANSWER_S)
 
 
+@pytest.mark.slow
 def test_an_agent_comes_over_http_and_its_call_waits_like_any_other(instance: Instance, served: Served) -> None:
     assert stat.S_IMODE((instance.root / "state" / "http-token").stat().st_mode) == 0o600
     assert served.post(served.mcp, {}, Authorization="Bearer wrong")[0] == 401
@@ -123,6 +124,7 @@ def test_it_listens_on_loopback_alone(served: Served) -> None:
     assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_sentence(instance: Instance, served: Served) -> None:
     port = served.mcp.split(":")[2].partition("/")[0]
     answer = instance.run("mcp", "--http", "--port", port)
@@ -131,6 +133,7 @@ def test_a_port_that_is_taken_is_one_sentence(instance: Instance, served: Served
     assert instance.run("mcp", "--http", "--port", "70000").returncode == 2
 
 
+@pytest.mark.slow
 def test_the_end_of_the_server_leaves_what_waits_waiting_and_marked(instance: Instance, served: Served) -> None:
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "an agent", "version": "1"}}
     _, _, headers = served.post(served.mcp, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening})

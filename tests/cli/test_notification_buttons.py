@@ -108,6 +108,7 @@ def click_until(instance: Instance, desktop: Desktop, key: str, reached: Any) ->
     instance.until(look)
 
 
+@pytest.mark.slow
 def test_a_click_on_approve_runs_the_command_and_the_notification_goes(instance: Instance, desktop: Desktop) -> None:
     desktop.start()
     configure(instance)
@@ -121,6 +122,7 @@ def test_a_click_on_approve_runs_the_command_and_the_notification_goes(instance:
     instance.until(lambda: desktop.notes("closed"))
 
 
+@pytest.mark.slow
 def test_a_severe_call_has_no_approve_and_a_forged_click_on_it_approves_nothing(
     instance: Instance, desktop: Desktop
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_severe_call_has_no_approve_and_a_forged_click_on_it_approves_nothing(
     assert "Denied by the human" in process.communicate(timeout=ANSWER_S)[1]
 
 
+@pytest.mark.slow
 def test_an_approval_can_be_undone(instance: Instance, desktop: Desktop) -> None:
     desktop.start()
     configure(instance, undo_s=60.0)

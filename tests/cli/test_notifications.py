@@ -29,6 +29,7 @@ def test_the_users_program_is_started_for_a_waiting_call_while_no_cockpit_is_ope
     assert (told["event"], told["waiting"], [call["id"] for call in told["calls"]]) == ("waiting", 1, ["1"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_the_users_program_is_started_for_a_run_that_needs_input(instance, tmp_path):
     news = tmp_path / "news"

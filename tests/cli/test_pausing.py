@@ -12,6 +12,7 @@ from tests.outside import outside_only
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_nothing_starts_while_everything_is_paused_even_when_the_supervisor_is_restarted(instance):
     paused = instance.run("pause")
     assert (paused.returncode, paused.stderr) == (0, "")
@@ -27,6 +28,7 @@ def test_nothing_starts_while_everything_is_paused_even_when_the_supervisor_is_r
     assert instance.rows("status")["paused_since"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_a_run_that_gets_no_further_says_why_in_list_ps_and_show(instance):
     instance.call("ExecCommand", cmd="read -r line", accepts_input=True)

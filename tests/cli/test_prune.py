@@ -2,11 +2,14 @@
 
 import os
 
+import pytest
+
 from tests.outside import outside_only
 
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_removed_output_is_reported_and_the_call_is_still_known(instance):
     (instance.root / "config" / "config.toml").write_text("[retention]\ndays = 1\n")
     call = instance.call("execute_command", command="echo", args=["hello"])

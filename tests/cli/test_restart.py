@@ -38,6 +38,7 @@ def lines(instance) -> list[str]:
     return ran.read_text().splitlines() if ran.exists() else []
 
 
+@pytest.mark.slow
 def test_runs_and_waiting_calls_survive_a_takeover(instance):
     first = instance.call("run_shell_command", command=RUN.format("one"))
     assert instance.run("approve", "1").returncode == 0
@@ -56,6 +57,7 @@ def test_runs_and_waiting_calls_survive_a_takeover(instance):
     assert lines(instance) == ["one", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("restart",), ("supervise", "--replace")], ids=" ".join)
 def test_a_supervisor_that_is_not_understood_steps_down_for_one_that_is(instance, words):
     older = subprocess.Popen([sys.executable, "-c", OLDER, str(instance.root)], stderr=subprocess.PIPE, text=True)
@@ -70,6 +72,7 @@ def test_a_supervisor_that_is_not_understood_steps_down_for_one_that_is(instance
     assert pid_of(instance) != older.pid
 
 
+@pytest.mark.slow
 def test_a_supervisor_continues_if_the_takeover_is_impossible(instance):
     assert instance.run("restart").returncode == 0
     before = pid_of(instance)
@@ -83,6 +86,7 @@ def test_a_supervisor_continues_if_the_takeover_is_impossible(instance):
     assert pid_of(instance) == before and os.path.exists(f"/proc/{before}")
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_stop_names_the_connected_agents_and_lasts_until_a_human_starts_the_supervisor(instance, agent_process):
     def as_agent(*words):
@@ -127,6 +131,7 @@ def asked(agent, number, method, params):
             return answer
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_held_stop_lasts_until_a_human_starts_the_supervisor(instance):
     instance.run("restart")

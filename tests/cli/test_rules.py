@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
 
@@ -17,6 +19,7 @@ def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Inst
     assert not (instance.workspace / "made").exists()
 
 
+@pytest.mark.slow
 def test_explain_describes_each_part_in_plain_words_and_leaves_out_what_is_not_known(instance: Instance) -> None:
     lines = instance.run("explain", "sudo -u root tar -xzf a.tgz --frob | frobnicate").stdout.splitlines()
     assert lines[lines.index("in plain words") + 1 :] == [
@@ -41,6 +44,7 @@ def test_check_speaks_json(instance: Instance) -> None:
     assert risks["destructive"] is True and risks["network"] is False
 
 
+@pytest.mark.slow
 def test_a_corpus_is_judged_line_by_line_in_one_process(instance: Instance) -> None:
     lines = [
         {"id": "a", "kind": "decision", "command": "sudo git push", "rules": {"deny": ["git push"]}},
@@ -61,6 +65,7 @@ def test_a_corpus_is_judged_line_by_line_in_one_process(instance: Instance) -> N
     ]
 
 
+@pytest.mark.slow
 def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
     assert instance.run("rules", "add", "deny", "--because", "not here", "git", "push").returncode == 0
     assert [row["prefix"] for row in instance.rows("rules", "list")] == [["git", "push"]]
@@ -71,6 +76,7 @@ def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
     assert instance.run("rules", "remove", "git push").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_disabled_rule_is_listed_as_such_and_decides_nothing(instance: Instance) -> None:
     instance.run("rules", "add", "deny", "git", "push")
     instance.run("rules", "add", "ask", "git", "pull")
@@ -105,6 +111,7 @@ def test_imported_rules_are_shown_or_written_and_the_rest_is_reported(instance: 
     assert len(instance.rows("rules", "list")) == 1
 
 
+@pytest.mark.slow
 def test_the_rules_of_a_project_are_shown_before_they_are_trusted(instance: Instance) -> None:
     place = instance.workspace / ".whisper-tui"
     place.mkdir()

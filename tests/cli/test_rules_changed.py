@@ -36,6 +36,7 @@ def asked(instance: Instance, *words: str) -> bool:
     return waits
 
 
+@pytest.mark.slow
 def test_foreign_changes_of_rules_allow_nothing_until_they_are_trusted(instance, rules):
     rules.write_text(ANYTHING)
     assert asked(instance, "true")
@@ -50,6 +51,7 @@ def test_foreign_changes_of_rules_allow_nothing_until_they_are_trusted(instance,
     assert not asked(instance, "true")
 
 
+@pytest.mark.slow
 def test_a_change_is_reported_without_any_call_and_kept_in_the_history(instance, rules):
     watching = instance.start("watch")
     assert "Connected" in watching.stdout.readline()
@@ -62,6 +64,7 @@ def test_a_change_is_reported_without_any_call_and_kept_in_the_history(instance,
     assert instance.run("history", "verify").returncode == 0
 
 
+@pytest.mark.slow
 def test_denying_entries_apply_at_once_and_removing_them_needs_trust(instance, rules):
     assert instance.run("rules", "add", "allow", "true").returncode == 0
     assert not asked(instance, "true")
@@ -73,6 +76,7 @@ def test_denying_entries_apply_at_once_and_removing_them_needs_trust(instance, r
     assert instance.run("rules", "trust").returncode in {0, 1}
 
 
+@pytest.mark.slow
 def test_a_stricter_rule_that_a_human_trusted_does_not_disappear_silently(instance, rules):
     for words in (["add", "allow", "true"], ["add", "deny", "false"]):
         assert instance.run("rules", *words).returncode == 0
@@ -85,6 +89,7 @@ def test_a_stricter_rule_that_a_human_trusted_does_not_disappear_silently(instan
     assert not asked(instance, "true")
 
 
+@pytest.mark.slow
 def test_rules_that_whisper_tui_writes_hold_at_once_and_bring_in_nothing_else(instance, rules):
     rules.write_text('read_only = false\n[[allow]]\nname = "mine"\nprefix = ["false"]\n')
     assert instance.run("rules", "add", "allow", "true").returncode == 0
@@ -99,6 +104,7 @@ def test_rules_that_are_there_when_the_first_supervisor_starts_hold(instance):
     assert not asked(instance, "true")
 
 
+@pytest.mark.slow
 def test_after_a_kill_what_rules_allow_has_to_be_trusted_again(instance):
     (instance.root / "config" / "rules.toml").write_text(ANYTHING)
     assert not asked(instance, "touch", "x")
@@ -109,6 +115,7 @@ def test_after_a_kill_what_rules_allow_has_to_be_trusted_again(instance):
     assert not asked(instance, "touch", "x")
 
 
+@pytest.mark.slow
 def test_a_project_that_somebody_wrote_into_the_list_of_trusted_ones_is_not_trusted(instance, rules):
     place = instance.workspace / ".whisper-tui"
     place.mkdir()

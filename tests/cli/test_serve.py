@@ -141,11 +141,13 @@ async def test_the_connection_wants_the_token_and_its_own_page(served: Served) -
     assert served.cockpits() == []
 
 
+@pytest.mark.slow
 async def test_it_listens_on_loopback_alone(served: Served) -> None:
     listening = [c for c in psutil.Process(served.process.pid).net_connections() if c.status == psutil.CONN_LISTEN]
     assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
 
 
+@pytest.mark.slow
 async def test_a_call_is_approved_in_the_page_and_runs_on_without_it(instance: Instance, served: Served) -> None:
     call = instance.call("execute_command", command="echo", args=["through the page"])
     async with page(served) as seat:
@@ -166,6 +168,7 @@ async def test_a_call_is_approved_in_the_page_and_runs_on_without_it(instance: I
     assert instance.run("status").returncode == 0
 
 
+@pytest.mark.slow
 async def test_leaving_the_cockpit_closes_its_page(served: Served) -> None:
     async with page(served) as seat:
         await seat.sees("Waiting for you")
@@ -176,6 +179,7 @@ async def test_leaving_the_cockpit_closes_its_page(served: Served) -> None:
     await until(lambda: served.cockpits() == [])
 
 
+@pytest.mark.slow
 async def test_each_page_is_a_cockpit_of_its_own(served: Served) -> None:
     async with page(served) as one, page(served) as other:
         await one.sees("Waiting for you")
@@ -184,6 +188,7 @@ async def test_each_page_is_a_cockpit_of_its_own(served: Served) -> None:
     await until(lambda: served.cockpits() == [])
 
 
+@pytest.mark.slow
 async def test_a_used_port_is_reported_in_a_sentence(instance: Instance, served: Served) -> None:
     port = served.host.rpartition(":")[2]
     answer = instance.run("serve", "--port", port)
@@ -192,6 +197,7 @@ async def test_a_used_port_is_reported_in_a_sentence(instance: Instance, served:
     assert instance.run("serve", "--port", "99999").returncode == 2
 
 
+@pytest.mark.slow
 async def test_a_cockpit_does_not_outlive_the_server_of_its_page(instance: Instance) -> None:
     served = Served(instance)
     async with page(served) as seat:

@@ -217,6 +217,7 @@ def test_a_watch_that_nobody_reads_any_more_ends_though_nothing_happens(settled:
     assert watch.wait(timeout=30) == PIPE_CLOSED
 
 
+@pytest.mark.slow
 def test_an_export_into_a_device_is_written_to_the_device(settled: Instance, tmp_path: Path) -> None:
     settled.run("call", "run_shell_command", ASKED)
     done = settled.run("export", "--format", "jsonl", "-o", "/dev/full")

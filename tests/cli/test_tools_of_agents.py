@@ -139,6 +139,7 @@ def test_a_file_that_changes_before_the_approval_is_asked_about_again(shell: She
     allowed(finished(asking))
 
 
+@pytest.mark.slow
 def test_at_its_deadline_an_edit_is_refused_and_asked_again(shell: Shell, makefile: Path) -> None:
     shell.supervisor_runs()
     told = reason(finished(edit(shell, makefile, "--deadline", "1")))

@@ -3,12 +3,15 @@
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
 
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_list_status_and_the_doctor_say_what_is_wrong_and_what_to_do_as_long_as_it_lasts(instance: Instance) -> None:
     assert instance.run("restart").returncode == 0
     assert instance.run("list").stderr == ""

@@ -4,9 +4,12 @@ import json
 import shutil
 import sqlite3
 
+import pytest
+
 from tests.outside import outside_only
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_journal_is_verified_during_operation_and_a_change_is_reported(instance):
     call = instance.call("execute_command", command="true")
@@ -24,6 +27,7 @@ def test_a_journal_is_verified_during_operation_and_a_change_is_reported(instanc
     assert broken.returncode == 1 and "was changed" in broken.stderr
 
 
+@pytest.mark.slow
 @outside_only
 def test_forged_output_is_reported_and_removed_output_is_not(instance):
     for number, word in enumerate(("first", "second"), start=1):

@@ -74,6 +74,7 @@ def seat(instance: Instance) -> Iterator[WatchPlayer]:
     os.close(made.fd)
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("Connected. No call yet.")
@@ -94,6 +95,7 @@ def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance,
     assert seat.process.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 @outside_only
 def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("> ")
@@ -111,6 +113,7 @@ def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: 
     assert "two\\nthree" in second.communicate(timeout=90)[0]
 
 
+@pytest.mark.slow
 @outside_only
 def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("> ")
@@ -128,6 +131,7 @@ def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance
         call.communicate(timeout=90)
 
 
+@pytest.mark.slow
 @outside_only
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well(
@@ -145,6 +149,7 @@ def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well
     assert "needs input" not in seat.text
 
 
+@pytest.mark.slow
 @outside_only
 def test_watch_prints_no_control_sequences(instance: Instance, seat: WatchPlayer) -> None:
     seat.sees("> ")
@@ -156,6 +161,7 @@ def test_watch_prints_no_control_sequences(instance: Instance, seat: WatchPlayer
     assert "\x1b" not in seat.text
 
 
+@pytest.mark.slow
 @outside_only
 def test_through_a_pipe_watch_only_prints_events(instance: Instance) -> None:
     instance.run("restart")
@@ -175,6 +181,7 @@ def test_through_a_pipe_watch_only_prints_events(instance: Instance) -> None:
     assert watch.wait(timeout=60) == 130
 
 
+@pytest.mark.slow
 @outside_only
 def test_watch_reconnects_to_another_supervisor(instance: Instance) -> None:
     instance.run("restart")

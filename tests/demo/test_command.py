@@ -65,6 +65,7 @@ def read_until(demo: subprocess.Popen[str], wanted: Callable[[str], bool]) -> No
     assert any(wanted(line) for line in demo.stdout)
 
 
+@pytest.mark.slow
 def test_without_a_terminal_it_plays_the_story_and_exits_with_0(environment: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(
         COMMAND, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False
@@ -75,6 +76,7 @@ def test_without_a_terminal_it_plays_the_story_and_exits_with_0(environment: dic
     nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_demos_commands_end_with_it(environment: dict[str, str], tmp_path: Path, number: signal.Signals) -> None:
     with start(environment, stderr=subprocess.PIPE) as demo:
@@ -97,6 +99,7 @@ def test_when_nobody_reads_any_more_it_ends_quietly(environment: dict[str, str],
     nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_in_a_terminal_it_opens_the_cockpit_with_calls_that_wait(environment: dict[str, str], tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))

@@ -72,6 +72,7 @@ async def newcomer(monkeypatch: pytest.MonkeyPatch, *, undo_s: float = 0.3) -> A
                 await agents
 
 
+@pytest.mark.slow
 async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
     async with newcomer(monkeypatch) as person:
         seat = person.seat

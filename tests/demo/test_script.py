@@ -50,6 +50,7 @@ async def test_the_printed_story_contains_no_escape_sequences() -> None:
     assert all(line.isprintable() for line in lines)
 
 
+@pytest.mark.slow
 async def test_no_process_and_no_file_is_left_behind() -> None:
     with temporary_workspace(step_s=0) as workspace:
         async with a_supervisor(workspace) as supervisor:

@@ -457,6 +457,7 @@ def deleted(ran: Ran) -> int:
     return sum(1 for path, at in ran.before.items() if at.kind != "directory" and path not in ran.after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*rows(STATED), *HERE_DOCUMENTS])
 def test_a_command_changes_what_is_stated(text: str, template: Path, tmp_path: Path) -> None:
     if programs_are_missing(text, template):

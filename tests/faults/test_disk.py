@@ -74,6 +74,7 @@ async def test_on_a_full_disk_nothing_is_lost_and_work_resumes_with_free_space(d
     assert "cannot be written" not in on_disk.whisper("status").stdout
 
 
+@pytest.mark.slow
 @outside_only
 async def test_on_a_read_only_file_system_the_supervisor_says_so_and_everything_is_there_afterwards(
     disk: Path, on_disk: Instance

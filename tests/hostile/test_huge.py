@@ -26,6 +26,7 @@ def drawn(play: Play, call_id: str) -> list[Line]:
     return rows + [row for paragraph in describe(record, session, play.clock()) for row in wrap(paragraph, 100)]
 
 
+@pytest.mark.slow
 @each_of(HUGE)
 def test_a_call_with_a_million_of_everything_is_drawn_in_bounded_pieces(text: str, adversary: Adversary) -> None:
     rows = drawn(adversary.play, adversary.ask(Argv(program="ls", args=(text,))))

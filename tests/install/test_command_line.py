@@ -123,6 +123,7 @@ def test_the_doctor_tells_people_and_programs_and_ends_accordingly(machine: Mach
     assert [row["client"] for row in rows["clients"]] == list(CLIENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_real_installation_stops_the_canary(machine: Machine, instance: Instance, client: str) -> None:  # noqa: F811
     assert instance.run("restart").returncode == 0  # a supervisor runs before the canary's seconds are counted

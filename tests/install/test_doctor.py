@@ -101,6 +101,7 @@ def test_a_hook_with_another_answer_fails_the_test(machine: Machine, client: str
     assert why in sentence or "whisper_tui gave no answer, so nothing was run" in sentence
 
 
+@pytest.mark.slow
 def test_a_hook_without_an_answer_fails_the_test(machine: Machine, client: str) -> None:
     machine.install(client)
     machine.mood("hangs")

@@ -102,6 +102,7 @@ def status(machine: Machine) -> Any:
     return json.loads(whisper(machine, "status", "--json").stdout)
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_bypassed_hook_is_reported_while_the_client_is_connected(machine: Machine) -> None:
     machine.install("claude")

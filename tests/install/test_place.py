@@ -57,6 +57,7 @@ def installed(machine: Machine) -> str:
     return str(group["hooks"][0]["command"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["as it is installed", "without directories"])
 def test_the_variables_of_a_project_do_not_move_the_hook(machine: Machine, evil: dict[str, str], how: str) -> None:
     command = installed(machine) if how == "as it is installed" else f"{' '.join(PROGRAM)} hook claude --deadline 1"
@@ -69,6 +70,7 @@ def test_the_variables_of_a_project_do_not_move_the_hook(machine: Machine, evil:
     assert not (machine.project / "evil" / "whisper_tui" / "journal.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_the_variables_of_a_project_do_not_move_the_server_of_the_tools(machine: Machine, evil: dict[str, str]) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
     served = subprocess.run(

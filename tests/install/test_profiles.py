@@ -76,6 +76,7 @@ def words_of_code(path: Path) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.slow
 def test_only_profiles_and_these_modules_name_a_client() -> None:
     naming = {
         str(path.relative_to(PACKAGE))

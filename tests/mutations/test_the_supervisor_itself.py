@@ -95,6 +95,7 @@ def as_anybody() -> list[str]:
     return ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_supervisor_is_closed_to_its_own_user_who_is_served_as_before(tmp_path, as_anybody):
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

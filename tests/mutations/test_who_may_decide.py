@@ -58,6 +58,7 @@ async def all_refused(field: Field, wanted: str, answers: Path) -> None:
     assert (await field.supervisor.record(wanted)).state.kind == "waiting"
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize("way", WAYS)
 async def test_no_verb_is_obeyed_from_inside_a_supervised_command(way, field):

@@ -97,6 +97,7 @@ async def read_all(door: SupervisorClient, call_id: str) -> bytes:
     return data
 
 
+@pytest.mark.slow
 @outside_only
 async def test_twenty_running_commands_and_a_waiting_call_outlive_their_supervisor(instance: Instance) -> None:
     door = await SupervisorClient.connect(instance.home)
@@ -136,6 +137,7 @@ async def test_twenty_running_commands_and_a_waiting_call_outlive_their_supervis
     await door.close()
 
 
+@pytest.mark.slow
 @outside_only
 async def test_a_second_supervisor_is_refused_and_says_who_has_the_directory(instance: Instance) -> None:
     assert instance.whisper("list") == []

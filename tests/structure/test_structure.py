@@ -20,6 +20,7 @@ def beyond(found: Iterable[Figure]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_no_figure_of_the_package_is_beyond_its_bound():
     found = figures(Package(PACKAGE), DECISIONS)
     assert beyond(found) == []

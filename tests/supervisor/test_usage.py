@@ -117,6 +117,7 @@ async def test_background_processes_are_measured_separately(runs: Runs) -> None:
     assert abs(behind[0].started_at - time.time()) < 120
 
 
+@pytest.mark.slow
 @outside_only
 async def test_a_cockpit_at_the_socket_gets_the_same(runs: Runs) -> None:
     call = await runs.start("read -r line", accepts_input=True)
@@ -136,6 +137,7 @@ async def test_a_cockpit_at_the_socket_gets_the_same(runs: Runs) -> None:
         await server.close()
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize(
     ("command", "tty"), [("printf 'Name: '; read -r name", False), ("printf 'Name: '; read -r name < /dev/tty", True)]
@@ -154,6 +156,7 @@ async def test_a_command_that_reads_and_is_silent_needs_input_since_its_last_out
     await runs.stall(call, lambda stall: stall == Stall())
 
 
+@pytest.mark.slow
 @linux_only
 async def test_listeners_hear_once_of_a_run_that_needs_input(runs: Runs) -> None:
     told: list[dict[str, str]] = []

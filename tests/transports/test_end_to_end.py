@@ -91,6 +91,7 @@ def asked(client: Client, tool: str, arguments: dict[str, Any], **settings: Any)
     return asyncio.create_task(client.call_tool(tool, arguments, **settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_call_is_listed_while_it_waits_and_answered_with_the_four_keys_once_approved(place, mode):
     async with place.agent(mode=mode) as client:
@@ -107,6 +108,7 @@ async def test_a_call_is_listed_while_it_waits_and_answered_with_the_four_keys_o
     assert json.loads(result.content[0].text) == result.structured_content
 
 
+@pytest.mark.slow
 async def test_the_reason_of_a_denial_reaches_the_client_word_for_word(place):
     reason = "No: use `make test` instead – and ask “Ada” <first>."  # noqa: RUF001
     async with place.agent() as client:
@@ -117,6 +119,7 @@ async def test_the_reason_of_a_denial_reaches_the_client_word_for_word(place):
     assert reason in result.content[0].text
 
 
+@pytest.mark.slow
 async def test_an_edited_command_is_what_runs_and_the_client_is_told(place):
     async with place.agent() as client:
         call = asked(client, "execute_command", THREE)
@@ -128,6 +131,7 @@ async def test_an_edited_command_is_what_runs_and_the_client_is_told(place):
     assert json.loads(body)["stdout"] == "edited  by me\n"
 
 
+@pytest.mark.slow
 async def test_progress_tells_the_client_that_a_human_is_waited_for(place):
     heard = asyncio.Event()
 
@@ -143,6 +147,7 @@ async def test_progress_tells_the_client_that_a_human_is_waited_for(place):
         await answer(call)
 
 
+@pytest.mark.slow
 async def test_a_cancelled_call_waits_on_marked_and_the_same_request_is_given_its_answer(place):
     async with place.agent() as client:
         call = asked(client, "execute_command", THREE)
@@ -157,6 +162,7 @@ async def test_a_cancelled_call_waits_on_marked_and_the_same_request_is_given_it
         assert [row["id"] for row in await place.rows("history")] == [call_id]
 
 
+@pytest.mark.slow
 async def test_a_background_child_does_not_hold_the_answer_back_and_is_named(place):
     async with place.agent() as client:
         call = asked(client, "run_shell_command", {"command": "sleep 300 & echo hi", "description": "Leave one behind"})
@@ -172,6 +178,7 @@ async def test_a_background_child_does_not_hold_the_answer_back_and_is_named(pla
         await place.call(lambda row: row["id"] == call_id and not any(p["alive"] for p in row["background"]), "history")
 
 
+@pytest.mark.slow
 async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_call_waits(place):
     async with place.agent() as client:
         call = asked(client, "execute_command", THREE)
@@ -184,6 +191,7 @@ async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_call_waits(
         assert len(await place.rows("history")) == 1
 
 
+@pytest.mark.slow
 async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_command_runs(place):
     async with place.agent(mode="legacy") as client:
         gate = place.workspace / "gate"
@@ -204,6 +212,7 @@ async def test_a_killed_supervisor_is_not_noticed_by_the_agent_whose_command_run
         assert "execute_command" in [tool.name for tool in (await client.list_tools()).tools]
 
 
+@pytest.mark.slow
 async def test_a_stopped_supervisor_leaves_the_call_waiting_until_there_is_one_again(place):
     async with place.agent() as client:
         call = asked(client, "execute_command", THREE)

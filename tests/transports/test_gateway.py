@@ -156,6 +156,7 @@ async def test_everything_but_calls_of_tools_passes_in_both_directions_without_a
         assert await place.rows("history") == [] and await place.rows("list") == []
 
 
+@pytest.mark.slow
 async def test_an_approved_call_reaches_the_server_and_its_result_the_client_unchanged(place):
     async with place.client() as client:
         await client.list_tools()
@@ -192,6 +193,7 @@ async def test_edited_arguments_are_what_the_server_gets_and_the_client_is_told(
     assert json.loads(line)["params"]["arguments"] == {"text": "changed"}
 
 
+@pytest.mark.slow
 async def test_a_failed_tool_is_recorded_as_failed_and_its_result_is_unchanged(place):
     async with place.client() as client:
         call = asked(client, "fail", {})
@@ -202,6 +204,7 @@ async def test_a_failed_tool_is_recorded_as_failed_and_its_result_is_unchanged(p
         assert (await ended(place, call_id))["exit_code"] == 1
 
 
+@pytest.mark.slow
 async def test_progress_is_reported_while_a_human_thinks_and_then_by_the_server(place):
     heard: list[tuple[float, str | None]] = []
 
@@ -234,6 +237,7 @@ async def test_a_cancelled_call_that_waits_is_withdrawn_and_never_reaches_the_se
     assert place.received("tools/call") == [] and place.received("notifications/cancelled") == []
 
 
+@pytest.mark.slow
 async def test_the_cancellation_of_a_running_call_reaches_the_server(place):
     async with place.client() as client:
         call = asked(client, "hang", {})
@@ -249,6 +253,7 @@ async def test_the_cancellation_of_a_running_call_reaches_the_server(place):
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.slow
 async def test_a_server_may_ask_the_client_while_its_tool_runs(place):
     async def sample(_context: Any, _params: Any) -> types.CreateMessageResult:
         return types.CreateMessageResult(
@@ -269,6 +274,7 @@ async def test_a_server_may_ask_the_client_while_its_tool_runs(place):
             assert word in (await answer(call)).content[0].text
 
 
+@pytest.mark.slow
 async def test_a_changed_list_of_tools_is_announced(place):
     announced = asyncio.Event()
 
@@ -283,6 +289,7 @@ async def test_a_changed_list_of_tools_is_announced(place):
         await asyncio.wait_for(announced.wait(), PATIENCE_S)
 
 
+@pytest.mark.slow
 async def test_lines_reach_the_server_byte_for_byte(place):
     odd = [
         b'{"jsonrpc":"2.0" ,"id":1.50,"method":"x\\/echo","params":{"big":123456789012345678901234567890,"f":1.0e+2}}',
@@ -306,6 +313,7 @@ async def test_lines_reach_the_server_byte_for_byte(place):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -332,6 +340,7 @@ async def test_a_line_that_a_server_could_read_as_another_call_is_refused(place,
     assert len(place.log.read_bytes().splitlines()) == 1
 
 
+@pytest.mark.slow
 async def test_characters_at_which_a_server_may_end_a_line_do_not_reach_it(place):
     inner = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"echo"}}'
     lines = [
@@ -345,6 +354,7 @@ async def test_characters_at_which_a_server_may_end_a_line_do_not_reach_it(place
     assert len(place.log.read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 async def test_a_call_without_an_id_and_a_second_one_with_the_same_id_are_not_forwarded(place):
     async with place.lines() as client:
         await client.send({"method": "tools/call", "params": {"name": "echo"}})
@@ -357,6 +367,7 @@ async def test_a_call_without_an_id_and_a_second_one_with_the_same_id_are_not_fo
     assert len(place.received("tools/call")) == 1
 
 
+@pytest.mark.slow
 async def test_calls_in_a_batch_are_held_like_others(place):
     batch = [
         {"jsonrpc": "2.0", "id": 1, "method": "x/echo", "params": {}},
@@ -371,6 +382,7 @@ async def test_calls_in_a_batch_are_held_like_others(place):
         assert "result" in await client.until(2)
 
 
+@pytest.mark.slow
 async def test_an_answer_to_a_call_that_the_server_was_not_sent_is_dropped(place):
     async with place.lines() as client:
         await client.call(1, "echo", {"real": True})
@@ -381,6 +393,7 @@ async def test_an_answer_to_a_call_that_the_server_was_not_sent_is_dropped(place
         assert (await client.until(1))["result"]["structuredContent"] == {"real": True}
 
 
+@pytest.mark.slow
 async def test_a_misbehaving_server_reaches_the_client_as_it_is_and_breaks_nothing(place):
     async with place.lines() as client:
         tools: list[tuple[str, dict[str, Any]]] = [
@@ -407,6 +420,7 @@ async def test_a_line_without_an_end_ends_the_server(place):
         assert b"more than" in (await client.process.communicate())[1]
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_ends_the_connection_and_waiting_calls_are_withdrawn(place):
     async with place.lines() as client:
         await client.call("waits", "echo")
@@ -433,6 +447,7 @@ async def test_the_server_ends_with_the_client_and_its_errors_are_passed_through
     assert place.received("tools/call") == []
 
 
+@pytest.mark.slow
 async def test_a_server_that_ignores_its_end_is_killed(place):
     stubborn = "import os,signal,time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(os.getpid(), flush=True)\n"
     async with place.lines(sys.executable, "-c", stubborn + "while True: time.sleep(1)") as client:
@@ -444,6 +459,7 @@ async def test_a_server_that_ignores_its_end_is_killed(place):
             os.kill(pid, 0)
 
 
+@pytest.mark.slow
 async def test_without_a_supervisor_calls_are_refused_and_the_rest_works(place):
     async with place.lines() as client:
         await client.call(1, "echo")
@@ -459,6 +475,7 @@ async def test_without_a_supervisor_calls_are_refused_and_the_rest_works(place):
     assert place.received("tools/call") == []
 
 
+@pytest.mark.slow
 async def test_a_call_whose_supervisor_is_killed_is_refused_and_the_next_one_is_asked_again(place):
     async with place.lines() as client:
         await client.call(1, "echo")
@@ -472,6 +489,7 @@ async def test_a_call_whose_supervisor_is_killed_is_refused_and_the_next_one_is_
         assert (await client.until(2))["result"]["structuredContent"] == {"again": True}
 
 
+@pytest.mark.slow
 async def test_the_configuration_file_names_the_server(place):
     table = f'[mcp.servers.mine]\ncommand = ["{sys.executable}", "{SERVER}", "{place.log}"]\nenv = {{ MINE = "1" }}\n'
     (place.home / "config" / "config.toml").write_text(table)

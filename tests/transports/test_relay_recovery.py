@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.transports.relay_ends import INITIALIZE, INITIALIZED, answer, call, conversation, relay
 from whisper_tui.transports.mcp.relay import RelayState, goodbye
 
@@ -109,6 +111,7 @@ async def test_a_refused_hello_is_the_answer_to_the_request(supervisor):
         assert "the workspace is gone. Choose" in (await agent.receive())["error"]["message"]
 
 
+@pytest.mark.slow
 async def test_a_request_that_kills_every_supervisor_is_given_up(supervisor):
     async with conversation(supervisor) as (agent, connection):
         agent.send(call(1))

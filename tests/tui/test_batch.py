@@ -1,5 +1,7 @@
 """Deciding about several calls at once: marked one by one or all that are alike, and seen in full before."""
 
+import pytest
+
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_deciding import three_waiting
@@ -101,6 +103,7 @@ async def test_calls_that_changed_behind_the_table_are_listed_and_not_approved()
         assert waits(seat, "2")
 
 
+@pytest.mark.slow
 async def test_rows_that_were_never_visible_need_a_second_key() -> None:
     async with cockpit(builds_and_a_test(), size=(100, 20)) as seat:
         await mark(seat, "1", "2", "3", "4", "5")
@@ -113,6 +116,7 @@ async def test_rows_that_were_never_visible_need_a_second_key() -> None:
         await seat.until(lambda: not any(waits(seat, id_) for id_ in "12345"))
 
 
+@pytest.mark.slow
 async def test_rows_that_were_read_to_the_end_are_approved_at_once() -> None:
     async with cockpit(builds_and_a_test(), size=(100, 20)) as seat:
         await mark(seat, "1", "2", "3", "4", "5")
@@ -149,6 +153,7 @@ async def test_u_in_the_table_clears_the_marks_and_decides_nothing() -> None:
         assert waits(seat, "1") and waits(seat, "2")
 
 
+@pytest.mark.slow
 async def test_clicks_mark_and_confirm() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("1")
@@ -164,6 +169,7 @@ async def test_clicks_mark_and_confirm() -> None:
         await seat.until(lambda: isinstance(seat.record("1").state, Running))
 
 
+@pytest.mark.slow
 async def test_the_palette_marks_and_reviews() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")

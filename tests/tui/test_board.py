@@ -43,6 +43,7 @@ async def test_the_width_decides_the_number_of_columns(size: tuple[int, int], co
         assert sum(width * height for _, _, width, height in places) <= size[0] * size[1]
 
 
+@pytest.mark.slow
 async def test_resizing_changes_the_number_of_columns() -> None:
     async with cockpit(workday(), size=(120, 40)) as seat:
         await seat.select("6")

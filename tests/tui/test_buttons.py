@@ -66,6 +66,7 @@ async def test_output_is_searched_with_the_mouse() -> None:
         await seat.sees("1 of 1 “errors”")
 
 
+@pytest.mark.slow
 async def test_the_output_layout_changes_with_the_mouse() -> None:
     async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
         area, out = seat.screen.query_one(OutputArea), seat.pane("out")
@@ -83,6 +84,7 @@ async def test_the_output_layout_changes_with_the_mouse() -> None:
             await seat.until(changed)
 
 
+@pytest.mark.slow
 async def test_output_is_copied_and_saved_with_the_mouse(monkeypatch: pytest.MonkeyPatch) -> None:
     paged: list[str] = []
     monkeypatch.setattr(
@@ -132,6 +134,7 @@ async def test_a_cockpit_without_calls_offers_its_other_screens() -> None:
         await seat.sees("No matching calls.")
 
 
+@pytest.mark.slow
 async def test_buttons_step_through_recorded_output() -> None:
     async with cockpit(a_month(), size=(200, 40)) as seat, history(seat) as screen:
         await seat.press("down")

@@ -115,6 +115,7 @@ async def test_notifications_start_when_the_person_leaves(written: TerminalLog) 
         assert written.bells == 1
 
 
+@pytest.mark.slow
 async def test_another_window_with_the_focus_means_away(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
@@ -285,6 +286,7 @@ async def test_the_program_gets_runs_that_need_input_or_are_stopped(tmp_path: Pa
     assert told == [("needs-input", ["1"]), ("stopped", ["1"])]
 
 
+@pytest.mark.slow
 async def test_a_cockpit_rings_for_a_run_that_needs_input_and_for_one_that_others_have_stopped(
     written: TerminalLog,
 ) -> None:

@@ -206,6 +206,7 @@ async def test_a_missing_program_is_reported() -> None:
     assert problem == "cannot be started: No such file or directory"
 
 
+@pytest.mark.slow
 async def test_a_hanging_program_is_killed_with_its_children(tmp_path: Path) -> None:
     marks = tmp_path / "pids"
     program = (

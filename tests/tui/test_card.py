@@ -139,6 +139,7 @@ def decided(play: Play, call_id: str) -> None:
     play.stage.start(call_id)
 
 
+@pytest.mark.slow
 async def test_a_call_approved_here_stays_visible_with_its_last_line() -> None:
     play = Play.begin()
     first, second = play.ask("build"), play.ask("fix")

@@ -163,6 +163,7 @@ async def test_escape_leaves_a_dialog_and_decides_nothing() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
+@pytest.mark.slow
 async def test_e_edits_the_shell_text_and_the_original_stays_visible() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("3")
@@ -176,6 +177,7 @@ async def test_e_edits_the_shell_text_and_the_original_stays_visible() -> None:
         assert not seat.play.stage.board.grants
 
 
+@pytest.mark.slow
 async def test_an_edited_argv_directory_and_timeout_run_for_the_session() -> None:
     play = Play.begin()
     play.ask("release")

@@ -43,6 +43,7 @@ async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: py
         assert len(drawn) < pane.size.height // 2
 
 
+@pytest.mark.slow
 async def test_partial_redraws_equal_a_full_redraw() -> None:
     lines = b"".join(b"\x1b[3%dmline\x1b[0m %d %s\n" % (n % 8, n, b"x" * (n % 90)) for n in range(1000))
     keys = ("f", "shift+up", "w", "W", "W", "w", "Z", "shift+up", "Z", "number_sign", "number_sign", "f", "D", "t")

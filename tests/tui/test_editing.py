@@ -68,6 +68,7 @@ def test_arguments_are_one_per_line_and_mean_the_same() -> None:
     assert checked(draft, ARGV).spec == ARGV
 
 
+@pytest.mark.slow
 async def test_the_parts_of_a_shell_text_have_colours_of_the_theme() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("3")
@@ -112,6 +113,7 @@ async def test_unseen_parts_of_an_edit_need_a_second_key() -> None:
         await seat.until(lambda: isinstance(seat.record("3").state, Running))
 
 
+@pytest.mark.slow
 async def test_earlier_reasons_are_offered() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")
@@ -166,6 +168,7 @@ def ran(seat: Cockpit) -> tuple[str, ...]:
 ROUGH = ("commit", "-m", "two 'words' \\ $X\nand a line ", "")
 
 
+@pytest.mark.slow
 async def test_each_argument_has_a_field_with_its_exact_value() -> None:
     async with form(asking(*ROUGH)) as (seat, fields):
         assert fields.values == ROUGH
@@ -175,6 +178,7 @@ async def test_each_argument_has_a_field_with_its_exact_value() -> None:
         assert ran(seat) == ROUGH and seat.record("1").spec == seat.record("1").call.spec
 
 
+@pytest.mark.slow
 async def test_arguments_are_added_moved_and_removed_by_keys() -> None:
     async with form(asking("commit", "-m", "words")) as (seat, fields):
         await seat.press("enter", *"a b", "ctrl+j", *"c")
@@ -191,6 +195,7 @@ async def test_arguments_are_added_moved_and_removed_by_keys() -> None:
         assert ran(seat) == ("a b\nc", "words", "-m")
 
 
+@pytest.mark.slow
 async def test_arguments_are_added_moved_and_removed_with_the_mouse() -> None:
     async with form(asking("commit", "-m")) as (seat, fields):
         await seat.click("#argument-add")

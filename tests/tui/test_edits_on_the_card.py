@@ -45,6 +45,7 @@ async def test_a_file_that_changes_while_the_edit_waits_is_told(file: Path) -> N
         await seat.sees("The file has changed since the edit was judged")
 
 
+@pytest.mark.slow
 async def test_the_result_is_edited_and_line_ends_of_windows_stay(file: Path) -> None:
     file.write_bytes(b"one\r\ntwo\r\n")
     play = editing(file.parent, ReplaceText(path=str(file), old="two", new="2"))
@@ -72,6 +73,7 @@ async def test_before_typing_it_is_said_that_an_agent_takes_no_other_result(file
         await seat.sees("This agent takes no other result")
 
 
+@pytest.mark.slow
 async def test_two_keys_switch_how_the_edits_of_a_session_are_judged(file: Path) -> None:
     play = editing(file.parent, WriteFile(path=str(file), content="x"))
     async with cockpit(play) as seat:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import pytest
 from textual.command import CommandList, DiscoveryHit
 from textual.screen import Screen
 from textual.widgets import Button
@@ -116,6 +117,7 @@ def meant(seat: Cockpit) -> list[Command]:
     return [command for command in COMMANDS if available(command, seat.shown)]
 
 
+@pytest.mark.slow
 async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
     tried: set[str] = set()
     async with cockpit(one_of_each(), size=WIDE) as seat:
@@ -133,6 +135,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
         await ways.in_the_palette_by_mouse(meant(seat), "#call-actions .bar-more")
 
 
+@pytest.mark.slow
 async def test_a_command_that_does_not_apply_is_unreachable() -> None:
     async with cockpit(one_of_each(), size=WIDE) as seat:
         ways = CommandAccess(seat, seat.screen)
@@ -146,6 +149,7 @@ async def test_a_command_that_does_not_apply_is_unreachable() -> None:
         assert ways.done == []
 
 
+@pytest.mark.slow
 async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
     async with cockpit(a_month(), size=WIDE) as seat, history(seat) as screen:
         await seat.press("down")
@@ -157,6 +161,7 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
         await ways.in_the_palette_by_mouse(HISTORY, "Footer .-command-palette")
 
 
+@pytest.mark.slow
 async def test_every_command_of_the_rules_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
     async with cockpit(a_month(), rule_book=Book()) as seat:
         await seat.press("L")

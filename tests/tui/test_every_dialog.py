@@ -73,6 +73,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
         assert await buttons_do_what_they_say(seat, "R") == {"approve", "deny", "unmark", "leave"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("play", "rule_book", "screen", "keys", "does"),
     [

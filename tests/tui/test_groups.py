@@ -211,6 +211,7 @@ async def test_group_headings_show_the_common_part_and_the_count() -> None:
         assert " 5 " in heading[:40]
 
 
+@pytest.mark.slow
 async def test_the_selected_row_is_never_below_the_headings_that_stay() -> None:
     async with cockpit(mixed(), size=(80, 24)) as seat:
         calls = seat.screen.query_one(CallList)
@@ -227,6 +228,7 @@ async def test_the_selected_row_is_never_below_the_headings_that_stay() -> None:
             assert heading.key == seat.record(seat.selected or "").call.session_id
 
 
+@pytest.mark.slow
 async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> None:
     async with cockpit(mixed()) as seat:
         await seat.press("ctrl+g")

@@ -31,6 +31,7 @@ async def nothing_happens(seat: Cockpit, key: str, call_id: str) -> None:
     assert "marked" not in seat.text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ABOUT_THE_CALL)
 async def test_decision_keys_are_ignored_after_the_selection_moved_by_itself(key: str) -> None:
     async with cockpit(three_waiting()) as seat:
@@ -40,6 +41,7 @@ async def test_decision_keys_are_ignored_after_the_selection_moved_by_itself(key
         await nothing_happens(seat, key, "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ABOUT_THE_CALL)
 async def test_decision_keys_are_ignored_for_the_first_call_that_arrives(key: str) -> None:
     async with cockpit(Play.begin()) as seat:

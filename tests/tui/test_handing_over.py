@@ -1,5 +1,7 @@
 """A supervisor of another version: the cockpit says so, and has one of its own version take over."""
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.test_output_pane import running
 from whisper_tui import __version__
@@ -31,6 +33,7 @@ async def test_another_version_is_reported_and_one_key_takes_over() -> None:
         assert successor.asked == 1
 
 
+@pytest.mark.slow
 async def test_a_failed_takeover_is_reported_with_its_reason() -> None:
     successor = Successor()
     successor.fails = True

@@ -1,5 +1,6 @@
 """The help: begins with the keys of the place one is in, finds what is typed, and runs what is chosen."""
 
+import pytest
 from textual.widgets import OptionList
 
 from tests.tui.cockpit import Cockpit, cockpit
@@ -71,6 +72,7 @@ async def test_the_terminal_of_a_run_and_its_output_have_keys_of_their_own() -> 
         assert any(row.startswith("T Terminal") for row in listed(seat)[:6])
 
 
+@pytest.mark.slow
 async def test_typing_finds_names_keys_and_descriptions_and_enter_runs_the_first() -> None:
     async with cockpit(workday()) as seat:
         await opened(seat)
@@ -91,6 +93,7 @@ def test_a_key_is_found_by_itself_and_nothing_twice() -> None:
     assert matching(EVERYTHING, "no such words") == ()
 
 
+@pytest.mark.slow
 async def test_enter_without_a_search_runs_nothing_and_no_decision_is_run_from_here() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("7")
@@ -113,6 +116,7 @@ async def test_what_cannot_be_done_now_says_why() -> None:
         await seat.sees("Kill is not possible: call 7 has no running process.")
 
 
+@pytest.mark.slow
 async def test_the_history_has_its_own_and_runs_its_own() -> None:
     async with cockpit(a_month(), size=(120, 60)) as seat:
         await seat.press("H")
@@ -137,6 +141,7 @@ async def test_f1_lists_the_keys_of_a_dialog_and_runs_them() -> None:
         await closed(seat)
 
 
+@pytest.mark.slow
 async def test_it_names_the_keys_in_force() -> None:
     async with cockpit(workday(), keys=keymap("vi", {"approve": "F5"})) as seat:
         await opened(seat)

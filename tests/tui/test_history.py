@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from textual.widgets import Input
 
 from tests.tui.cockpit import cockpit
@@ -24,6 +25,7 @@ async def test_every_command_of_the_table_is_done_and_no_other():
         )
 
 
+@pytest.mark.slow
 async def test_capital_h_lists_every_call_newest_first_and_shows_the_selected_one():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         assert ids(screen) == ["7", "6", "5", "4", "3", "2", "1"]
@@ -102,6 +104,7 @@ async def test_i_shows_the_statistics_of_the_session():
         await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
 
 
+@pytest.mark.slow
 async def test_capital_e_exports_the_selection_to_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with cockpit(a_month()) as seat, history(seat):
@@ -129,6 +132,7 @@ async def test_an_export_into_a_missing_directory_reports_it(tmp_path, monkeypat
         assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 async def test_escape_h_and_q_go_back_to_the_cockpit():
     async with cockpit(a_month()) as seat:
         for key in ("escape", "H", "q"):
@@ -137,6 +141,7 @@ async def test_escape_h_and_q_go_back_to_the_cockpit():
                 await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
 
 
+@pytest.mark.slow
 async def test_the_palette_and_the_help_are_those_of_the_history():
     async with cockpit(a_month(), size=(120, 60)) as seat, history(seat) as screen:
         await seat.press("question_mark")

@@ -11,6 +11,7 @@ from whisper_tui.tui.history.replay import ReplayArea, ReplayBar, played
 from whisper_tui.tui.output.output_area import OutputArea
 
 
+@pytest.mark.slow
 async def test_space_plays_the_output_in_real_time():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("down")
@@ -37,6 +38,7 @@ async def test_space_plays_the_output_in_real_time():
         assert not screen.query_one(ReplayArea).player.playing
 
 
+@pytest.mark.slow
 async def test_keys_and_mouse_step_through_the_output():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("down")
@@ -66,6 +68,7 @@ async def test_o_shows_each_stream_alone():
         await seat.until(lambda: "step 5" in seat.text() and "note 5" not in seat.text())
 
 
+@pytest.mark.slow
 async def test_a_call_that_never_ran_has_nothing_to_play():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("space", "0", "plus")
@@ -73,6 +76,7 @@ async def test_a_call_that_never_ran_has_nothing_to_play():
         assert "Play" not in seat.text().splitlines()[-1]
 
 
+@pytest.mark.slow
 async def test_an_open_call_is_shown_live():
     play = begin()
     call_id = ask(play, "make")
@@ -102,6 +106,7 @@ async def test_a_replay_hides_later_output():
         assert await port.output_file("1", "out") is None
 
 
+@pytest.mark.slow
 async def test_a_terminal_is_replayed_with_its_screen():
     play = begin()
     request = CallRequest(

@@ -19,6 +19,7 @@ async def words(seat: Cockpit, text: str, end: str) -> None:
     await seat.press(*text, end)
 
 
+@pytest.mark.slow
 async def test_words_are_searched_in_all_calls():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await words(seat, "make", "enter")
@@ -32,6 +33,7 @@ async def test_words_are_searched_in_all_calls():
         assert screen.query_one(Input).value == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "found"),
     [
@@ -50,6 +52,7 @@ async def test_each_filter_goes_through_its_choices_and_back_to_all(key, found):
             assert sorted(ids(screen)) == expected, screen.filters
 
 
+@pytest.mark.slow
 async def test_filters_are_buttons_too_and_say_what_is_chosen():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.click("#chip-history-ending")
@@ -60,6 +63,7 @@ async def test_filters_are_buttons_too_and_say_what_is_chosen():
         await seat.until(lambda: ids(screen) == ["3"])
 
 
+@pytest.mark.slow
 async def test_filters_and_words_are_combined():
     async with cockpit(a_month()) as seat, history(seat) as screen:
         await seat.press("x", "x")
@@ -67,6 +71,7 @@ async def test_filters_and_words_are_combined():
         await seat.until(lambda: ids(screen) == ["3"])
 
 
+@pytest.mark.slow
 async def test_only_visible_calls_are_fetched():
     play = begin()
     for number in range(3000):
@@ -159,6 +164,7 @@ async def test_earlier_calls_are_found_without_looking_at_the_newer_ones():
     assert past.looked_at == 1
 
 
+@pytest.mark.slow
 async def test_remapped_keys_are_on_the_buttons_too():
     keys = keymap("default", {"history-verdict": "F5"})
     async with cockpit(a_month(), keys=keys) as seat, history(seat) as screen:

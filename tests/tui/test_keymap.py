@@ -115,6 +115,7 @@ def test_a_key_of_the_set_gives_way_to_the_user() -> None:
     assert found.command(BY_ID["down"]).key == "down"
 
 
+@pytest.mark.slow
 async def test_j_and_k_move_and_capital_k_kills_in_the_vi_set() -> None:
     async with cockpit(workday(), keys=keymap("vi")) as seat:
         assert seat.selected == "7"
@@ -153,6 +154,7 @@ async def test_a_key_of_the_users_own_works_and_the_old_one_does_nothing() -> No
         await seat.sees("Deny call 8")
 
 
+@pytest.mark.slow
 async def test_a_command_without_a_key_is_in_the_palette_and_on_its_button() -> None:
     async with cockpit(workday(), keys=keymap("default", {"follow": "e"})) as seat:
         await seat.select("8")
@@ -164,6 +166,7 @@ async def test_a_command_without_a_key_is_in_the_palette_and_on_its_button() -> 
         await seat.sees("Shell text")
 
 
+@pytest.mark.slow
 async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_force() -> None:
     keys = keymap("default", {"approve": "h", "help": "F1", "next-waiting": "Ctrl+N"})
     async with cockpit(workday(), size=(120, 90), keys=keys) as seat:

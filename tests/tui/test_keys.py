@@ -32,6 +32,7 @@ async def test_every_command_has_a_handler_and_every_handler_a_command() -> None
         assert set(seat.screen.does) == set(BY_ID)
 
 
+@pytest.mark.slow
 async def test_slash_filters_and_escape_clears_the_filter() -> None:
     async with cockpit(workday()) as seat:
         await seat.press("slash", *"crawl")
@@ -54,6 +55,7 @@ async def test_keys_are_letters_while_a_filter_is_typed() -> None:
         assert len(seat.app.screen_stack) == 1
 
 
+@pytest.mark.slow
 async def test_t_changes_the_theme_and_back() -> None:
     async with cockpit(long_output()) as seat:
         assert seat.app.theme == "whisper-dark"
@@ -87,6 +89,7 @@ async def test_the_last_key_of_the_footer_opens_the_palette() -> None:
         await seat.sees("Approve  (a)")
 
 
+@pytest.mark.slow
 async def test_the_palette_offers_the_same_commands() -> None:
     async with cockpit(workday()) as seat:
         await seat.press("ctrl+p")

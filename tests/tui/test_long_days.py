@@ -48,6 +48,7 @@ def records_alive() -> int:
     return sum(isinstance(part, CallRecord) for part in gc.get_objects())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_closed_parts_of_the_screen_are_garbage_collected():
     async with cockpit(Play.begin()) as seat:
@@ -58,6 +59,7 @@ async def test_closed_parts_of_the_screen_are_garbage_collected():
         assert not grown
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_dropped_calls_are_garbage_collected():
     play = Play.begin()

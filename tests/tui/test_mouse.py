@@ -131,6 +131,7 @@ while (got := os.read(0, 100)) != b"q":
 """
 
 
+@pytest.mark.slow
 async def test_a_real_program_receives_the_position_of_a_click(tmp_path: Path) -> None:
     (tmp_path / "mouse.py").write_text(READS_THE_MOUSE)
     async with live(tmp_path) as seat:

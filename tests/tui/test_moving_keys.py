@@ -1,5 +1,7 @@
 """Keys that move: in the list, between the panes, in the call and in its output."""
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, long_output, workday
 from whisper_tui.tui.output.output_pane import OutputPane
@@ -111,6 +113,7 @@ async def test_arrows_and_pages_scroll_output_that_has_the_focus() -> None:
         assert seat.selected == "1"
 
 
+@pytest.mark.slow
 async def test_left_and_right_show_the_rest_of_long_lines() -> None:
     play = Play.begin()
     call = play.ask("build")
@@ -136,6 +139,7 @@ async def test_f_holds_the_output_still_and_follows_it_again() -> None:
         await seat.sees("new line")
 
 
+@pytest.mark.slow
 async def test_o_shows_merged_streams_then_both_apart_then_each_alone() -> None:
     async with cockpit(long_output()) as seat:
         shown = []

@@ -26,6 +26,7 @@ def styles(seat: Cockpit, text: str) -> list[object]:
     return [segment.style for strip in seat.pane("out").strips for segment in strip if text in segment.text]
 
 
+@pytest.mark.slow
 async def test_output_appears_as_it_is_written() -> None:
     async with cockpit(running()) as seat:
         await seat.sees("(no output yet)")
@@ -35,6 +36,7 @@ async def test_output_appears_as_it_is_written() -> None:
             await seat.sees(f"line {number}", f"problem {number}")
 
 
+@pytest.mark.slow
 async def test_colours_are_those_of_the_theme() -> None:
     async with cockpit(running(b"\x1b[31mred\x1b[0m and \x1b[38;2;1;2;3mexact\x1b[0m\n")) as seat:
         (style,) = styles(seat, "red")

@@ -1,5 +1,7 @@
 """One pane has the whole right side, or the whole screen, and gives it back."""
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.past import a_month, history
 from tests.tui.scenes import long_output, workday
@@ -7,6 +9,7 @@ from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.queue.call_list import CallList
 
 
+@pytest.mark.slow
 async def test_z_gives_the_output_the_right_side_then_the_screen_then_its_usual_room() -> None:
     async with cockpit(long_output()) as seat:
         area, calls = seat.screen.query_one(OutputArea), seat.screen.query_one(CallList)
@@ -24,6 +27,7 @@ async def test_z_gives_the_output_the_right_side_then_the_screen_then_its_usual_
         await seat.until(lambda: area.region == usual)
 
 
+@pytest.mark.slow
 async def test_escape_gives_the_room_back_at_once() -> None:
     async with cockpit(long_output()) as seat:
         area = seat.screen.query_one(OutputArea)

@@ -74,6 +74,7 @@ def test_a_reused_pid_is_recognized() -> None:
     assert [one.identity for one in sample_left_behind([mine, mine.model_copy(update={"start_time": 1})])] == [mine]
 
 
+@pytest.mark.slow
 async def test_a_run_is_measured_with_all_its_processes(tmp_path: Path) -> None:
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
@@ -87,6 +88,7 @@ async def test_a_run_is_measured_with_all_its_processes(tmp_path: Path) -> None:
         await seat.until(lambda: any(percent > 1 for percent in usage._cpu))
 
 
+@pytest.mark.slow
 async def test_p_pauses_everything_and_p_lets_it_continue(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start("sleep 1000 & wait")
@@ -111,6 +113,7 @@ def test_a_paused_run_is_recognized_by_its_last_signal_or_processes() -> None:
     assert not is_paused(stopped.model_copy(update={"signals": (signal.SIGSTOP, signal.SIGCONT)}), sample(1))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 @pytest.mark.parametrize(
     ("command", "tty", "key"),
@@ -133,6 +136,7 @@ async def test_a_busy_command_is_not_shown_as_waiting(tmp_path: Path, command: s
             time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 @pytest.mark.parametrize("command", ["read -r line", "read -r line < /dev/tty", "printf 'Name: '; cat"])
 async def test_every_run_that_needs_input_is_marked_in_the_list_the_header_and_the_heading(
@@ -147,6 +151,7 @@ async def test_every_run_that_needs_input_is_marked_in_the_list_the_header_and_t
         assert seat.screen.run_watch.need_input == ["1"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 async def test_silence_is_measured_from_the_last_output(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
@@ -159,6 +164,7 @@ async def test_silence_is_measured_from_the_last_output(tmp_path: Path) -> None:
         await seat.sees("waits for input · silent for 9")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 async def test_a_run_that_is_stopped_from_outside_is_paused_in_the_list_and_the_header(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
@@ -232,6 +238,7 @@ def left_behind() -> Play:
     return play
 
 
+@pytest.mark.slow
 async def test_b_lists_background_processes_of_all_days() -> None:
     async with cockpit(left_behind()) as seat:
         await seat.press("b")

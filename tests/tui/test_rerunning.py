@@ -203,6 +203,7 @@ async def test_the_dialog_chooses_a_sandbox_for_standing_approvals() -> None:
         assert grant.sandbox == sandbox
 
 
+@pytest.mark.slow
 @outside_only
 @needs_sandbox
 async def test_a_real_command_that_was_blocked_runs_with_one_key(tmp_path: Path) -> None:

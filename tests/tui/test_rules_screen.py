@@ -186,6 +186,7 @@ async def test_x_revokes_an_approval():
         assert seat.play.stage.board.grants["g2"].revoked_at is None
 
 
+@pytest.mark.slow
 async def test_x_removes_a_rule_after_asking():
     book = Book()
     async with rules(begin(), book) as seat:
@@ -321,6 +322,7 @@ async def test_the_built_in_list_of_read_only_commands_is_shown_completely() -> 
         await seat.sees("commands that only read: 1  inactive", "your rules switch it off")
 
 
+@pytest.mark.slow
 async def test_w_shows_the_rule_behind_the_selected_call_with_its_file_and_the_words_that_it_matched() -> None:
     play = begin()
     rule = Decider(surface="rule", who="status")
@@ -453,6 +455,7 @@ async def form(seat: Cockpit, key: str) -> RuleForm:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: tuple[int, int]) -> None:
     book = Book()
@@ -472,6 +475,7 @@ async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: t
         await seat.sees("This rule allows", "npm run build")
 
 
+@pytest.mark.slow
 async def test_a_rule_that_denies_is_told_with_the_calls_that_were_approved() -> None:
     async with rules(a_day(), Book()) as seat:
         await form(seat, "a")
@@ -480,6 +484,7 @@ async def test_a_rule_that_denies_is_told_with_the_calls_that_were_approved() ->
         assert "Sandbox" not in seat.text() and "Options" not in seat.text()
 
 
+@pytest.mark.slow
 async def test_the_form_says_beside_the_field_what_is_wrong_and_loses_nothing() -> None:
     book = Book()
     async with rules(begin(), book) as seat:
@@ -505,6 +510,7 @@ async def test_the_form_says_beside_the_field_what_is_wrong_and_loses_nothing() 
         assert book.now.rules[-1].where == "/right"
 
 
+@pytest.mark.slow
 async def test_e_changes_a_rule_and_keeps_what_the_form_does_not_show() -> None:
     book = Book()
     async with rules(begin(), book) as seat:
@@ -535,6 +541,7 @@ async def test_space_disables_a_rule_and_enables_it_again() -> None:
         assert not book.now.rules[-1].disabled
 
 
+@pytest.mark.slow
 async def test_rules_of_the_built_in_list_and_of_other_files_say_that_they_are_not_edited_here() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), read_only=("ls",), read_only_runs=True)

@@ -73,6 +73,7 @@ def test_mistakes_in_a_scope_are_reported(draft: ScopeDraft, problem: str) -> No
     assert problem in problems[0]
 
 
+@pytest.mark.slow
 async def test_capital_a_approves_with_a_limit_of_uses_and_time() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await opened(seat)
@@ -83,6 +84,7 @@ async def test_capital_a_approves_with_a_limit_of_uses_and_time() -> None:
         await seat.sees("3 more times")
 
 
+@pytest.mark.slow
 async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
     async with cockpit(with_prefixes(("./build.sh", "--all"), ("make", "clean")), size=(200, 60)) as seat:
         await opened(seat, 1)
@@ -141,6 +143,7 @@ async def test_a_rule_is_saved_for_the_project_or_the_user(reach: int, where: st
         await seat.sees("a rule is saved")
 
 
+@pytest.mark.slow
 async def test_escape_approves_nothing() -> None:
     async with cockpit(three_waiting()) as seat:
         await opened(seat)
@@ -149,6 +152,7 @@ async def test_escape_approves_nothing() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
+@pytest.mark.slow
 async def test_a_click_and_the_palette_open_it_too() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("1")

@@ -58,6 +58,7 @@ def test_a_suggested_prefix_keeps_quoted_words_whole(text: str, suggested: tuple
     assert suggested_words(play.stage.board.calls[ask(play, Shell(text=text))]) == suggested
 
 
+@pytest.mark.slow
 async def test_capital_n_denies_this_call_waiting_calls_and_later_ones() -> None:
     play = three_waiting()
     again = ask(play, Argv(program="./build.sh", args=("twice",)))
@@ -75,6 +76,7 @@ async def test_capital_n_denies_this_call_waiting_calls_and_later_ones() -> None
         assert isinstance(seat.record(other).state, Waiting)
 
 
+@pytest.mark.slow
 async def test_a_denial_is_lifted_in_its_dialog() -> None:
     async with cockpit(three_waiting()) as seat:
         await never(seat, "1", "./build.sh")
@@ -91,6 +93,7 @@ async def test_a_denial_is_lifted_in_its_dialog() -> None:
         assert isinstance(seat.record(call).state, Waiting)
 
 
+@pytest.mark.slow
 async def test_a_denial_applies_without_a_cockpit_and_another_one_lifts_it() -> None:
     play = three_waiting()
     async with cockpit(play) as seat:
@@ -110,6 +113,7 @@ async def test_a_denial_applies_without_a_cockpit_and_another_one_lifts_it() -> 
         await seat.until(lambda: not play.stage.board.denials)
 
 
+@pytest.mark.slow
 async def test_a_closed_session_has_no_denials_in_the_status_bar() -> None:
     play = three_waiting()
     async with cockpit(play) as seat:
@@ -128,6 +132,7 @@ async def test_no_words_deny_nothing() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
+@pytest.mark.slow
 async def test_a_click_and_the_palette_open_it_too() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await seat.select("1")

@@ -42,6 +42,7 @@ async def test_every_command_of_the_settings_is_done_and_no_other() -> None:
         assert set(screen.does) == {command.id for command in SETTINGS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_a_setting_is_shown_with_its_default_its_source_and_what_a_change_needs(size: tuple[int, int]) -> None:
     async with cockpit(stage(), size=size) as seat:
@@ -74,6 +75,7 @@ async def test_a_number_is_typed_and_a_wrong_one_stays_in_its_field() -> None:
         await seat.sees("The default holds already.")
 
 
+@pytest.mark.slow
 async def test_a_choice_is_made_with_the_arrows_and_a_theme_is_used_at_once() -> None:
     play = stage()
     async with cockpit(play) as seat:

@@ -193,6 +193,7 @@ async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
         await seat.sees("needle")
 
 
+@pytest.mark.slow
 async def test_a_search_continues_in_growing_output() -> None:
     async with cockpit(running(b"needle\n")) as seat:
         await found(seat, "needle")

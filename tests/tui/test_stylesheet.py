@@ -18,6 +18,7 @@ def styles(seat: Cockpit) -> list[tuple[str, str, dict[str, str]]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["", "d", "e", "H", "slash,r"])
 async def test_every_node_has_the_styles_that_the_style_sheet_of_textual_gives_it(keys: str) -> None:
     async with cockpit(workday()) as seat:
@@ -33,6 +34,7 @@ async def test_every_node_has_the_styles_that_the_style_sheet_of_textual_gives_i
         assert ours == styles(seat)
 
 
+@pytest.mark.slow
 async def test_another_theme_restyles_every_node() -> None:
     async with cockpit(workday(), theme="whisper-dark") as seat:
         dark = styles(seat)
@@ -44,6 +46,7 @@ async def test_another_theme_restyles_every_node() -> None:
         assert [each[1:] for each in styles(seat)] == [each[1:] for each in light]
 
 
+@pytest.mark.slow
 async def test_the_footer_shows_the_keys_of_each_call_with_the_widgets_that_it_has() -> None:
     async with cockpit(workday(), size=(200, 60)) as seat:
         footer = seat.screen.query_one(KeyFooter)

@@ -1,5 +1,7 @@
 """The conversation of a session: read in the cockpit, and answered there."""
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play
 from whisper_tui.model.decision import Decider
@@ -23,6 +25,7 @@ def talkative(*, hears: bool = True) -> Play:
     return play
 
 
+@pytest.mark.slow
 async def test_capital_p_shows_the_models_messages_live_and_as_data() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
@@ -34,6 +37,7 @@ async def test_capital_p_shows_the_models_messages_live_and_as_data() -> None:
         await seat.sees("All is built.")
 
 
+@pytest.mark.slow
 async def test_typed_text_is_sent_to_the_agent() -> None:
     async with cockpit(talkative()) as seat:
         await seat.press("P")
@@ -77,6 +81,7 @@ async def test_without_a_conversation_the_dialog_explains_how_to_start_one() -> 
         await seat.sees("No agent reads messages here.")
 
 
+@pytest.mark.slow
 async def test_the_palette_opens_the_conversation_of_an_agent_without_calls() -> None:
     async with cockpit(talkative()) as seat:
         await seat.choose("Conversation  (P)")

@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input
 
 from tests.tui.cockpit import cockpit
@@ -29,6 +30,7 @@ async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None
         await seat.until(lambda: terminal.display)
 
 
+@pytest.mark.slow
 async def test_every_key_but_the_exit_key_goes_to_the_command() -> None:
     async with cockpit(asking()) as seat:
         await seat.press("T")
@@ -85,6 +87,7 @@ async def test_a_click_elsewhere_leaves_terminal_mode() -> None:
         await seat.until(lambda: not terminal.typing)
 
 
+@pytest.mark.slow
 async def test_the_button_and_the_palette_enter_terminal_mode_too() -> None:
     async with cockpit(asking()) as seat:
         terminal = seat.screen.query_one(TerminalPane)
@@ -96,6 +99,7 @@ async def test_the_button_and_the_palette_enter_terminal_mode_too() -> None:
         await seat.until(lambda: terminal.typing)
 
 
+@pytest.mark.slow
 async def test_a_failed_write_is_reported_and_leaves_terminal_mode(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     async def refuse(*_: object, **__: object) -> None:
         raise NotRunning("call 1 takes no input any more")
@@ -125,6 +129,7 @@ async def test_c_copies_the_screen_of_a_terminal() -> None:
         await seat.until(lambda: seat.app.clipboard == "Welcome\n       Name of this release:\n")
 
 
+@pytest.mark.slow
 async def test_a_flooded_terminal_shows_its_end() -> None:
     play = asking()
     play.stage.write("1", b"flood of lines\r\n" * 500_000 + b"the end")
@@ -135,6 +140,7 @@ async def test_a_flooded_terminal_shows_its_end() -> None:
         await seat.until(lambda: "the very end" in terminal.text())
 
 
+@pytest.mark.slow
 async def test_a_real_shell_is_typed_into_and_learns_the_size_of_its_pane(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start("PS1='ready> ' exec bash --norc --noprofile -i", tty=True)

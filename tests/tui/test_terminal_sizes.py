@@ -4,6 +4,8 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.live import live
 from tests.tui.past import history
@@ -19,6 +21,7 @@ TOLD = re.compile(r"^(\d+) (\d+)", re.MULTILINE)
 AT_THE_RIGHT = b"\x1b[1;%dHX"
 
 
+@pytest.mark.slow
 async def test_a_replay_uses_the_recorded_sizes() -> None:
     play = asking()
     await play.stage.resize("1", 30, 100)
@@ -47,6 +50,7 @@ async def test_a_larger_recorded_terminal_shows_the_rows_around_its_cursor() -> 
         assert "the first row" not in seat.text()
 
 
+@pytest.mark.slow
 async def test_a_resized_terminal_is_exported_and_replayed_with_its_sizes(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start("PS1='ready> ' exec bash --norc --noprofile -i", tty=True)

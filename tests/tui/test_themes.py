@@ -155,6 +155,7 @@ SHORT = ("", "down,e", "d,enter", "slash,r", "ctrl+t")
 """What is enough for the themes that differ from others in their colours alone."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name if name.startswith("whisper") else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 )

@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.live import HUMAN, live
 from tests.tui.scenes import Play, workday
@@ -24,6 +26,7 @@ def troubled() -> Play:
     return play
 
 
+@pytest.mark.slow
 async def test_the_health_line_is_shown_only_while_there_is_a_problem() -> None:
     play = asking()
     async with cockpit(play) as seat:
@@ -38,6 +41,7 @@ async def test_the_health_line_is_shown_only_while_there_is_a_problem() -> None:
         await seat.until(lambda: "cannot work" not in seat.text())
 
 
+@pytest.mark.slow
 async def test_unguarded_agents_are_reported_unless_there_is_a_worse_problem() -> None:
     play = asking()
     async with cockpit(play) as seat:
@@ -59,6 +63,7 @@ async def test_a_lost_connection_is_shown_only_in_its_own_line() -> None:
         await seat.until(lambda: not seat.screen.query_one(HealthBar).display)
 
 
+@pytest.mark.slow
 async def test_a_real_journal_that_accepts_nothing_is_reported_at_once(tmp_path: Path) -> None:
     async with live(tmp_path) as seat:
         with closing(sqlite3.connect(tmp_path / "state" / "journal.sqlite", isolation_level=None)) as other:

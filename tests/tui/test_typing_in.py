@@ -86,6 +86,7 @@ def test_typed_text_is_hidden_where_the_terminal_hides_it_or_the_question_is_for
     assert is_secret(echo, question) is hidden
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the terminal of another process is found through /proc")
 @pytest.mark.parametrize("quiet", [True, False])
 async def test_a_password_is_hidden_as_the_terminal_of_the_command_has_no_echo(tmp_path: Path, quiet: bool) -> None:

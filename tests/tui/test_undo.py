@@ -15,6 +15,7 @@ GRAVE = UndoSettings("grave", 3.0)
 RISKY, PLAIN = "7", "8"
 
 
+@pytest.mark.slow
 async def test_the_approval_of_a_grave_risk_is_sent_when_its_time_is_over() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.select(RISKY)
@@ -178,6 +179,7 @@ async def test_a_call_that_has_not_started_can_be_withdrawn() -> None:
         assert isinstance(state, Ended) and state.ending == Withdrawn(why=WITHDRAWN_REASON)
 
 
+@pytest.mark.slow
 async def test_u_says_that_there_is_nothing_to_undo() -> None:
     async with cockpit(workday(), undo=GRAVE) as seat:
         await seat.press("u")

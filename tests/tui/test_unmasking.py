@@ -1,5 +1,7 @@
 """Secrets on the screen: shown while a call is decided about, hidden from then on, revealed for ten seconds."""
 
+import pytest
+
 from tests.tui.cockpit import cockpit, toast_text
 from tests.tui.past import ask, history
 from tests.tui.past import begin as begin_past
@@ -119,6 +121,7 @@ def dumped() -> Play:
     return play
 
 
+@pytest.mark.slow
 async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_the_call_is_decided():
     async with cockpit(dumped(), size=(170, 48)) as seat:
         for keys in (

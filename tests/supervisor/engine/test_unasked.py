@@ -158,6 +158,7 @@ ATTACKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_list")
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
