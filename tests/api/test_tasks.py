@@ -72,12 +72,12 @@ async def test_a_tool_of_the_agents_side_that_was_approved_for_the_session_begin
     harness: Harness,
 ) -> None:
     first = await harness.api.submit_and_begin(post(harness, text="hello"))
-    assert first.state.kind == "waiting"
-    await harness.decide(first.id, Approve(remember="exact_for_session"))
-    assert (await harness.api.begin_function(first.id)).state.kind == "starting"
+    assert not first.begun
+    await harness.decide(first.call_id, Approve(remember="exact_for_session"))
+    assert (await harness.api.begin_function(first.call_id)).state.kind == "starting"
     second = await harness.api.submit_and_begin(post(harness, text="hello"))
-    assert second.state.kind == "starting"
-    for call_id in (first.id, second.id):
+    assert second.begun
+    for call_id in (first.call_id, second.call_id):
         await harness.api.end_function(call_id)
         assert (await harness.api.outcome(call_id)).state.ending.code == 0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.in_memory.world import InMemoryRules, PlayedWorld, RecordedStreams
 from whisper_tui.effects import effects_of
-from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Supervision, SupervisorStatus
+from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Submission, Supervision, SupervisorStatus
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Deny, Grant, Scope, SessionDenial
 from whisper_tui.model.edits import EditMode, FileVersions
@@ -116,7 +116,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Nobody carries out anything on the stage."""
         raise InvalidRequest(f"Call {call_id} is only played")
 
-    async def submit_and_begin(self, request: CallRequest) -> CallRecord:
+    async def submit_and_begin(self, request: CallRequest) -> Submission:
         """Nobody carries out anything on the stage."""
         raise InvalidRequest(f"A call of {request.tool} is only played")
 

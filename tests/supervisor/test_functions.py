@@ -127,48 +127,48 @@ async def test_a_call_that_a_rule_allows_is_submitted_and_begun_in_one_write(ben
         return append(events, durable=durable)
 
     bench.supervisor._store.journal.append = noted  # type: ignore[method-assign]
-    record = await bench.supervisor.submit_and_begin(asked(bench, session))
-    assert isinstance(record.state, Starting) and record.decided_by is not None
+    submission = await bench.supervisor.submit_and_begin(asked(bench, session))
+    assert submission.begun and isinstance((await bench.record(submission.call_id)).state, Starting)
     assert written == [("submitted", "judged", "decided", "started", "flushed")]
     with pytest.raises(Refused, match="already"):
-        await bench.supervisor.begin_function(record.id)
-    await bench.supervisor.end_function(record.id)
-    assert (await bench.record(record.id)).state.ending == Exited(code=0)
+        await bench.supervisor.begin_function(submission.call_id)
+    await bench.supervisor.end_function(submission.call_id)
+    assert (await bench.record(submission.call_id)).state.ending == Exited(code=0)
 
 
 async def test_a_call_that_is_asked_begins_only_after_its_approval(bench: Bench) -> None:
-    record = await bench.supervisor.submit_and_begin(asked(bench, await bench.session()))
-    assert record.state.kind == "waiting"
+    submission = await bench.supervisor.submit_and_begin(asked(bench, await bench.session()))
+    assert not submission.begun and (await bench.record(submission.call_id)).state.kind == "waiting"
     with pytest.raises(NotRunning):
-        await bench.supervisor.end_function(record.id)
-    await bench.approve(record.id)
-    assert isinstance((await bench.supervisor.begin_function(record.id)).state, Starting)
+        await bench.supervisor.end_function(submission.call_id)
+    await bench.approve(submission.call_id)
+    assert isinstance((await bench.supervisor.begin_function(submission.call_id)).state, Starting)
 
 
-async def test_a_call_that_a_rule_denies_comes_back_with_its_denial(bench: Bench) -> None:
+async def test_a_call_that_a_rule_denies_is_not_begun(bench: Bench) -> None:
     await bench.restart(Rules(deny=TWEETS.allow))
-    record = await bench.supervisor.submit_and_begin(asked(bench, await bench.session()))
-    assert isinstance(record.state.ending, Denied)
+    submission = await bench.supervisor.submit_and_begin(asked(bench, await bench.session()))
+    assert not submission.begun
+    assert isinstance((await bench.supervisor.begin_function(submission.call_id)).state.ending, Denied)
 
 
 async def test_a_call_that_another_one_joins_is_begun_for_the_first_alone(bench: Bench) -> None:
     await bench.restart(TWEETS)
     request = asked(bench, await bench.session(), key="k")
-    first = await bench.supervisor.submit_and_begin(request)
+    first, second = [await bench.supervisor.submit_and_begin(request) for _ in range(2)]
+    assert first.call_id == second.call_id and (first.begun, second.begun) == (True, False)
     with pytest.raises(Refused, match="already"):
-        await bench.supervisor.submit_and_begin(request)
-    await bench.supervisor.end_function(first.id)
-    assert (await bench.supervisor.submit_and_begin(request)).state.ending == Exited(code=0)
+        await bench.supervisor.begin_function(second.call_id)
 
 
 async def test_an_allowed_call_does_not_begin_while_everything_is_paused(bench: Bench) -> None:
     await bench.restart(TWEETS)
     session = await bench.session()
     await bench.supervisor.pause(HUMAN)
-    record = await bench.supervisor.submit_and_begin(asked(bench, session))
-    assert record.state.kind == "queued"
+    submission = await bench.supervisor.submit_and_begin(asked(bench, session))
+    assert not submission.begun and (await bench.record(submission.call_id)).state.kind == "queued"
     await bench.supervisor.resume(HUMAN)
-    assert isinstance((await bench.supervisor.begin_function(record.id)).state, Starting)
+    assert isinstance((await bench.supervisor.begin_function(submission.call_id)).state, Starting)
 
 
 async def test_a_command_cannot_be_begun_by_its_caller(bench: Bench) -> None:

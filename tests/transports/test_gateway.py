@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from tests.outside import outside_only
 from tests.transports.test_end_to_end import PATIENCE_S, Place, answer, asked
 from whisper_tui.config import find_directories
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.transports.mcp.gateway_messages import LineWriter
 from whisper_tui.wire.client import SupervisorClient
 
 pytestmark = outside_only
@@ -411,6 +413,36 @@ async def test_a_misbehaving_server_reaches_the_client_as_it_is_and_breaks_nothi
             found[number] = (await client.until(number))["result"]["content"][0]["text"]
         assert found["garbage"] == b"this is {no JSON\n" and b"nobody-asked-this" in found["stranger"]
         assert found[3] == "\x1b]0;title\x07\x1b[2J\x9b31m red\u202e" and len(found[4]) == 20_000_000
+
+
+@pytest.mark.parametrize("make", [os.pipe, lambda: tuple(one.detach() for one in socket.socketpair())])
+async def test_a_reader_that_pauses_gets_every_line_whole_and_in_order_and_delays_nobody(make):
+    one, other = make()
+    reading, writing = (one, other) if make is os.pipe else (other, one)
+    writer = LineWriter(writing, lambda: None)
+    lines = [b"%d:" % number + b"x" * size for number, size in enumerate([10, 4096, 3_000_000, 1, 500_000, 70, 4095])]
+    for line in lines:
+        # Nothing reads meanwhile, so that a writer that waits would never come to the last one.
+        writer.put(line)
+    found = bytearray()
+    while len(found) < sum(len(line) + 1 for line in lines):
+        found += await asyncio.to_thread(os.read, reading, 1 << 16)
+    assert found == b"".join(line + b"\n" for line in lines)
+    writer.finish(PATIENCE_S)
+    os.close(reading)
+    os.close(writing)
+
+
+async def test_a_reader_that_is_gone_is_noticed_once():
+    noticed: list[None] = []
+    reading, writing = os.pipe()
+    writer = LineWriter(writing, lambda: noticed.append(None))
+    os.close(reading)
+    for line in (b"x", b"y" * 10_000, b"z"):
+        writer.forward(line)
+    writer.finish(PATIENCE_S)
+    assert noticed == [None]
+    os.close(writing)
 
 
 async def test_a_line_without_an_end_ends_the_server(place):

@@ -144,6 +144,14 @@ class Pruned(Value):
     kept_bytes: int
 
 
+class Submission(Value):
+    """A call of the caller's own tool that was handed in."""
+
+    call_id: str
+    begun: bool
+    """True if the caller has to carry it out now. Else `begin_function` waits until it may."""
+
+
 class Supervision(Protocol):
     """The API; implemented by the supervisor itself and by the socket client. Every error is a `WhisperError`."""
 
@@ -200,11 +208,8 @@ class Supervision(Protocol):
         """
         ...
 
-    async def submit_and_begin(self, request: CallRequest) -> CallRecord:
-        """Hand in a call of the caller's own tool, and begin it in the same step if nobody has to be asked.
-
-        The call is the caller's to carry out if it comes back as `Starting`. Else `begin_function` waits for it.
-        """
+    async def submit_and_begin(self, request: CallRequest) -> Submission:
+        """Hand in a call of the caller's own tool, and begin it in the same step if nobody has to be asked."""
         ...
 
     async def end_function(self, call_id: str, problem: Reason | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, SupervisorStatus
+from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Submission, SupervisorStatus
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, ToolCall
 from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope, SessionDenial
@@ -36,7 +36,6 @@ from whisper_tui.model.run import (
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
-from whisper_tui.supervisor.approvals.handover import already_begun
 from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.journal import Journal
@@ -175,7 +174,7 @@ class Supervisor:
             await self._store.change(call_id)
         return record
 
-    async def submit_and_begin(self, request: CallRequest) -> CallRecord:
+    async def submit_and_begin(self, request: CallRequest) -> Submission:
         """Journal and judge a call of the caller's own tool, and begin it in the same write if it is allowed."""
         parts, begun = self._parts, list[Started]()
 
@@ -184,10 +183,9 @@ class Supervisor:
             return begun[-1] if begun else None
 
         parts.caller_tools.check_own(request)
-        record = self._store.call(await parts.queue.submit(request, begin, parts.sessions.living))
-        if isinstance(record.state, Starting) and not begun:
-            raise already_begun(record.id)
-        return record
+        call_id = await parts.queue.submit(request, begin, parts.sessions.living)
+        # A call that this one has joined was begun for another request.
+        return Submission(call_id=call_id, begun=bool(begun))
 
     async def end_function(self, call_id: str, problem: str | None = None) -> None:
         """Record the end of the caller's own tool."""

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from whisper_tui.model.api import Submission
 from whisper_tui.model.call import Session, SessionHello
 from whisper_tui.model.errors import NotAllowed, WhisperError
 from whisper_tui.model.event import LONGEST_PROGRAM, AttemptRefused
 from whisper_tui.model.secrets import masked
-from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
 from whisper_tui.system.processes import command_of
 from whisper_tui.wire.operations import Operation
@@ -115,8 +115,8 @@ class PeerAuthorizer:
             self._sessions.add(result.id)
         elif operation.name == "submit" and isinstance(result, str):
             self._calls.add(result)
-        elif operation.name == "submit_and_begin" and isinstance(result, CallRecord):
-            self._calls.add(result.id)
+        elif operation.name == "submit_and_begin" and isinstance(result, Submission):
+            self._calls.add(result.call_id)
 
     def _is_own(self, operation: Operation, given: dict[str, Any]) -> bool:
         match operation.guard:

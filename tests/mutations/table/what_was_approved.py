@@ -132,8 +132,8 @@ WHAT_WAS_APPROVED = (
     Mutation(
         "a call that begins as it is submitted begins once",
         "whisper_tui.supervisor.supervisor.Supervisor.submit_and_begin",
-        "isinstance(record.state, Starting) and not begun",
-        "False",
+        "bool(begun)",
+        "True",
         (FUNCTIONS + "test_a_call_that_another_one_joins_is_begun_for_the_first_alone",),
     ),
     Mutation(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, FileEdits, ToolCall
 from whisper_tui.model.decision import (
@@ -79,12 +79,13 @@ class ApprovalQueue:
         allowed call if a worker is free; `check_session` raises `Refused` if the session is not open.
         """
         check_session(request.session_id)
+        new: ToolCall | None = None
         # Before anything is read: a flood of calls must cost little (decision 21).
         if self._same_call(request) is None:
-            self._capacity.check(self._new_call(request))
+            self._capacity.check(new := self._new_call(request))
         async with self._examinations.of(request.session_id, request.spec) as examined:
             check_session(request.session_id)
-            return self._submit(request, examined, try_start_now)
+            return self._submit(request, new, examined, try_start_now)
 
     def close(self) -> None:
         """End the threads that examine commands, once they have nothing to do."""
@@ -93,13 +94,15 @@ class ApprovalQueue:
     def _submit(
         self,
         request: CallRequest,
+        new: ToolCall | None,
         examined: Callable[[], Examined],
         try_start_now: Callable[[ToolCall], Started | None],
     ) -> str:
         if (known := self._same_call(request)) is not None:
             self._welcome_back(known)
             return known
-        call = self._new_call(request)
+        # Others may have been submitted since it was checked.
+        call = self._new_call(request) if new is None else new.model_copy(update=self._numbered())
         size = self._capacity.check(call)
         judged = self._judge.judge(call, call.spec, examined=examined)
         decided = self._decision_without_human(call, judged)
@@ -119,13 +122,12 @@ class ApprovalQueue:
         return self._deduplicator.of(request)
 
     def _new_call(self, request: CallRequest) -> ToolCall:
-        call = ToolCall(
-            id=str(self._store.journal.last_call + 1),
-            submitted_at=self._clock(),
-            **{name: getattr(request, name) for name in CallRequest.model_fields},
-        )
+        call = ToolCall(**self._numbered(), **{name: getattr(request, name) for name in CallRequest.model_fields})
         check_storable(call)
         return call
+
+    def _numbered(self) -> dict[str, Any]:
+        return {"id": str(self._store.journal.last_call + 1), "submitted_at": self._clock()}
 
     def leave(self, record: CallRecord, why: str, *, stopping: bool = False) -> None:
         """Mark a call whose agent no longer waits for the answer; `stopping`: it also wants the run to be ended."""

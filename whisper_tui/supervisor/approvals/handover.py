@@ -130,11 +130,6 @@ class Tickets:
         self._store.record(Finished(at=self._clock(), call_id=call_id, ending=Withdrawn(why=GONE)))
 
 
-def already_begun(call_id: str) -> Refused:
-    """Return the error for everybody but the one who has begun a call."""
-    return Refused(f"call {call_id} is being carried out already", hint="Wait for its outcome")
-
-
 class CallerTools:
     """The calls of tools that the caller runs itself, so that no command is started here."""
 
@@ -166,7 +161,7 @@ class CallerTools:
         if record.function is None:
             raise InvalidRequest(f"call {call_id} is a command, which the supervisor runs itself")
         if isinstance(record.state, Starting):
-            raise already_begun(call_id)
+            raise Refused(f"call {call_id} is being carried out already", hint="Wait for its outcome")
         if isinstance(record.state, Ended):
             return record
         if not isinstance(record.state, Queued):

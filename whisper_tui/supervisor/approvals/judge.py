@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CarriedOut, CommandSpec, Session, Shell, ToolCall
+from whisper_tui.model.call import CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import WhisperError
@@ -96,6 +96,8 @@ def found_code(
     resolved: Resolved, spec: CommandSpec, root: str, environment: Mapping[str, str]
 ) -> tuple[CodeEffect, ...]:
     """Return the code that a command runs and that is no part of it, with its risks."""
+    if isinstance(spec.command, CarriedOut):
+        return ()
     programs = (meaning.program for meaning in resolved.commands)
     if resolved.problem or resolved.cwd is None or not may_run_code(view(spec.command), programs, root):
         return ()
@@ -182,6 +184,14 @@ class Judge:
 
         return examine
 
+    def reads_little(self, session_id: str, spec: CommandSpec) -> bool:
+        """True if the examination of a command reads nothing but the workspace's own directory.
+
+        The workspace's rules are read from there at each judgement, so that this delays nobody more.
+        """
+        session = self._board.sessions.get(session_id)
+        return isinstance(spec.command, Function) and session is not None and spec.cwd == session.root
+
     def judge(
         self,
         call: ToolCall,
@@ -217,7 +227,7 @@ class Judge:
             sandbox_problem=self._sandbox_problem,
             home=self._environments.of(call.session_id).get("HOME", ""),
             edit_mode=session.edits if session else "ask",
-            was_blocked=(call.session_id, spec.identity()) in self._blocked,
+            was_blocked=bool(self._blocked) and (call.session_id, spec.identity()) in self._blocked,
             now=self._clock(),
         )
         memory = self._memory(call.session_id, spec, used)
@@ -339,6 +349,9 @@ class Examinations:
             turn = self._turns[session_id] = asyncio.Lock()
         async with turn:
             examine = self._judge.examination(session_id, spec)
+            if self._judge.reads_little(session_id, spec):
+                yield examine
+                return
             examined = asyncio.get_running_loop().run_in_executor(self._threads, examine)
             # The error of an examination is one of the judgement, which refuses the call.
             await asyncio.wait([examined])

@@ -56,7 +56,8 @@ class GrantIndex:
         if session_id not in self._sessions:
             self._take_up(session_id)
         known = self._sessions[session_id]
-        for grant_id in (*known.exact.get(spec.identity(), ()), *known.wide):
+        exact = known.exact.get(spec.identity(), ()) if known.exact else ()
+        for grant_id in (*exact, *known.wide):
             if grant_id in self._board.grants:
                 yield self._board.grants[grant_id]
         self._look(now)

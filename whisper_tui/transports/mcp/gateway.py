@@ -150,13 +150,13 @@ class Gateway:
             # A server might carry it out all the same.
             _report("a call of a tool without an id was not forwarded")
             return
-        if (problem := self._problem(message, request_id)) is not None:
+        if (problem := self._problem(message, request_id, line)) is not None:
             self._to_client.put(refusal(request_id, INVALID_PARAMS, problem))
             return
         call = self._calls[key_of_id(request_id)] = HeldCall(message, line)
         self._loop.call_soon_threadsafe(self._ask, call)
 
-    def _problem(self, message: Message, request_id: Any) -> str | None:
+    def _problem(self, message: Message, request_id: Any, line: bytes) -> str | None:
         """Return why a call cannot be held. None: it can."""
         if not isinstance(request_id, str | int | float) or isinstance(request_id, bool):
             return "the id of a call must be a text or a number"
@@ -167,7 +167,8 @@ class Gateway:
             return "a call must name its tool"
         if not isinstance(params.get("arguments"), dict | None):
             return "the arguments of a call must be an object"
-        if not is_sendable(json.dumps(params, ensure_ascii=False)):
+        # Only an escape can spell it: the line itself is valid UTF-8.
+        if b"\\u" in line and not is_sendable(json.dumps(params, ensure_ascii=False)):
             return "the call holds half of a surrogate pair, which is no valid text"
         try:
             check_letters(params, {"name", "arguments"})
@@ -195,31 +196,30 @@ class Gateway:
             connection, session = await self._session.opened()
             call.connection = connection
             record = await self._approved(call, connection, self._session.request(call, session))
-            if isinstance(record.state, Ended):
+            if record is not None and isinstance(record.state, Ended):
                 raise failure_without_result(record, record.state)
         except WhisperError as error:
             self._refuse(call, error)
             return
-        function = record.function
-        if record.edited and isinstance(function, Function):
+        if record is not None and record.edited and isinstance(record.function, Function):
             call.note = agent_note(record)
-            call.line = call.edited(function.arguments)
+            call.line = call.edited(record.function.arguments)
         call.forwarded = True
         self._to_server.put(call.line)
 
-    async def _approved(self, call: HeldCall, connection: "Connection", request: "CallRequest") -> "CallRecord":
-        """Submit a call, and return its record once it may run or has ended. If cancelled, withdraw it."""
-        from whisper_tui.model.state import Ended, Starting
+    async def _approved(self, call: HeldCall, connection: "Connection", request: "CallRequest") -> "CallRecord | None":
+        """Submit a call, and return its record once it may run or has ended. If cancelled, withdraw it.
 
+        None: it was allowed as it was submitted, so that nobody has changed it.
+        """
         # A cancelled submission would leave a call in the queue whose number nobody knows, so it runs to its end.
         submitted = asyncio.ensure_future(connection.submit_and_begin(request))
         try:
-            record = await asyncio.shield(submitted)
-            call.call_id = record.id
-            # One question and one write for a call that a rule allows: the client waits for nothing else.
-            if isinstance(record.state, Starting | Ended):
-                return record
-            begun = asyncio.ensure_future(connection.begin_function(record.id))
+            submission = await asyncio.shield(submitted)
+            call.call_id = submission.call_id
+            if submission.begun:
+                return None
+            begun = asyncio.ensure_future(connection.begin_function(call.call_id))
             try:
                 await self._with_progress(call, begun)
                 return begun.result()
@@ -227,7 +227,7 @@ class Gateway:
                 begun.cancel()
         except asyncio.CancelledError:
             with suppress(WhisperError):
-                call.call_id = (await submitted).id
+                call.call_id = (await submitted).call_id
                 await connection.withdraw(call.call_id, "the agent cancelled it")
                 # It may have been approved in this moment; then it counts as begun, though nobody was sent it.
                 await connection.end_function(call.call_id, "the agent cancelled it before it was sent to the server")

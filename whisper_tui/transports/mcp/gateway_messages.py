@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import select
+import socket
+import stat
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -125,43 +128,84 @@ def lines_in(read: Callable[[], bytes]) -> Iterator[bytes | None]:
 
 
 class LineWriter:
-    """Writes lines to a pipe in a thread, so that a slow reader delays no decision."""
+    """Writes lines to a pipe or socket: at once where it takes them, else in a thread. A slow reader delays nobody."""
 
     def __init__(self, descriptor: int, gone: Callable[[], None]) -> None:
         """`gone` is called when nobody reads any more."""
         self._descriptor = descriptor
         self._gone = gone
-        self._lines: SimpleQueue[tuple[bytes, bool] | None] = SimpleQueue()
+        self._broken = False
+        mode = os.fstat(descriptor).st_mode
+        self._socket = socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(mode) else None
+        self._pipe = select.poll() if stat.S_ISFIFO(mode) else None
+        if self._pipe is not None:
+            self._pipe.register(descriptor, select.POLLOUT)
+        self._turn = threading.Lock()
+        self._queued = 0
+        self._lines: SimpleQueue[tuple[memoryview, bool] | None] = SimpleQueue()
         self._room = threading.Semaphore(QUEUED_LINES)
         self._thread = threading.Thread(target=self._write_all, daemon=True)
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """Queue a line of our own."""
-        self._lines.put((line, False))
+        """Write or queue a line of our own."""
+        self._put(line, forwarded=False)
 
     def forward(self, line: bytes) -> None:
-        """Queue a line of the other side; wait while too many are queued."""
+        """Write or queue a line of the other side; wait while too many are queued."""
         self._room.acquire()
-        self._lines.put((line, True))
+        if not self._put(line, forwarded=True):
+            self._room.release()
 
     def finish(self, seconds: float) -> None:
         """Write what is queued, for so many seconds at most."""
         self._lines.put(None)
         self._thread.join(seconds)
 
+    def _put(self, line: bytes, *, forwarded: bool) -> bool:
+        """Return True if the line, or a part of it, had to be queued."""
+        left = memoryview(line + b"\n")
+        with self._turn:
+            if not self._queued:
+                # Waking a thread takes longer than all else that happens to a line.
+                left = left[self._written(self._write_now, left) :]
+            if left:
+                self._queued += 1
+                self._lines.put((left, forwarded))
+            return bool(left)
+
+    def _write_now(self, data: memoryview) -> int:
+        """Write what can be written without waiting. Return the number of bytes."""
+        if self._socket is not None:
+            try:
+                return self._socket.send(data, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return 0
+        # A pipe that is ready takes so many bytes, and a descriptor of another kind promises nothing.
+        if self._pipe is not None and len(data) <= select.PIPE_BUF and self._pipe.poll(0):
+            return os.write(self._descriptor, data)
+        return 0
+
+    def _write_waiting(self, data: memoryview) -> int:
+        return os.write(self._descriptor, data)
+
+    def _written(self, write: Callable[[memoryview], int], data: memoryview) -> int:
+        """Return the number of bytes that are done with: all of them once nobody reads."""
+        if not self._broken:
+            try:
+                return write(data)
+            except OSError:
+                self._broken = True
+                self._gone()
+        return len(data)
+
     def _write_all(self) -> None:
-        broken = False
         while (item := self._lines.get()) is not None:
-            line, forwarded = item
-            if not broken:
-                try:
-                    left = memoryview(line + b"\n")
-                    while left:
-                        left = left[os.write(self._descriptor, left) :]
-                except OSError:
-                    broken = True
-                    self._gone()
+            left, forwarded = item
+            while left:
+                left = left[self._written(self._write_waiting, left) :]
+            with self._turn:
+                self._queued -= 1
             if forwarded:
                 self._room.release()
 
