@@ -152,6 +152,73 @@ async def test_several_files_are_listed_above_their_differences() -> None:
         await seat.sees("• create pages/new.md +3", "• edit settings.py +1", "• delete old.txt", "+ # Moss")
 
 
+def many_hunks() -> Play:
+    """Two files, each with hunks that are far from each other."""
+    play, root = Play.begin(), folder()
+    changes = []
+    for name, places in (("first.txt", (10, 60, 110)), ("second.txt", (20, 90))):
+        (root / name).write_text("".join(f"{name} {number}\n" for number in range(150)))
+        text = "".join(f"{name} {number}{' new' * (number in places)}\n" for number in range(150))
+        changes.append(WriteFile(path=str(root / name), content=text))
+    edit(play, root, *changes)
+    return play
+
+
+def marked_rows(seat: Cockpit) -> list[str]:
+    """The rows of the card with the sign of the current file and hunk."""
+    return [row.partition("▸")[2] for row in seat.text().splitlines() if "▸" in row]
+
+
+async def test_keys_go_to_hunks_and_files_and_the_heading_says_where() -> None:
+    async with cockpit(many_hunks(), size=(170, 24)) as seat:
+        await seat.sees("file 1 of 2, hunk 1 of 3", "▸ • edit first.txt")
+        for key, words, row in (
+            ("right_curly_bracket", "file 1 of 2, hunk 1 of 3", "first.txt 10 new"),
+            ("right_curly_bracket", "file 1 of 2, hunk 2 of 3", "first.txt 60 new"),
+            ("right_curly_bracket", "file 1 of 2, hunk 3 of 3", "first.txt 110 new"),
+            ("right_curly_bracket", "file 2 of 2, hunk 1 of 2", "second.txt 20 new"),
+            ("left_curly_bracket", "file 1 of 2, hunk 3 of 3", "first.txt 110 new"),
+            ("greater_than_sign", "file 2 of 2, hunk 1 of 2", "edit second.txt"),
+            ("right_curly_bracket", "file 2 of 2, hunk 2 of 2", "second.txt 90 new"),
+            ("right_curly_bracket", "This is the last hunk of the edit", "second.txt 90 new"),
+            ("greater_than_sign", "This is the last file of the edit", "second.txt 90 new"),
+            ("less_than_sign", "file 1 of 2, hunk 1 of 3", "edit first.txt"),
+            ("less_than_sign", "This is the first file of the edit", "edit first.txt"),
+        ):
+            await seat.press(key)
+            await seat.sees(words, row)
+        assert isinstance(seat.record("1").state, Waiting)
+
+
+async def test_where_all_of_an_edit_is_on_the_screen_a_sign_goes_from_hunk_to_hunk() -> None:
+    async with cockpit(many_hunks(), size=(170, 100)) as seat:
+        await seat.sees("file 1 of 2, hunk 1 of 3", "second.txt 90 new")
+        seen = []
+        for _ in range(5):
+            await seat.press("right_curly_bracket")
+            await seat.until(lambda: marked_rows(seat)[:2] not in seen)
+            seen.append(marked_rows(seat)[:2])
+        await seat.sees("file 2 of 2, hunk 2 of 2")
+        assert [listed.split()[2] for listed, _ in seen] == ["first.txt"] * 3 + ["second.txt"] * 2
+
+
+async def test_scrolling_by_hand_moves_the_position_on() -> None:
+    async with cockpit(many_hunks(), size=(120, 24)) as seat:
+        await seat.sees("file 1", "hunk 1")
+        await seat.press("ctrl+d", "ctrl+d", "ctrl+d", "ctrl+d")
+        await seat.until(lambda: any(f"file 2{of}2" in seat.text() for of in (" of ", "/")))
+        await seat.press("left_curly_bracket", "left_curly_bracket", "left_curly_bracket")
+        await seat.until(lambda: any(f"file 1{of}2" in seat.text() for of in (" of ", "/")))
+
+
+async def test_the_keys_of_hunks_say_that_a_command_has_none() -> None:
+    play = Play.begin()
+    play.ask("build")
+    async with cockpit(play) as seat:
+        await seat.press("right_curly_bracket")
+        await seat.sees("Next hunk is not possible: call 1 edits no files.")
+
+
 async def test_a_terminal_that_becomes_wide_shows_the_versions_side_by_side() -> None:
     async with cockpit(one_edit(), size=(120, 40)) as seat:
         await seat.sees('"pages": 20')

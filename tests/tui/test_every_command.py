@@ -10,10 +10,12 @@ from textual.widgets import Button
 from textual.widgets._footer import FooterKey
 
 from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.edit_scenes import edit, folder
 from tests.tui.past import a_month, history
 from tests.tui.scenes import Play
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands
@@ -32,16 +34,17 @@ ELSEWHERE = {
     *("approve-read-only", "approve-confined", "approve-confined-network"),
     *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal", "talk", "revoke-latest"),
     *("next-running", "next-background", "next-failed", "next-severe", "jump-to-risk", "approve-always"),
+    *("next-hunk", "previous-hunk", "next-file", "previous-file"),
     *("zoom", "zoom-out", "why", "settings", "ask-edits", "allow-edits", "revert-edit"),
 }
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
 and to review when there is something to, output has a button to enlarge it, the dialog about more has a button for a
 sandbox; the rest is rare. The palette has them all."""
-WAITS, RUNS, ENDED, BLOCKED = "3", "2", "1", "4"
+WAITS, RUNS, ENDED, BLOCKED, EDIT = "3", "2", "1", "4", "5"
 
 
 def one_of_each() -> Play:
-    """A call that is over, one that runs in a terminal and reads what is typed, one that waits, and a blocked one."""
+    """A call that is over, one that runs in a terminal and reads input, one that waits, a blocked one, and an edit."""
     play = Play.begin()
     over = play.ask("build")
     play.approve(over)
@@ -51,6 +54,8 @@ def one_of_each() -> Play:
     play.ask("test")
     blocked = confined(play, "fix")
     play.stage.finish(blocked, Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
+    root = folder()
+    edit(play, root, WriteFile(path=str(root / "new.txt"), content="new\n"))
     return play
 
 
@@ -122,7 +127,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
     tried: set[str] = set()
     async with cockpit(one_of_each(), size=WIDE) as seat:
         ways = CommandAccess(seat, seat.screen)
-        for call_id in (WAITS, RUNS, ENDED, BLOCKED):
+        for call_id in (WAITS, RUNS, ENDED, BLOCKED, EDIT):
             await seat.select(call_id)
             await seat.pilot.pause()
             commands = meant(seat)

@@ -30,6 +30,17 @@ class Span(NamedTuple):
 Line = tuple[Span, ...]
 
 
+class HunkPlace(NamedTuple):
+    """A place in a difference that keys go to: one of its files, or a hunk of that file."""
+
+    file: int
+    """From 1 on."""
+    hunk: int = 0
+    """From 1 on. 0: the heading of the file."""
+    listed: bool = False
+    """True for the row of the file in a list above the differences."""
+
+
 @dataclass(frozen=True)
 class Paragraph:
     """A text that is wrapped into rows, each with a margin."""
@@ -45,6 +56,8 @@ class Paragraph:
     """True if rows break between words. False for commands, where the end of a row must not look like a space."""
     decides: bool = False
     """True if this must have been on the screen before an approval (decision 29)."""
+    place: HunkPlace | None = None
+    """The place in a difference that begins here."""
 
 
 BLANK = Paragraph(())

@@ -7,6 +7,7 @@ from typing import Literal
 from textual.binding import Binding
 from textual.keys import Keys, format_key
 
+from whisper_tui.model.call import FileEdits
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 
 _WRITTEN = {
@@ -68,9 +69,10 @@ def _read_name(name: str) -> str | None:
     return _read_character(character)
 
 
-Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended", "blocked"]
+Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended", "blocked", "edit"]
 """The selected call that a command needs: none, any, a waiting one, one with live processes, one that reads input, one
-that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox."""
+that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox, one that
+edits files."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -144,6 +146,8 @@ def available(command: Command, record: CallRecord | None) -> bool:
             return record is not None and isinstance(record.state, Ended)
         case "blocked":
             return record is not None and record.failed_in_sandbox
+        case "edit":
+            return record is not None and isinstance(record.spec.command, FileEdits)
 
 
 def why_not(command: Command, record: CallRecord | None) -> str:
@@ -159,6 +163,7 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "terminal": f"call {record.id} does not run in a terminal",
         "blocked": f"call {record.id} did not fail because of a sandbox",
         "ended": f"call {record.id} has not ended",
+        "edit": f"call {record.id} edits no files",
     }
     return f"{label} is not possible: {reasons[command.need]}."
 

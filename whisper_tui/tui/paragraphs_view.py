@@ -1,7 +1,7 @@
 """A text of paragraphs that scrolls, and knows how much of it was never on the screen."""
 
 from bisect import bisect_left
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span
+from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, Span
 from whisper_tui.tui.lines import ROLE_CLASSES, drawn, wrap
 
 Paragraphs = tuple[Paragraph, ...]
@@ -60,10 +60,90 @@ class TextRow(NamedTuple):
     decides: bool = False
     beside: Line | None = None
     """The row of the second column."""
+    place: HunkPlace | None = None
 
 
 def _broken(paragraphs: Paragraphs, width: int) -> list[TextRow]:
-    return [TextRow(line, p.card, p.decides) for p in paragraphs for line in wrap(p, max(20, width))]
+    return [
+        TextRow(line, p.card, p.decides, place=None if number else p.place)
+        for p in paragraphs
+        for number, line in enumerate(wrap(p, max(20, width)))
+    ]
+
+
+class Position(NamedTuple):
+    """The file and the hunk of a difference that a person looks at, and how many there are."""
+
+    file: int
+    files: int
+    hunk: int
+    """0: the file has no hunks."""
+    hunks: int
+    """Hunks of this file."""
+
+
+class HunkPlaces:
+    """The files and hunks among the rows of a difference, and the one that a person looks at."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, HunkPlace]] = []
+        self._chosen: tuple[HunkPlace, int] | None = None
+        """The place that keys went to, and the first row on the screen then."""
+
+    def of(self, rows: Sequence[TextRow]) -> None:
+        """These are the rows now; a place that keys went to stays the current one."""
+        self._rows = [(at, row.place) for at, row in enumerate(rows) if row.place is not None and not row.place.listed]
+
+    def forget(self) -> None:
+        """Let the rows on the screen say which place is the current one."""
+        self._chosen = None
+
+    def choose(self, place: HunkPlace, top: int) -> None:
+        """Make a place the current one, for as long as `top` is the first row on the screen."""
+        self._chosen = (place, top)
+
+    def at(self, top: int) -> HunkPlace | None:
+        """Return the current place while `top` is the first row on the screen. None: there is no difference."""
+        if not self._rows:
+            return None
+        if (chosen := self._chosen_at(top)) is not None:
+            return chosen
+        above = [place for row, place in self._rows if row <= top + 1]
+        return self._with_hunk(above[-1] if above else self._rows[0][1])
+
+    def position(self, top: int) -> Position | None:
+        """Return the current place and how many there are. None: there is no difference."""
+        here = self.at(top)
+        if here is None:
+            return None
+        hunks = max(place.hunk for _, place in self._rows if place.file == here.file)
+        return Position(here.file, self._rows[-1][1].file, here.hunk, hunks)
+
+    def step(self, top: int, direction: int, *, files: bool) -> tuple[int, HunkPlace] | None:
+        """Return the next or the previous file or hunk with its row. None: there is no further one."""
+        here, chosen = self.at(top), self._chosen_at(top)
+        if here is None:
+            return None
+        if files:
+            wanted = [(row, place) for row, place in self._rows if place == (here.file + direction, 0, False)]
+            return (wanted[0][0], self._with_hunk(wanted[0][1])) if wanted else None
+        hunks = [(row, place) for row, place in self._rows if place.hunk]
+        if chosen is not None:
+            # Where all of it is on the screen, rows cannot tell which hunk comes next.
+            further = [each for each in hunks if (each[1] > chosen if direction > 0 else each[1] < chosen)]
+        else:
+            further = [each for each in hunks if (each[0] > top + 1 if direction > 0 else each[0] < top)]
+        return None if not further else further[0] if direction > 0 else further[-1]
+
+    def _chosen_at(self, top: int) -> HunkPlace | None:
+        chosen = self._chosen
+        known = chosen is not None and chosen[1] == top and any(place.file == chosen[0].file for _, place in self._rows)
+        return chosen[0] if chosen is not None and known else None
+
+    def _with_hunk(self, place: HunkPlace) -> HunkPlace:
+        """Return the first hunk of a file for its heading."""
+        first = place._replace(hunk=1)
+        return first if not place.hunk and any(each == first for _, each in self._rows) else place
 
 
 def without(paragraphs: Paragraphs, part: Paragraphs) -> Paragraphs:
@@ -89,6 +169,8 @@ class ParagraphsView(ScrollView, can_focus=True):
         rows: int
         unseen: int
         """Rows of what decides that have not been on the screen at all."""
+        position: Position | None = None
+        """The file and the hunk of a difference that the person looks at. None: there is no difference."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -100,8 +182,9 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._split: int | None = None
         """The width of the first of two columns."""
         self._fitted_to = Size()
-        self._told = (0, 0, 0, 0)
+        self._told: tuple[int, int, int, int, Position | None] = (0, 0, 0, 0, None)
         self._seen = SeenRows()
+        self._places = HunkPlaces()
 
     def show(self, paragraphs: Paragraphs, *, from_top: bool, aside: Paragraphs = (), spare: Paragraphs = ()) -> None:
         """Show other text; `from_top` when it is about another call.
@@ -112,6 +195,7 @@ class ParagraphsView(ScrollView, can_focus=True):
         if from_top:
             self.scroll_to(y=0, animate=False, immediate=True)
             self._seen = SeenRows()
+            self._places.forget()
         if (paragraphs, aside, spare) != (self._paragraphs, self._aside, self._spare) or from_top:
             self._paragraphs, self._aside, self._spare = paragraphs, aside, spare
             self._break()
@@ -156,6 +240,24 @@ class ParagraphsView(ScrollView, can_focus=True):
         self.scroll_to(y=below[0] if reachable else wanted[0], animate=False, immediate=True)
         return True
 
+    def go_to_place(self, direction: int, *, files: bool) -> bool:
+        """Scroll to the next or the previous hunk, or file, of a difference. Returns False if there is none."""
+        found = self._places.step(self.scroll_offset.y, direction, files=files)
+        if found is None:
+            return False
+        row, place = found
+        # One row above a hunk stays for the eye: it tells how many lines are folded.
+        self.scroll_to(y=row if files else max(0, row - 1), animate=False, immediate=True)
+        self._places.choose(place, self.scroll_offset.y)
+        self.refresh()
+        self._tell()
+        return True
+
+    @property
+    def place(self) -> HunkPlace | None:
+        """The file and the hunk of a difference that the person looks at."""
+        return self._places.at(self.scroll_offset.y)
+
     def on_resize(self) -> None:
         """Break the text anew for another width."""
         size = self.scrollable_content_region.size
@@ -179,6 +281,7 @@ class ParagraphsView(ScrollView, can_focus=True):
             self._in_columns(width) if wide else (None, self._with_spare([], self._paragraphs, width))
         )
         deciding = [at for at, row in enumerate(self._rows) if row.decides]
+        self._places.of(self._rows)
         text = tuple(paragraph for paragraph in self._paragraphs if paragraph.decides)
         self._seen.of(deciding, (width, self._split, text))
         if len(self._rows) != self.virtual_size.height:
@@ -201,7 +304,7 @@ class ParagraphsView(ScrollView, can_focus=True):
             left, self._aside[1:] if self._aside[:1] == (BLANK,) else self._aside, width - split - 1
         )
         rows = zip_longest(left, right, fillvalue=TextRow())
-        return [TextRow(one.line, one.card, one.decides or two.decides, two.line) for one, two in rows]
+        return [TextRow(one.line, one.card, one.decides or two.decides, two.line, one.place) for one, two in rows]
 
     def _with_spare(self, beside: list[TextRow], paragraphs: Paragraphs, width: int) -> list[TextRow]:
         """The rows of a column, with the spare text if that leaves nothing off the screen."""
@@ -218,7 +321,8 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._look()
         above = min(self.scroll_offset.y, len(self._rows))
         below = max(0, len(self._rows) - above - self.scrollable_content_region.height)
-        if (told := (above, below, len(self._rows), self._seen.missing)) != self._told:
+        position = self._places.position(self.scroll_offset.y)
+        if (told := (above, below, len(self._rows), self._seen.missing, position)) != self._told:
             self._told = told
             self.post_message(self.Hidden(*told))
 
@@ -227,8 +331,23 @@ class ParagraphsView(ScrollView, can_focus=True):
         row = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         found = self._rows[row] if row < len(self._rows) else TextRow()
+        if found.place is not None and self._is_current(found.place):
+            found = found._replace(line=_pointed_at(found.line))
         ground = self.get_component_rich_style("role--card", partial=True) if found.card else None
         if found.beside is None or self._split is None:
             return drawn(self, found.line, width, ground=ground)
         first = drawn(self, found.line, self._split, ground=ground)
         return Strip.join([first, drawn(self, (Span("│", "frame"), *found.beside), width - self._split)])
+
+    def _is_current(self, place: HunkPlace) -> bool:
+        position = self._places.position(self.scroll_offset.y)
+        if position is None or (position.files == 1 and position.hunks <= 1):
+            return False
+        here = (position.file, 0 if place.listed else position.hunk)
+        return here == (place.file, place.hunk)
+
+
+def _pointed_at(line: Line) -> Line:
+    """Return a row with a sign in its first column, which is blank."""
+    first, *rest = line
+    return (Span("▸", "running", first.ground), first._replace(text=first.text[1:]), *rest)

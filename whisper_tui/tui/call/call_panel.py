@@ -27,8 +27,8 @@ from whisper_tui.tui.command_bars import ButtonBar, label
 from whisper_tui.tui.command_definition import available
 from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.keymap import in_force
-from whisper_tui.tui.lines import LineView
-from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.lines import LineView, width_of
+from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 
 FRESH_S = 2.0
 """Seconds after which the effects are asked for again: files change while a call waits."""
@@ -308,6 +308,7 @@ class CallPanel(Vertical):
         """The version of the call on the screen: decisions are about this one (decision 29)."""
         self._heading: Line = NOTHING
         self._hidden: Line = ()
+        self._position: Position | None = None
         self.details = False
         """True while everything about the call is shown, and not only what a decision needs."""
         self.guidance = NO_GUIDANCE
@@ -383,6 +384,7 @@ class CallPanel(Vertical):
             words = f"▼ {count(message.unseen, 'line')} not seen yet{f' ({key})' if key else ''} "
             self._hidden = (Span(words, "risk"),)
         self._rows = message.rows
+        self._position = message.position
         self._draw_heading()
         self.leave_room(self._room)
 
@@ -407,7 +409,22 @@ class CallPanel(Vertical):
 
     def _draw_heading(self) -> None:
         sign = Span("▌", "running") if self.query_one(ParagraphsView).has_focus else Span(" ")
-        self.query_one("#call-heading", LineView).show((sign, *self._heading), self._hidden)
+        line = self.query_one("#call-heading", LineView)
+        left = (sign, *self._heading)
+        right = (*_position_line(self._position), *self._hidden)
+        if width_of((*left, *right)) >= line.size.width:
+            right = (*_position_line(self._position, short=True), *self._hidden)
+        line.show(left, right)
+
+
+def _position_line(position: Position | None, *, short: bool = False) -> Line:
+    """Return the file and the hunk that a person looks at as words; nothing if there is only one."""
+    if position is None or (position.files == 1 and position.hunks <= 1):
+        return ()
+    of = "/" if short else " of "
+    words = [f"file {position.file}{of}{position.files}"] if position.files > 1 else []
+    words += [f"hunk {position.hunk}{of}{position.hunks}"] if position.hunks else []
+    return (Span(f"{', '.join(words)}  ", "muted"),)
 
 
 class CallCard:

@@ -1,10 +1,10 @@
 """The diff of an edit on the card: asked for, compared and coloured beside the keys, and laid out for a width."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.present.command_text import command_paragraphs
 from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs, folded_words
 from whisper_tui.present.quantities import count
-from whisper_tui.present.spans import BLANK, Ground, Line, Paragraph, Role, Span, said
+from whisper_tui.present.spans import BLANK, Ground, HunkPlace, Line, Paragraph, Role, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.lines import fitted, wrap
@@ -100,36 +100,43 @@ def laid_out(diffs: Sequence[ColouredDiff], width: int) -> tuple[Paragraph, ...]
     found: list[Paragraph] = []
     if len(diffs) > 1:
         found.append(_row((Span(f" {count(len(diffs), 'file')}", "label"),)))
-        found += [_row((Span("  • ", "muted"), *each.diff.title)) for each in diffs]
+        for number, each in enumerate(diffs, 1):
+            found.append(_row((Span("  • ", "muted"), *each.diff.title), HunkPlace(number, listed=True)))
         found.append(BLANK)
-    for number, each in enumerate(diffs):
-        found += (BLANK,) if number else ()
-        found.append(Paragraph(each.diff.title, margin=(Span(" ▌", "file"), Span(" ")), at_words=False, decides=True))
+    for number, each in enumerate(diffs, 1):
+        found += (BLANK,) if number > 1 else ()
+        heading = _row(each.diff.title, HunkPlace(number))
+        found.append(replace(heading, margin=(Span(" ▌", "file"), Span(" "))))
         for fact in each.diff.facts:
             found.append(Paragraph(fact, margin=(Span("   "),), at_words=False, decides=True))
-        found += _rows(each, width)
+        found += _rows(each, number, width)
     return tuple(found)
 
 
-def _row(line: Line) -> Paragraph:
-    return Paragraph(line, at_words=False, decides=True)
+def _row(line: Line, place: HunkPlace | None = None) -> Paragraph:
+    return Paragraph(line, at_words=False, decides=True, place=place)
 
 
-def _rows(each: ColouredDiff, width: int) -> Iterator[Paragraph]:
+def _rows(each: ColouredDiff, file: int, width: int) -> Iterator[Paragraph]:
+    """Yield the rows of a file, each of its hunks as a place."""
     numbers = [side.number for row in each.diff.rows for side in (row.old, row.new) if side is not None]
     digits = len(str(max(numbers, default=0)))
     one_sided = all(row.old is None or row.new is None for row in each.diff.rows)
     beside = width >= SIDE_BY_SIDE and not one_sided
-    rows = _beside(each, digits, width) if beside else _unified(each, digits, width)
-    yield from map(_row, rows)
-
-
-def _beside(each: ColouredDiff, digits: int, width: int) -> Iterator[Line]:
-    left = (width - 1) // 2
-    for row in each.diff.rows:
-        if row.folded or row.hidden:
-            yield _fold(row, digits)
+    hunk = 0
+    for left_out, rows in groupby(each.diff.rows, key=lambda row: bool(row.folded or row.hidden)):
+        if left_out:
+            yield from (_row(_fold(row, digits)) for row in rows)
             continue
+        hunk += 1
+        lay_out = _beside if beside else _unified
+        lines = lay_out(each, rows, digits, width)
+        yield from (_row(line, None if number else HunkPlace(file, hunk)) for number, line in enumerate(lines))
+
+
+def _beside(each: ColouredDiff, rows: Iterable[DiffRow], digits: int, width: int) -> Iterator[Line]:
+    left = (width - 1) // 2
+    for row in rows:
         one = _cell(row.old, each.old, "removed" if row.changed else "", digits, left)
         other = _cell(row.new, each.new, "added" if row.changed else "", digits, width - left - 1)
         empty: tuple[Line, Line] = ((Span(" " * left),), (Span(" " * (width - left - 1)),))
@@ -137,15 +144,12 @@ def _beside(each: ColouredDiff, digits: int, width: int) -> Iterator[Line]:
             yield (*(first or empty[0]), Span("│", "frame"), *(second or empty[1]))
 
 
-def _unified(each: ColouredDiff, digits: int, width: int) -> Iterator[Line]:
+def _unified(each: ColouredDiff, rows: Iterable[DiffRow], digits: int, width: int) -> Iterator[Line]:
     pending: list[Line] = []
-    for row in each.diff.rows:
+    for row in rows:
         if not row.changed:
             yield from pending
             pending = []
-        if row.folded or row.hidden:
-            yield _fold(row, digits)
-        elif not row.changed:
             yield from _cell(row.new, each.new, "", digits, width)
         else:
             # The removed lines of a change stand above the added ones.

@@ -35,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     *RUN,
     *edit_commands.COMMANDS,
     *navigation.MOVE,
+    *edit_commands.PLACES,
     *navigation.VIEW,
     *output_commands.COMMANDS,
     *COCKPIT,

@@ -7,6 +7,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -35,6 +36,39 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
+PLACES: tuple[Command, ...] = (
+    Command(
+        "next-hunk",
+        "right_curly_bracket",
+        "Next hunk",
+        "Go to the next hunk of an edit.",
+        "Move",
+        "edit",
+        only=("call",),
+    ),
+    Command(
+        "previous-hunk",
+        "left_curly_bracket",
+        "Previous hunk",
+        "Go to the previous hunk of an edit.",
+        "Move",
+        "edit",
+        only=("call",),
+    ),
+    Command(
+        "next-file", "greater_than_sign", "Next file", "Go to the next file of an edit.", "Move", "edit", only=("call",)
+    ),
+    Command(
+        "previous-file",
+        "less_than_sign",
+        "Previous file",
+        "Go to the previous file of an edit.",
+        "Move",
+        "edit",
+        only=("call",),
+    ),
+)
+
 _TOLD: dict[EditMode, str] = {
     "ask": "Every edit of {} is asked about.",
     "allow": "Edits of ordinary files in the workspace of {} are allowed.",
@@ -58,7 +92,17 @@ class EditCommands:
             "ask-edits": lambda: self._switch("ask"),
             "allow-edits": lambda: self._switch("allow"),
             "revert-edit": self._revert,
+            "next-hunk": lambda: self._go(1, files=False),
+            "previous-hunk": lambda: self._go(-1, files=False),
+            "next-file": lambda: self._go(1, files=True),
+            "previous-file": lambda: self._go(-1, files=True),
         }
+
+    def _go(self, direction: int, *, files: bool) -> None:
+        """Scroll the difference on the card. Nothing is decided by it, so no guard is asked."""
+        if not self._cockpit.screen.query_one("#call-detail", ParagraphsView).go_to_place(direction, files=files):
+            which = "last" if direction > 0 else "first"
+            self._cockpit.tell(f"This is the {which} {'file' if files else 'hunk'} of the edit.")
 
     async def _switch(self, mode: EditMode) -> None:
         record = self._cockpit.shown
