@@ -81,6 +81,9 @@ def _without(written: object, read: object) -> object:
     if isinstance(written, dict) and isinstance(read, dict):
         missing = {name: _without(value, read.get(name)) for name, value in written.items()}
         return {name: value for name, value in missing.items() if value not in ({}, None)}
+    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        lost = [_without(before, now) for before, now in zip(written, read, strict=True)]
+        return lost if any(each not in ({}, None) for each in lost) else {}
     return {} if written == read else written
 
 

@@ -7,7 +7,7 @@ import pytest
 from whisper_tui.effects.edit_results import examine
 from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Function
 from whisper_tui.model.decision import Decider, Grant, ToolScope
-from whisper_tui.model.edits import EditMode, ReplaceText, WriteFile
+from whisper_tui.model.edits import DeleteFile, EditCell, EditMode, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.verdict import EDITS_RULE, SUBAGENT_RULE, Resolved, Verdict
 from whisper_tui.policy.rules.grants import saved_tool_rules, scope_problem
 from whisper_tui.policy.rules.rule import Rule, Rules
@@ -172,6 +172,39 @@ def test_text_that_hides_what_it_says_is_asked(workspace: Path):
     verdict = judge(workspace, write(workspace / "src" / "app.py", content="if admin: \u202e # safe\n"))
     assert verdict.kind == "ask"
     assert "deceptive-characters" in {risk.id for risk in verdict.risks}
+
+
+def test_such_text_is_found_where_the_result_of_the_edit_is_not_known(workspace: Path):
+    app = str(workspace / "src" / "app.py")
+    hunk = Hunk(lines=(" not there", "+if admin: \u202e # safe"))
+    for change in (
+        ReplaceText(path=app, old="not there", new="if admin: \u202e # safe"),
+        EditCell(path=app, cell="1", source="if admin: \u202e # safe", mode="replace"),
+        PatchFile(path=app, hunks=(hunk,)),
+        PatchFile(path=app, hunks=(hunk,), move_to=str(workspace / "src" / "moved.py")),
+    ):
+        verdict = judge(workspace, FileEdits(tool="Edit", changes=(change,)))
+        assert (verdict.kind, "deceptive-characters" in {risk.id for risk in verdict.risks}) == ("ask", True)
+    old = ReplaceText(path=app, old="not there \u202e", new="harmless")
+    assert judge(workspace, FileEdits(tool="Edit", changes=(old,))).kind == "allow"
+
+
+@pytest.mark.parametrize("rules", [QUIET, Rules(allow=(Rule(name="src", path="src/"),))])
+def test_a_file_that_has_other_names_is_asked_whatever_allows_its_path(workspace: Path, tmp_path: Path, rules: Rules):
+    (tmp_path / "start-up").write_text("export A=1\n")
+    inside = workspace / "src" / "same"
+    inside.hardlink_to(tmp_path / "start-up")
+    verdict = judge(workspace, write(inside), rules)
+    assert verdict.kind == "ask"
+    assert "hard-links" in {risk.id for risk in verdict.risks}
+    (tmp_path / "start-up").unlink()
+    assert judge(workspace, write(inside), rules).kind == "allow"
+
+
+def test_the_deletion_of_one_of_several_names_is_not_asked(workspace: Path):
+    (workspace / "src" / "other.py").hardlink_to(workspace / "src" / "app.py")
+    delete = DeleteFile(path=str(workspace / "src" / "other.py"))
+    assert judge(workspace, FileEdits(tool="apply_patch", changes=(delete,))).kind == "allow"
 
 
 def test_such_text_that_was_there_before_is_not(workspace: Path):

@@ -61,8 +61,9 @@ class Facts(NamedTuple):
     """A file as it was before the edit."""
 
     content: Content
-    size: int | None
-    mode: int | None
+    size: int | None = None
+    mode: int | None = None
+    links: int = 1
 
 
 @dataclass
@@ -75,6 +76,8 @@ class EditedPaths:
     now: dict[str, Content] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     moved_from: dict[str, str] = field(default_factory=dict)
+    brought: dict[str, str] = field(default_factory=dict)
+    """The texts that changes bring into each file, whatever the rest of it will be."""
 
     def look(self, path: str) -> str:
         """Read a file that was not met before. Returns its real path."""
@@ -100,18 +103,18 @@ def _facts(real: str) -> Facts:
     try:
         status = os.stat(real, follow_symlinks=False)
     except FileNotFoundError:
-        return Facts(ABSENT, None, None)
+        return Facts(ABSENT)
     except OSError as error:
         return _unread(f"it cannot be looked at: {error.strerror}")
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         return Facts(Content(None, "it is not a regular file"), status.st_size, mode)
     data, why = read_regular(real, LARGEST_EDITED)
-    return Facts(Content(data, why), status.st_size, mode)
+    return Facts(Content(data, why), status.st_size, mode, status.st_nlink)
 
 
 def _unread(why: str) -> Facts:
-    return Facts(Content(None, why), None, None)
+    return Facts(Content(None, why))
 
 
 def _has_two_meanings(path: str) -> bool:
@@ -125,6 +128,8 @@ def edited_paths(changes: Sequence[FileChange]) -> EditedPaths:
     for change in changes:
         real = paths.look(change.path)
         before = paths.now[real]
+        target = paths.look(change.move_to) if isinstance(change, PatchFile) and change.move_to else real
+        paths.brought[target] = paths.brought.get(target, "") + _brought_by(change)
         match change:
             case WriteFile(content=text):
                 paths.become(real, _encoded(text))
@@ -136,13 +141,23 @@ def edited_paths(changes: Sequence[FileChange]) -> EditedPaths:
                 paths.become(real, Content(None, NOTEBOOK))
             case PatchFile(move_to=None):
                 paths.become(real, _patched(change, before))
-            case PatchFile(move_to=str() as target):
-                moved = paths.look(target)
-                paths.become(moved, _patched(change, before))
-                if moved != real:
-                    paths.moved_from[moved] = real
+            case PatchFile():
+                paths.become(target, _patched(change, before))
+                if target != real:
+                    paths.moved_from[target] = real
                     paths.become(real, ABSENT)
     return paths
+
+
+def _brought_by(change: FileChange) -> str:
+    """Return the text that a change brings, as it is in the change."""
+    match change:
+        case WriteFile(content=text) | ReplaceText(new=text) | EditCell(source=text):
+            return text
+        case DeleteFile():
+            return ""
+        case PatchFile(hunks=hunks):
+            return "".join(line for hunk in hunks for line in hunk.lines if line[:1] == "+")
 
 
 def _encoded(text: str) -> Content:
@@ -273,6 +288,7 @@ class _FileFacts:
             after=_digest(after.data),
             size=before.size,
             mode=before.mode,
+            links=before.links,
             added=added,
             removed=removed,
             moved_from=printable(source),
@@ -282,7 +298,7 @@ class _FileFacts:
             secret=names_secret(named) or names_secret(real),
             binary=binary,
             runs_later=self._runs_later(real, old, after),
-            hidden=_deceptive(before.content, after),
+            hidden=_deceptive(before.content, after, self.paths.brought.get(real, "")),
             unread=before.content.unknown,
             problem=self.paths.problems.get(real, ""),
         )
@@ -316,13 +332,19 @@ _DECEPTIVE = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 """Characters that change the order in which a text is shown, so that it looks like another one."""
 
 
-def _deceptive(old: Content, new: Content) -> str:
-    """Return the first of these characters that an edit brings into a file. Empty: it brings none."""
-    try:
-        before, after = (old.data or b"").decode(), (new.data or b"").decode()
-    except UnicodeDecodeError:
-        return ""
-    found = Counter(_DECEPTIVE.findall(after)) - Counter(_DECEPTIVE.findall(before))
+def _deceptive(old: Content, new: Content, brought: str) -> str:
+    """Return the first of these characters that an edit brings into a file. Empty: it brings none.
+
+    Where the new content is not known, because programs find the place by rules of their own, the change itself counts.
+    """
+    if new.unknown:
+        found = Counter(_DECEPTIVE.findall(brought))
+    else:
+        try:
+            before, after = (old.data or b"").decode(), (new.data or b"").decode()
+        except UnicodeDecodeError:
+            before, after = "", brought
+        found = Counter(_DECEPTIVE.findall(after)) - Counter(_DECEPTIVE.findall(before))
     return f"U+{ord(next(iter(found))):04X}" if found else ""
 
 

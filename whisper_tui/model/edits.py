@@ -103,6 +103,8 @@ class EditedFile(Value):
     """Bytes now. None: there is no such file."""
     mode: Count | None = None
     """Permission bits now. None: there is no such file."""
+    links: Count = 1
+    """Names that the file has on its file system. With more than one, a change appears under the others as well."""
     added: Count = 0
     """Lines that the edit adds."""
     removed: Count = 0

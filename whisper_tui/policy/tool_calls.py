@@ -94,7 +94,19 @@ def _file_doubt(file: EditedFile) -> str:
         return f"{shown} is run later: {file.runs_later}"
     if file.hidden:
         return f"the new text of {shown} holds a character that hides what it says ({file.hidden})"
+    if _has_other_names(file):
+        return f"{shown} has other names (hard links), under which it changes as well"
     return f"{shown} was not read: {file.unread}" if file.unread else ""
+
+
+def _is_uncertain(file: EditedFile) -> bool:
+    """True if no rule about paths may allow the edit: what it changes, or what it says, is not what is seen."""
+    return bool(file.unread or file.hidden) or _has_other_names(file)
+
+
+def _has_other_names(file: EditedFile) -> bool:
+    """True if the edit may change a file under names that nobody has looked at. A deletion takes this name alone."""
+    return file.links > 1 and file.action != "deletes"
 
 
 def _file_risks(files: Iterable[EditedFile]) -> Iterator[Risk]:
@@ -111,6 +123,9 @@ def _file_risks(files: Iterable[EditedFile]) -> Iterator[Risk]:
         if file.outside:
             link = ", through a symbolic link" if file.through_link else ""
             yield Risk(id="writes-outside", sentence=f"Changes a file outside the workspace{link}: {shown}")
+        if _has_other_names(file):
+            sentence = f"The file has {file.links:,} names (hard links) and changes under each of them: {shown}"
+            yield Risk(id="hard-links", sentence=sentence)
         if file.hidden:
             sentence = f"The new text holds {file.hidden}, which hides what it says: {shown}"
             yield Risk(id="deceptive-characters", sentence=sentence)
@@ -147,9 +162,9 @@ def _allowing(question: Question, command: CarriedOut, rules: Iterable[Rule]) ->
     for rule in known:
         # A rule for anything that names no tool was written for commands.
         if rule.anything and rule.tool is not None and not _leaves(rule, question):
-            return () if any(file.outside or file.unread or file.hidden for file in files) else (rule,)
+            return () if any(file.outside or _is_uncertain(file) for file in files) else (rule,)
     if isinstance(command, FileEdits):
-        if any(file.unread or file.hidden or ".." in file.path.split("/") for file in files):
+        if any(_is_uncertain(file) or ".." in file.path.split("/") for file in files):
             return ()
         return _together(known, files, lambda rule, file: _file(rule, file, question, wide=False), question)
     return _together(

@@ -197,6 +197,7 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
     unusual = (
         (file.outside, "outside the workspace"),
         (file.through_link, f"reached through a symbolic link: named {file.path}"),
+        (file.links > 1, f"has {file.links:,} names (hard links) and changes under each"),
         (file.secret, "by its name a file with secrets"),
         (bool(file.sensitive), file.sensitive),
         (bool(file.runs_later), f"runs later: {file.runs_later}"),

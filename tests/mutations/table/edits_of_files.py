@@ -57,6 +57,20 @@ EDITS_OF_FILES = (
         (JUDGED + "test_a_session_can_be_asked_about_every_edit",),
     ),
     Mutation(
+        "an edit of a file with other names is asked",
+        "whisper_tui.policy.tool_calls._has_other_names",
+        "file.links > 1",
+        "False",
+        (JUDGED + "test_a_file_that_has_other_names_is_asked_whatever_allows_its_path",),
+    ),
+    Mutation(
+        "text that deceives is found where the result of an edit is not known",
+        "whisper_tui.effects.edit_results._deceptive",
+        "new.unknown",
+        "False",
+        (JUDGED + "test_such_text_is_found_where_the_result_of_the_edit_is_not_known",),
+    ),
+    Mutation(
         "a rule for any command allows no tool",
         "whisper_tui.policy.tool_calls._allowing",
         "rule.tool is not None",
