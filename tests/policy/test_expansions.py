@@ -1,4 +1,4 @@
-"""Commands with expansions run without approval where every result is certain or harmless (decision 35)."""
+"""Commands with expansions run without approval where every result is certain or harmless (decision 29)."""
 
 import os
 from pathlib import Path

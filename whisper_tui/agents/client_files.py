@@ -162,7 +162,7 @@ def _is_ours(file: Shared, plain: Any) -> bool:
 def _uninstalled(file: Shared, text: str, document: Document) -> Change:
     """Return the original file if nobody has edited it since, and the file without our entries otherwise."""
     # No record of installations is kept. If the backup plus our entries equals the present text, nobody has edited it
-    # (decision 25).
+    # (decision 20).
     saved = read_file(backup_of(file.path))
     ours = [entry for entry in (known.found(document.plain()) for known in file.unwanted) if entry is not None]
     if _reinstalled(file, saved, ours) == text:

@@ -215,7 +215,7 @@ def _ending(place: tuple[int, int]) -> str:
 
 def rules_text(request: InstallRequest) -> str:
     """Return the rule that lets approved commands run outside of Codex's sandbox."""
-    # Inside the sandbox, `exec` could not reach the supervisor. Only its command line is allowed (decision 25).
+    # Inside the sandbox, `exec` could not reach the supervisor. Only its command line is allowed (decision 20).
     pattern = json.dumps([*request.launch.program, "exec"])
     return (
         f"{MARK}: whisper_tui runs approved commands itself, outside of the sandbox of Codex.\n"

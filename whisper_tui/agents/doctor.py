@@ -96,7 +96,7 @@ def _hook_checks(
 
 def _place(name: str, hook: FoundHook) -> list[Check]:
     """Check that the hook's command line names the directories of its whisper_tui."""
-    # Otherwise variables name them, and a project can set those (decision 6).
+    # Otherwise variables name them, and a project can set those (decision 4).
     if "--directories" in hook.words or "--home" in hook.words:
         return []
     sentence = f"The hook in {hook.path} does not name the directories of its whisper_tui, so a project can redirect it"

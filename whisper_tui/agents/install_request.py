@@ -42,7 +42,7 @@ class Launch(NamedTuple):
 
     def hook_text(self, client: str, *, agent_runs: bool = False, closed: bool = True) -> str:
         """Return the hook's command line for a shell. `closed`: a failing hook denies the command."""
-        # Clients run the command when the hook is missing, killed or broken (decision 22).
+        # Clients run the command when the hook is missing, killed or broken (decision 17).
         words = shlex.join(self.hook(client, agent_runs=agent_runs))
         return f"{words} {OR_REFUSE}" if closed else words
 

@@ -1,4 +1,4 @@
-"""A JSON file of another program, edited in place: indentation, order, comments and line endings stay (decision 25)."""
+"""A JSON file of another program, edited in place: indentation, order, comments and line endings stay (decision 20)."""
 
 import json
 import re

@@ -41,7 +41,7 @@ class KnownClient:
         """The variable in which MCP servers find the client's workspace."""
 
 
-# Measured with the real clients, whose versions the tests pin (decision 33).
+# Measured with the real clients, whose versions the tests pin (decision 27).
 KNOWN: dict[str, KnownClient] = {
     "claude": KnownClient(
         570.0,

@@ -1,4 +1,4 @@
-"""A TOML file of another program, edited in place: new tables are appended, everything else stays (decision 25)."""
+"""A TOML file of another program, edited in place: new tables are appended, everything else stays (decision 20)."""
 
 import tomllib
 from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ class TomlDocument:
     def _become(self, expected: Any, *ways: Callable[[], str]) -> None:
         """Take the first text with exactly the expected content. Raises `WrongShape` if there is none."""
         # The standard library parses each text, and the result must equal the old content plus the change: tomlkit may
-        # drop or move something in an unusual file, and then nothing may be written (decision 25).
+        # drop or move something in an unusual file, and then nothing may be written (decision 20).
         for way in ways:
             try:
                 text = way()

@@ -97,7 +97,7 @@ def _carried_out(options: Options) -> int:
     try:
         code: int = options.run(options)
     except (Exception, KeyboardInterrupt) as error:
-        # Clients run the command after every exit code that they do not know as a denial (decision 22).
+        # Clients run the command after every exit code that they do not know as a denial (decision 17).
         closed: int | None = FAILS_CLOSED.get(options.verb)
         if closed is not None:
             complain(f"the command was not run: {error.sentence() if isinstance(error, WhisperError) else error!r}")

@@ -227,7 +227,7 @@ class CockpitSite:
 
     @web.middleware
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse other host names, other origins, and requests without the token (decision 24)."""
+        """Refuse other host names, other origins, and requests without the token (decision 19)."""
         if request.transport is not None:
             self._silent.pop(request.transport, None)
         # DNS rebinding: a web page can make a name of its own point to 127.0.0.1.

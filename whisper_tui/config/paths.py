@@ -1,4 +1,4 @@
-"""The directories of an instance, found even by a program with almost no environment (decision 6)."""
+"""The directories of an instance, found even by a program with almost no environment (decision 4)."""
 
 import json
 import os

@@ -240,7 +240,7 @@ def rules_in(path: Path) -> Rules:
 
 def with_defaults(rules: Rules) -> Rules:
     """Return the rules with the defaults of an instance where its files do not say: the read-only list holds
-    (decision 11), and edits in the workspace are allowed."""
+    (decision 8), and edits in the workspace are allowed."""
     if rules.read_only is not None and rules.edits is not None:
         return rules
     read_only = True if rules.read_only is None else rules.read_only

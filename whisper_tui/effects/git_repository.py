@@ -57,7 +57,7 @@ NEUTRAL = {
     **{f"GIT_CONFIG_KEY_{at}": name for at, name in enumerate(_SETTINGS)},
     **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(_SETTINGS.values())},
     "GIT_PAGER": "cat",
-    # `git status` would write the index, which the read-only sandbox refuses (decision 10).
+    # `git status` would write the index, which the read-only sandbox refuses (decision 7).
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     **NO_PAGER,

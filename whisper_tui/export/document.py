@@ -19,7 +19,7 @@ from whisper_tui.model.state import CallRecord
 
 async def json_line(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
     """Return one call as a line of JSON, without the secrets in its command."""
-    # ASCII only, and DEL is escaped too, because `cat` of an export must not affect the terminal (decision 27).
+    # ASCII only, and DEL is escaped too, because `cat` of an export must not affect the terminal (decision 21).
     removed = await output_was_removed(supervision, record)
     row = {**call_details(masked_record(record), session), "output_removed": removed}
     return json.dumps(row, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"

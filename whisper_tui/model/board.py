@@ -68,7 +68,7 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at}
             return _with(record, _decided(record, event), **change)
         case Claimed():
-            # The supervisor runs a claimed command, so it waits for a worker like any other (decision 20).
+            # The supervisor runs a claimed command, so it waits for a worker like any other (decision 15).
             return _with(record, Queued(since=event.at), claim=event.claim)
         case Started():
             starting = Starting(attempt=event.attempt, since=event.at)

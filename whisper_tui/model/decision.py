@@ -1,4 +1,4 @@
-"""Decisions about calls, remembered approvals, and the denials of a session ("never", decision 30)."""
+"""Decisions about calls, remembered approvals, and the denials of a session ("never", decision 11)."""
 
 import shlex
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Effects: the changes that a command would make, as far as they can be stated without running it (decision 12)."""
+"""Effects: the changes that a command would make, as far as they can be stated without running it (decision 30)."""
 
 from typing import Annotated, Literal
 

@@ -11,7 +11,7 @@ SandboxKind = Literal["read-only", "workspace"]
 
 
 class Sandbox(Value):
-    """Confinement of a command by the kernel (decision 10). `docs/sandbox.md` lists the limits of each kind."""
+    """Confinement of a command by the kernel (decision 7). `docs/sandbox.md` lists the limits of each kind."""
 
     kind: SandboxKind = "read-only"
     """`read-only`: it writes nothing but its own temporary directory. `workspace`: it may also write the workspace."""

@@ -237,7 +237,7 @@ class CallRecord(Value):
         """A digest of everything that an approver sees; a decision with another digest is refused."""
         verdict = self.verdict.model_dump_json() if self.verdict else ""
         resolved = self.resolved.model_dump_json() if self.resolved else ""
-        # The verdict and the resolution belong to it: an approval is for what the human was shown (decision 29).
+        # The verdict and the resolution belong to it: an approval is for what the human was shown (decision 23).
         return digest("\n".join((self.call.spec.canonical(), self.call.description, verdict, resolved)))
 
 
@@ -294,7 +294,7 @@ class CallRecords(MutableMapping[str, CallRecord]):
     def _use(self, call_id: str, record: CallRecord) -> None:
         self._whole[call_id] = record
         self._whole.move_to_end(call_id)
-        # A hundred thousand waiting calls must fit into memory; only those in use are whole objects (decision 32).
+        # A hundred thousand waiting calls must fit into memory; only those in use are whole objects (decision 26).
         if len(self._whole) > self._kept_whole:
             least_used, record = self._whole.popitem(last=False)
             # A record that did not change since it was unpacked needs no second compression.

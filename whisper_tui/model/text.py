@@ -1,4 +1,4 @@
-"""Text from agents as data (decision 27): invisible characters become visible, and no terminal obeys them."""
+"""Text from agents as data (decision 21): invisible characters become visible, and no terminal obeys them."""
 
 import re
 import unicodedata

@@ -83,7 +83,7 @@ LONGEST = 200
 
 def one_safe_line(text: str) -> str:
     """Return untrusted text as one short line without control characters or field separators."""
-    # A semicolon separates the fields of OSC 777, and agents choose the names of sessions (decision 27).
+    # A semicolon separates the fields of OSC 777, and agents choose the names of sessions (decision 21).
     shown = visible(text).replace(";", ",")
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 

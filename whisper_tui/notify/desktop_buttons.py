@@ -1,7 +1,7 @@
 """Desktop notifications with buttons: one for each call, with Approve only where all that decides can be read there.
 
 They speak org.freedesktop.Notifications over D-Bus. Who may decide is checked as at the supervisor's socket, of the bus
-and of the program that shows them: any process of the user could play either (decision 40).
+and of the program that shows them: any process of the user could play either (decision 24).
 """
 
 import asyncio

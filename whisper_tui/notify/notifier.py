@@ -1,4 +1,4 @@
-"""Notifies the person about waiting calls: each call once, rate limited, and not in quiet hours (decision 30)."""
+"""Notifies the person about waiting calls: each call once, rate limited, and not in quiet hours (decision 24)."""
 
 import asyncio
 import os

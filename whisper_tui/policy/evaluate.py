@@ -120,7 +120,7 @@ def _allowed(
         if (
             is_exact(grant)
             and grant.spec.identity() == question.spec.identity()
-            # decision 15: the scripts that the human approved must be unchanged
+            # decision 11: the scripts that the human approved must be unchanged
             and same_files(grant, question.resolved)
         ):
             return by_grant(grant, risks)
@@ -130,7 +130,7 @@ def _allowed(
     prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of_grant(grant), question))
     allowing = Permissions(
         rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
-        # decision 11
+        # decision 8
         read_only=bool(rules.read_only) and not _reads_too_far(question, seen),
         git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
         git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
@@ -159,7 +159,7 @@ def _reaches_literal(rule: Rule, literal: Question | None) -> bool:
 def _read_only_with_expansions(
     literal: Question, steps: Sequence[ShellStep], rules: Rules, risks: tuple[Risk, ...]
 ) -> Verdict | None:
-    """Return the permission of the read-only list for words that expansions lead to, or None (decision 35).
+    """Return the permission of the read-only list for words that expansions lead to, or None (decision 29).
 
     Files may change until bash looks them up, so this always needs the sandbox, whatever the program.
     """
@@ -222,7 +222,7 @@ def _is_bash(question: Question) -> bool:
 
 
 def _reads_too_far(question: Question, seen: CommandView) -> bool:
-    """True if the built-in read-only list must not allow this call (decisions 11 and 12)."""
+    """True if the built-in read-only list must not allow this call (decision 8)."""
     cwd = question.resolved.cwd or question.spec.cwd
     private = shows_private(
         [inner.argv for inner in seen.commands], cwd, question.session_root, question.resolved.places
@@ -262,7 +262,7 @@ _ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said
 
 
 def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandbox | None:
-    """Return the sandbox of a call that these rules allow together: that of the strictest of them (decision 10).
+    """Return the sandbox of a call that these rules allow together: that of the strictest of them (decision 7).
 
     The call is one process tree, and a command that one rule allows must not profit from the trust of another. A
     command that needs no sandbox counts for nothing beside another rule: `npm test | tail` runs as `npm test` does.

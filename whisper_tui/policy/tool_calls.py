@@ -57,7 +57,7 @@ def evaluate_carried_out(question: Question, command: CarriedOut, rules: Rules, 
 def _without_rule(question: Question, command: CarriedOut, rules: Rules, risks: tuple[Risk, ...]) -> Verdict:
     """Return the verdict on a call that no rule and no remembered approval is about."""
     if isinstance(command, FileEdits):
-        # decision 34
+        # decision 28
         doubt = _edit_doubt(question)
         if doubt:
             return Verdict(kind="ask", reason=doubt, risks=risks)
@@ -185,7 +185,7 @@ def _together(
 
 
 def _leaves(rule: Rule, question: Question) -> bool:
-    """True if an edit changes a file outside of the directory that a rule is limited to (decision 16)."""
+    """True if an edit changes a file outside of the directory that a rule is limited to (decision 12)."""
     if rule.directory is None:
         return False
     inside = rule.directory.rstrip("/") + "/"

@@ -195,7 +195,7 @@ def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, 
 
 
 def agreed_steps(text: str, script: Script) -> tuple[ShellStep, ...]:
-    """Return the steps of a text with expansions if all readers agree, and none otherwise (decision 35)."""
+    """Return the steps of a text with expansions if all readers agree, and none otherwise (decision 29)."""
     try:
         steps = read_steps(text)
     except NotPlain:

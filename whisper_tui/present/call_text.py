@@ -307,7 +307,7 @@ def _line_of(risk: Risk, command: Command) -> Line:
 
 
 def _description(record: CallRecord) -> tuple[Paragraph, ...]:
-    """Return the agent's description, quoted so that it cannot be mistaken for the cockpit's text (decision 27)."""
+    """Return the agent's description, quoted so that it cannot be mistaken for the cockpit's text (decision 21)."""
     text = record.call.description
     if not text and not isinstance(record.state, Waiting):
         return ()

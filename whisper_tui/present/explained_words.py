@@ -267,7 +267,7 @@ def explain_words(words: tuple[str | None, ...]) -> tuple[Explanation, ...]:
     if first is None:
         return ()
     # A script beside the project may have any name: only what is named as an installed program is taken for it
-    # (decision 37).
+    # (decision 30).
     name = first.rsplit("/", 1)[-1] if _INSTALLED.fullmatch(first) else first
     program = known_programs().get(name)
     if program is None:

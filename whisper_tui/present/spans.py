@@ -20,7 +20,7 @@ GROUNDS: tuple[Ground, ...] = get_args(Ground)[1:]
 
 
 class Span(NamedTuple):
-    """Text in one role, free of control characters (decision 27)."""
+    """Text in one role, free of control characters (decision 21)."""
 
     text: str
     role: Role = "text"
@@ -55,7 +55,7 @@ class Paragraph:
     at_words: bool = True
     """True if rows break between words. False for commands, where the end of a row must not look like a space."""
     decides: bool = False
-    """True if this must have been on the screen before an approval (decision 29)."""
+    """True if this must have been on the screen before an approval (decision 23)."""
     place: HunkPlace | None = None
     """The place in a difference that begins here."""
 

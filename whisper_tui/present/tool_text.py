@@ -106,7 +106,7 @@ def _web_line(tool: str, hosts: Sequence[str], arguments: Mapping[str, Any]) -> 
 
 def host_spans(host: str) -> Line:
     """Return a host, and its name as the network knows it if it has other letters than ASCII."""
-    # Letters of other scripts can look like those of a well-known name (decision 27).
+    # Letters of other scripts can look like those of a well-known name (decision 21).
     if host.isascii():
         decoded = _decoded(host)
         other: Line = (Span(f" ({decoded})", "risk"),) if decoded != host else ()

@@ -16,7 +16,7 @@ REMOVED = "Some or all of this output was removed from the disk; everything else
 
 
 def toast_text(text: str) -> str:
-    """Return a text that is short and safe enough for a toast (decision 27)."""
+    """Return a text that is short and safe enough for a toast (decision 21)."""
     return one_line_beginning(text, LONGEST_TOAST)
 
 

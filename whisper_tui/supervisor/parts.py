@@ -93,7 +93,7 @@ class Parts:
     async def open(self, read_rules: Callable[[], object]) -> None:
         """Judge calls that have no verdict yet, recover the runs, and begin to work."""
         if not self.store.journal.ended_cleanly:
-            # Whoever can kill the supervisor can also write its journal (decision 17).
+            # Whoever can kill the supervisor can also write its journal (decision 11).
             self.queue.doubt_approvals()
         for call_id in tuple(self.store.board.unjudged):
             self.queue.judge_waiting(self.store.call(call_id))

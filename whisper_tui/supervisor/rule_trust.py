@@ -1,4 +1,4 @@
-"""Trust in rule files: a human confirms each rule that allows something, and the journal records it (decision 16).
+"""Trust in rule files: a human confirms each rule that allows something, and the journal records it (decision 12).
 
 Commands of agents run as the user, so they could write an allow rule into these files.
 """
@@ -74,7 +74,7 @@ class RuleTrust:
         return max((changed.seq for changed in self._store.board.rules.values()), default=0)
 
     def open(self) -> None:
-        """Drop the trust in all allow rules if the last supervisor did not stop cleanly (decision 17)."""
+        """Drop the trust in all allow rules if the last supervisor did not stop cleanly (decision 11)."""
         if self._store.journal.ended_cleanly:
             return
         for known in tuple(self._store.board.rules.values()):

@@ -298,7 +298,7 @@ class Sessions:
         if session.closed_at is None and same:
             return session
         resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid)
-        # Session names stand in files, so another process that knows one gets no remembered approvals (decision 17).
+        # Session names stand in files, so another process that knows one gets no remembered approvals (decision 11).
         self._store.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
         return self._store.board.sessions[session.id]
 

@@ -117,7 +117,7 @@ class Supervisor:
     async def open(self) -> None:
         """Recover the runs, judge calls that have no verdict yet, and begin to work."""
         self._store.listen(self._parts.on_event)
-        # Before the first reading of the rules: after a kill nothing that was trusted may allow (decision 17).
+        # Before the first reading of the rules: after a kill nothing that was trusted may allow (decision 11).
         self.rule_trust.open()
         self._rules_now("")
         await self._parts.open(read_rules=lambda: self._rules_now(""))

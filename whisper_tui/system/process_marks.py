@@ -27,7 +27,7 @@ def mark_supervised() -> None:
             _lower_limit(0, _available_mark(COMMANDS))
 
 
-# An agent with a shell could otherwise run `whisper-tui approve` (decision 18).
+# An agent with a shell could otherwise run `whisper-tui approve` (decision 13).
 def mark_agent(pid: int) -> None:
     """Mark an agent and all processes that it will start."""
     if _LINUX:

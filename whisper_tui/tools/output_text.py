@@ -51,7 +51,7 @@ Make = Callable[[int | None], Awaitable[Any]]
 
 async def fitted(budget: OutputBudget | None, make: Make, text_of: Callable[[Any], str]) -> Any:
     """Return the result with as much output as fits the budget, both as data and as text."""
-    # Some clients show the structured content and some the text, so both must fit (decision 23).
+    # Some clients show the structured content and some the text, so both must fit (decision 18).
     if budget is None:
         return await make(None)
     limit = budget.size

@@ -1,4 +1,4 @@
-"""The answer to an ended call, made again by the code that answered its agent (decision 38)."""
+"""The answer to an ended call, made again by the code that answered its agent (decision 18)."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""The endpoint of `whisper-tui call`: one tool call, executed like the calls of agents (decision 26)."""
+"""The endpoint of `whisper-tui call`: one tool call, executed like the calls of agents (decision 17)."""
 
 import asyncio
 import json

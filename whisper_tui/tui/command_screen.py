@@ -30,7 +30,7 @@ class KeyedScreen(Screen[None]):
         """Draw what the key has changed so far."""
         if time.monotonic() < self._hasty_until:
             # Textual would draw at its next frame, one or two frames after the key. This is its private method; a
-            # test guards its existence (decision 32).
+            # test guards its existence (decision 26).
             self._on_timer_update()
 
     @property

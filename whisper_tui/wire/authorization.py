@@ -73,7 +73,7 @@ class _Objection:
 
 
 class PeerAuthorizer:
-    """The peer of one connection, examined when it connects and again before every guarded operation (decision 18)."""
+    """The peer of one connection, examined when it connects and again before every guarded operation (decision 13)."""
 
     def __init__(self, connection: socket.socket, state: ServerState, refusals: RefusalLog) -> None:
         self._connection = connection

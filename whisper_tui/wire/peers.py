@@ -74,7 +74,7 @@ def ancestry(pid: int, read_process: ReadProcess) -> tuple[ProcessSeen, ...] | N
 def why_supervised(
     line: tuple[ProcessSeen, ...] | None, keepers: Collection[int], agents: Mapping[tuple[int, str], str] = NO_AGENTS
 ) -> str | None:
-    """Return why a peer with these ancestors may not decide. None: it may (decision 18).
+    """Return why a peer with these ancestors may not decide. None: it may (decision 13).
 
     `agents` are the agents that are or were connected, by pid and start.
     """

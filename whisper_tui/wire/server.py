@@ -44,7 +44,7 @@ class ConnectionLimits:
     @contextmanager
     def taken(self, pid: int, origin: Origin | None) -> Iterator[None]:
         """Count one connection of a process. `origin` is None for a human's programs. Raises `Unavailable`."""
-        # A forking command connects from ever new pids, so its origin is limited too (decision 21).
+        # A forking command connects from ever new pids, so its origin is limited too (decision 16).
         if self._taken.total() >= self._most:
             raise Unavailable(
                 f"{self._most:,} connections are open, which is the limit",
@@ -107,7 +107,7 @@ class Server:
         self._inode = 0
 
     async def objection_to(self, pid: int) -> str | None:
-        """Return why a process may not decide, by the rules for clients (decision 18). None: it may."""
+        """Return why a process may not decide, by the rules for clients (decision 13). None: it may."""
         line = await asyncio.to_thread(ancestry, pid, read_process)
         return why_supervised(line, self._state.keepers(), self._state.agents())
 

@@ -28,7 +28,7 @@ class Unwrapped(NamedTuple):
     assignments: tuple[str, ...] = ()
     """Variables that it sets for the command."""
     runner: int | None = None
-    """Index of the word that makes it run what follows, if a rule may name both (decision 13)."""
+    """Index of the word that makes it run what follows, if a rule may name both (decision 9)."""
 
 
 @lru_cache(maxsize=4096)

@@ -47,7 +47,7 @@ class _Unreadable(Exception):
 
 
 def awk_has_effects(script: str) -> bool:
-    """True if an awk program may do anything but print, or is not understood (decision 12)."""
+    """True if an awk program may do anything but print, or is not understood (decision 8)."""
     try:
         tokens = list(_tokens(script))
     except _Unreadable:

@@ -53,7 +53,7 @@ def _foreign_shell(name: str, argv: Argv) -> Unwrapped | None:
 
 
 def _run_by(name: str, argv: Argv, runner: Runner) -> Unwrapped | None:
-    """Unwrap a runner with subcommands (decision 13)."""
+    """Unwrap a runner with subcommands (decision 9)."""
     verb = _verb(argv, runner)
     if verb is None:
         said = set(argv[1:]) & {each.rpartition(" ")[2] for each in runner.verbs}

@@ -1,4 +1,4 @@
-"""Git subcommands that only read. They are harmless only if the configuration of the repository is (decision 12)."""
+"""Git subcommands that only read. They are harmless only if the configuration of the repository is (decision 8)."""
 
 import re
 from collections.abc import Sequence

@@ -46,7 +46,7 @@ _PUBLIC_TREES = re.compile(r"/(?:usr|opt|lib\w*|bin|sbin|nix|Library|System|Appl
 def shows_private(commands: Sequence[Argv], cwd: str, root: str, places: Sequence[Place] = ()) -> bool:
     """True if a command that shows the content of files may reach private places outside the workspace.
 
-    `places` are the resolved paths of words that are links, if the file system has been examined (decision 12).
+    `places` are the resolved paths of words that are links, if the file system has been examined (decision 8).
     """
     # a workspace that is a home, or above one, contains the private places itself
     if any(_reads(argv) for argv in commands) and (contains_home(root) or _is_private(cwd, root)):

@@ -1,4 +1,4 @@
-"""The built-in list of programs that only read, with their harmless options, and the check of one argv (decision 11)."""
+"""The built-in list of programs that only read, with their harmless options, and the check of one argv (decision 8)."""
 
 import fnmatch
 import re
@@ -317,13 +317,13 @@ def fails_in_sandbox(argv: Sequence[str]) -> bool:
 
 
 def needs_no_sandbox(argv: Sequence[str]) -> bool:
-    """True if the program of an allowed command is harmless with any arguments (decision 10)."""
+    """True if the program of an allowed command is harmless with any arguments (decision 7)."""
     directory, _, name = argv[0].rpartition("/")
     return name in _NEED_NO_SANDBOX and directory in _PLAIN_DIRECTORIES
 
 
 def harmless_with_any(argv: Sequence[str], beginnings: Sequence[str | None]) -> bool:
-    """True if a command only reads, whatever file names take the places of some of its words (decision 35).
+    """True if a command only reads, whatever file names take the places of some of its words (decision 29).
 
     `beginnings`: for each word None, or the text with which every name in its place begins.
     """

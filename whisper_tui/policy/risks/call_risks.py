@@ -313,7 +313,7 @@ ALWAYS_ASKED = frozenset(
         "substitution", "too-long", "unknown-shell",
     }
 )  # fmt: skip
-"""Risks that are always asked, whatever rules and approvals say (decision 14)."""
+"""Risks that are always asked, whatever rules and approvals say (decision 10)."""
 
 KNOWN_SHELL_PATHS = frozenset(
     prefix + name

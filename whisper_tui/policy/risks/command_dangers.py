@@ -149,7 +149,7 @@ _STARTERS = SHELLS | {"sudo", "doas", "su", "pkexec"}
 
 
 def may_run_words(argv: Words, name: str) -> list[Danger]:
-    """Return the danger of an unknown program with words that would be a dangerous command (decision 13)."""
+    """Return the danger of an unknown program with words that would be a dangerous command (decision 9)."""
     if name in WORDS_ARE_DATA:
         return []
     for at in range(1, len(argv)):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Danger(NamedTuple):
-    """A dangerous word of a command. A rule covers it only if it names it (decision 13)."""
+    """A dangerous word of a command. A rule covers it only if it names it (decision 9)."""
 
     id: str
     sentence: str

@@ -1,4 +1,4 @@
-"""Options and operands that make a program run something else or write a file (decision 13)."""
+"""Options and operands that make a program run something else or write a file (decision 9)."""
 
 import re
 

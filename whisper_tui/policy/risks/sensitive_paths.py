@@ -1,4 +1,4 @@
-"""Sensitive paths: files with secrets, and files that control what runs later or who may approve (decision 14)."""
+"""Sensitive paths: files with secrets, and files that control what runs later or who may approve (decision 10)."""
 
 import posixpath
 import re

@@ -36,7 +36,7 @@ def grant_is_over(grant: Grant, now: float) -> bool:
 
 
 def same_files(grant: Grant, resolved: Resolved) -> bool:
-    """True if the scripts of the workspace are unchanged since the approval (decision 15)."""
+    """True if the scripts of the workspace are unchanged since the approval (decision 11)."""
     return all(resolved.contents.get(path) == content for path, content in grant.files.items())
 
 

@@ -192,7 +192,7 @@ _PARTS = re.compile(r"[^\w./+-]+")
 
 
 def mentioned(rules: Iterable[Rule], seen: CommandView) -> tuple[Rule, str, str] | None:
-    """Return the first rule whose words stand where they might run, with program and words (decision 13)."""
+    """Return the first rule whose words stand where they might run, with program and words (decision 9)."""
     for rule in rules:
         wanted = _words(rule)
         if not wanted:

@@ -70,7 +70,7 @@ class Permissions:
         # only a rule can cover these; the built-in list and wrappers never do
         if opens or command.assignments or depth >= DEEPEST:
             return None
-        # decision 11: a background command would outlive the limits of one that nobody was asked about
+        # decision 8: a background command would outlive the limits of one that nobody was asked about
         if self.read_only and not command.background and self._is_read_only(command):
             return (READ_ONLY_WITHOUT_SANDBOX if needs_no_sandbox(command.argv) else READ_ONLY,)
         return self._behind(command, depth)
@@ -89,7 +89,7 @@ class Permissions:
                 continue
             if not covers(rule, command, dangers) or not _may_change(command, rule):
                 continue
-            # a rule of a project must not reach beyond that project (decision 16)
+            # a rule of a project must not reach beyond that project (decision 12)
             if rule.directory is None or stays_inside(command.argv, rule.directory):
                 return rule
         return None

@@ -105,7 +105,7 @@ class Rules(Value):
     read_only: bool | None = None
     """True if commands of the built-in read-only list run without being asked. None counts as False.
 
-    The files of an instance that do not say are read as True (decision 11).
+    The files of an instance that do not say are read as True (decision 8).
     """
     sandbox: SandboxKind | Literal[False] | None = None
     """The sandbox of allow rules that do not name one. None: read-only."""
@@ -133,7 +133,7 @@ def by_effect(rules: Rules) -> Iterable[tuple[Effect, Rule]]:
 
 
 def stricter(rules: Rules, added: Rules) -> Rules:
-    """Return rules with the deny and ask rules of others; their allow rules do not count (decision 16)."""
+    """Return rules with the deny and ask rules of others; their allow rules do not count (decision 12)."""
     if added is NO_RULES:
         return rules
     return rules.model_copy(

@@ -1,4 +1,4 @@
-"""The wide reading (decision 13): every simple command that bash could run, in lists, pipelines and here-documents."""
+"""The wide reading (decision 9): every simple command that bash could run, in lists, pipelines and here-documents."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Expansions whose result is certain before a text runs, and the literal commands that they lead to (decision 35).
+"""Expansions whose result is certain before a text runs, and the literal commands that they lead to (decision 29).
 
 Known are braces without nesting, the user's own `~` and `$HOME`, variables that were set once to a literal value, loops
 over words, and file name patterns, whose files somebody else looks up. Everything else is asked.

@@ -43,7 +43,7 @@ class Capacity:
         """Return the approximate memory of a call. Raises `Refused` if there is no room for it."""
         board, session_id = self._board, call.session_id
         calls = len(board.waiting) + len(board.held) + len(board.queued) + len(board.running)
-        # Checked before judging, which is the expensive part of a flood of calls (decision 21).
+        # Checked before judging, which is the expensive part of a flood of calls (decision 16).
         if calls >= MOST_CALLS:
             raise Refused(f"{calls:,} calls wait or run, and no more are taken", hint=_HINT)
         calls = len(board.open_in.get(session_id, ()))
@@ -108,7 +108,7 @@ class Deduplicator:
         """Return the call that a request joins. None: the request is a new call."""
         if request.question is not None:
             same = self._unstarted.get((request.session_id, request.question))
-            # Two hooks of one client may ask about the same tool call; the human is asked once (decision 22).
+            # Two hooks of one client may ask about the same tool call; the human is asked once (decision 17).
             if same is not None:
                 return same
         if request.dedup_key is None:
@@ -122,7 +122,7 @@ class Deduplicator:
         """True if a call that was left can still be rejoined; one that cannot is forgotten."""
         record = self._store.call(call_id)
         # An agent whose request timed out asks again within minutes; later it means to run the command once more
-        # (decision 23).
+        # (decision 18).
         if isinstance(record.state, Ended) and self._clock() > record.state.at + REJOIN_S:
             _drop(self._left, record.call)
             return False

@@ -80,7 +80,7 @@ class ApprovalQueue:
         """
         check_session(request.session_id)
         new: ToolCall | None = None
-        # Before anything is read: a flood of calls must cost little (decision 21).
+        # Before anything is read: a flood of calls must cost little (decision 16).
         if self._same_call(request) is None:
             self._capacity.check(new := self._new_call(request))
         async with self._examinations.of(request.session_id, request.spec) as examined:
@@ -147,7 +147,7 @@ class ApprovalQueue:
     def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Record a human's decision about a waiting call."""
         record = self._waiting(call_id)
-        # The human decided about another version of the call than the one that would run (decision 29).
+        # The human decided about another version of the call than the one that would run (decision 23).
         if seen != record.seen_digest():
             raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
         check_storable(decision)
@@ -210,7 +210,7 @@ class ApprovalQueue:
             self._save(scope, decision, record, now)
         elif scope is not None:
             grant = self._grant(record, decision, scope, by, now)
-            # Rules approve words, humans approve files: the scripts must be the same next time (decision 15).
+            # Rules approve words, humans approve files: the scripts must be the same next time (decision 11).
             if is_exact(grant):
                 grant = grant.model_copy(update={"files": self._scripts(record, resolved)})
             facts.append(Granted(at=now, grant=grant))
@@ -350,7 +350,7 @@ def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:
 
 
 def record_facts(store: Store, *facts: Event) -> None:
-    """Record facts; a human's decision is flushed to the disk before anything follows from it (decision 01).
+    """Record facts; a human's decision is flushed to the disk before anything follows from it (decision 1).
 
     What a rule decides is flushed with the start that follows: lost before that, nothing has run, and nobody's word
     is lost.
@@ -389,7 +389,7 @@ def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
 
 
 class SessionDenials:
-    """Adds, applies and lifts the denials for a session (decision 30)."""
+    """Adds, applies and lifts the denials for a session (decision 11)."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store

@@ -79,7 +79,7 @@ class Tickets:
         self._check_held(record)
         if not record.call.by_agent:
             raise Refused(f"call {call_id} is to be run by the supervisor", hint="Claim it")
-        # Minutes may lie between the approval and the ticket (decision 15).
+        # Minutes may lie between the approval and the ticket (decision 11).
         again = self._judge.judge_again(record)
         if again is not None:
             self._requeue_for_approval(record, again)
@@ -170,7 +170,7 @@ class CallerTools:
         if again is not None:
             self._requeue_for_approval(record, again)
             return None if again.verdict.kind != "refuse" else self._store.call(call_id)
-        # Flushed before the caller is told: whatever it does then is in the journal (decision 9).
+        # Flushed before the caller is told: whatever it does then is in the journal (decision 6).
         self._store.record(self.beginning(call_id, record.spec), durable=True)
         return self._store.call(call_id)
 

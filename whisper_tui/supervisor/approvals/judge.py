@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def refused_on_error(judge: Callable[[], tuple[Verdict, Resolved]]) -> tuple[Verdict, Resolved]:
-    """Return the verdict of `judge`, or after an internal error a refusal: fail closed (decision 02).
+    """Return the verdict of `judge`, or after an internal error a refusal: fail closed (decision 1).
 
     Without this the call would be lost: not in the journal, unseen by any human, and without a sentence for the agent.
     """
@@ -233,7 +233,7 @@ class Judge:
         memory = self._memory(call.session_id, spec, used)
         rules = self._rules(question.session_root)
         if session is not None and self._clients_rules is not None:
-            # A client's own rules can only restrict: its allow list was not written for this program (decision 16).
+            # A client's own rules can only restrict: its allow list was not written for this program (decision 12).
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
         if isinstance(spec.command, CarriedOut):
             verdict = evaluate_carried_out(question, spec.command, rules, memory)
@@ -242,12 +242,12 @@ class Judge:
         return with_code(self._unless_denied(call.session_id, spec, verdict, resolved), examined)
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
-        """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 30)."""
+        """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 11)."""
         denials = self._board.denials_of(session_id)
         if verdict.kind == "refuse" or not denials:
             return verdict
         begins = tuple(beginnings(spec.command, verdict, resolved))
-        # Words that expansions lead to are denied like words that are written out (decision 35).
+        # Words that expansions lead to are denied like words that are written out (decision 29).
         begins += tuple(each.argv for each in view(Shell(text=resolved.literal or "")).plain or ())
         denial = next((each for each in denials if each.matches(begins)), None)
         if denial is None:
@@ -328,7 +328,7 @@ EXAMINERS = 8
 class Examinations:
     """Examines commands in threads, those of a session one after the other, so that none overtakes another.
 
-    A slow disk, a large script or a long text holds up the session that has submitted it, and no other (decision 21).
+    A slow disk, a large script or a long text holds up the session that has submitted it, and no other (decision 16).
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -359,7 +359,7 @@ class Examinations:
 
 
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
-    """True if a command would start another program or file now than when it was approved (decision 15)."""
+    """True if a command would start another program or file now than when it was approved (decision 11)."""
     ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": (), "code": (), "literal": None}
     ignored |= {"literal_places": ()}
     if by_human:

@@ -1,4 +1,4 @@
-"""The hash chain of the journal: a link for each event covers all events before it (decision 03)."""
+"""The hash chain of the journal: a link for each event covers all events before it (decision 2)."""
 
 import hashlib
 from collections.abc import Iterable

@@ -95,7 +95,7 @@ class Journal:
         end = self._link
         try:
             # Flushing costs milliseconds, writing a tenth of one: only a human's decision and a start are flushed
-            # (decision 01).
+            # (decision 1).
             self._set_durable(durable)
             with self._db:
                 # A deferred transaction could fail in its middle because another program writes.
@@ -125,7 +125,7 @@ class Journal:
         for (body,) in self._rows(query, seq, limit):
             found.append(EVENT.validate_json(body))
             size += len(body)
-            # A watcher that is far behind must not make the supervisor hold all of it in memory (decision 21).
+            # A watcher that is far behind must not make the supervisor hold all of it in memory (decision 16).
             if size > LARGEST_BATCH:
                 break
         return tuple(found)

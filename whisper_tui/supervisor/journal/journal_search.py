@@ -1,4 +1,4 @@
-"""Full-text search for calls in the journal, in a thread, with a trigram index in a file of its own (decision 05)."""
+"""Full-text search for calls in the journal, in a thread, with a trigram index in a file of its own (decision 26)."""
 
 import asyncio
 import sqlite3
@@ -151,7 +151,7 @@ def parts_of(text: str) -> str | None:
 
 
 _EVERYWHERE = "calls"
-# CROSS JOIN makes SQLite begin with the full-text index (decision 05).
+# CROSS JOIN makes SQLite begin with the full-text index (decision 26).
 _INDEXED = "search.parts CROSS JOIN calls ON calls.id = parts.rowid"
 
 

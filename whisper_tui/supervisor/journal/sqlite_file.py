@@ -145,7 +145,7 @@ def check_file(path: Path, noted: Head | None = None) -> ChainCheck:
 
 def check_format(path: Path) -> None:
     """Raise `BadStateDirectory` for a journal in a format that this program cannot use. Changes nothing."""
-    # `restart` asks this before it stops the running supervisor, which a new version could not replace (decision 07).
+    # `restart` asks this before it stops the running supervisor, which a new version could not replace (decision 4).
     if not path.exists():
         return
     try:

@@ -153,7 +153,7 @@ class Store:
             self._make_known()
 
     def retry_until_journaled(self, consequence: Callable[[], None]) -> None:
-        """Do a consequence of facts now, or as soon as the journal accepts it (decision 02).
+        """Do a consequence of facts now, or as soon as the journal accepts it (decision 1).
 
         `consequence` is called again, whole, until it raises no `JournalFailed`: it has to look where things stand.
         """

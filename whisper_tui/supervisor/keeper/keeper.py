@@ -168,7 +168,7 @@ class Keeper:
 
     def _announce(self) -> None:
         """Announce the command, move it into a group, and accept orders."""
-        # Entering a group takes up to 10 ms on an idle machine. Short commands never pay that (decision 19).
+        # Entering a group takes up to 10 ms on an idle machine. Short commands never pay that (decision 14).
         self._group.make(self._spec)
         self._mover.begin()
         self._quota.watch()

@@ -1,4 +1,4 @@
-"""The control group of one run: the kernel counts, freezes and kills its processes as a whole (decision 19)."""
+"""The control group of one run: the kernel counts, freezes and kills its processes as a whole (decision 14)."""
 
 import _thread
 import os

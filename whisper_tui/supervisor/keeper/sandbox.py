@@ -1,4 +1,4 @@
-"""The sandbox of a command: the kernel limits the files, programs and hosts that it can reach (decision 10).
+"""The sandbox of a command: the kernel limits the files, programs and hosts that it can reach (decision 7).
 
 Landlock covers files, TCP, signals and abstract sockets. A seccomp filter refuses what Landlock cannot restrict
 (sockets, ptrace, mounts, namespaces, io_uring, keys, TIOCSTI) and reports attempts to change something; no_new_privs

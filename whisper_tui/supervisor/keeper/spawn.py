@@ -270,7 +270,7 @@ def with_private_directory(
 
 def check_unchanged(order: dict[str, Any]) -> None:
     """Check that the working directory and the files are those that were approved. Raises `StartFailed`."""
-    # The last check before the start (decision 15): the supervisor's check is some milliseconds old.
+    # The last check before the start (decision 11): the supervisor's check is some milliseconds old.
     cwd, expected = order["cwd"], order["real_cwd"]
     if expected is not None and (here := _current_directory()) != expected:
         message = f"The working directory {cwd} led to {expected} when it was approved, and now leads to {here}."
@@ -326,7 +326,7 @@ def spawn(
 
 def _no_sandbox(program: str, problem: str) -> StartFailed:
     """Return the failure of a command that may only run in a sandbox."""
-    # Nobody has approved it without a sandbox (decision 10).
+    # Nobody has approved it without a sandbox (decision 7).
     message = f"The command may only run in a sandbox, and this system has none: {problem}."
     return StartFailed("other", program, message)
 

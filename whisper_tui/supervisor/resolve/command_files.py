@@ -184,7 +184,7 @@ MOST = 5
 
 
 def sensitive_files(spec: CommandSpec, cwd: str, environment: Mapping[str, str], own: Sequence[str]) -> dict[str, str]:
-    """Return the files that a command may write and that decide what runs later (decision 14), with their kinds."""
+    """Return the files that a command may write and that decide what runs later (decision 10), with their kinds."""
     # Each path counts both as written and as resolved: it may be a link, or may be replaced by one.
     found: dict[str, str] = {}
     looked = _PathLookup(cwd, environment.get("HOME") or os.path.expanduser("~"), tuple(map(os.path.realpath, own)))  # noqa: PTH111
@@ -258,7 +258,7 @@ MOST_KEPT, MOST_KEPT_BYTES = 500, 4 << 20
 
 
 class ApprovedScripts:
-    """Texts of scripts as a human last approved them, so that a later call can show what has changed (decision 15).
+    """Texts of scripts as a human last approved them, so that a later call can show what has changed (decision 11).
 
     A file for each path, named by its digest, in a private directory beside the journal.
     """

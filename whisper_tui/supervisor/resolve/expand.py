@@ -441,7 +441,7 @@ class PossibleFiles:
 
 
 def literal_text(seen: CommandView, cwd: str) -> str | None:
-    """Return the commands of a text with expansions in literal words (decision 35). None: it is not certain."""
+    """Return the commands of a text with expansions in literal words (decision 29). None: it is not certain."""
     if not seen.steps:
         return None
     try:

@@ -27,7 +27,7 @@ _NETWORK = {"/proc/net": "/proc/net", "/proc/mounts": "/proc/mounts"}
 
 
 def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place, ...]:
-    """Return the paths in plain commands that lead elsewhere than they say (decision 12).
+    """Return the paths in plain commands that lead elsewhere than they say (decision 8).
 
     `own`: the directories of whisper_tui.
     """
@@ -160,7 +160,7 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
 def _written_out(
     resolved: Resolved, literal: str, spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str]
 ) -> Resolved:
-    """Examine the words that expansions lead to like words that are written out (decision 35)."""
+    """Examine the words that expansions lead to like words that are written out (decision 29)."""
     cwd = resolved.cwd or spec.cwd
     spec = spec.model_copy(update={"command": Shell(text=literal)})
     found = {

@@ -1,4 +1,4 @@
-"""The control groups (version 2) of runs, below the group of this process if that is delegated (decision 19)."""
+"""The control groups (version 2) of runs, below the group of this process if that is delegated (decision 14)."""
 
 import hashlib
 import os

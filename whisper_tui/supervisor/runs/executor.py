@@ -234,7 +234,7 @@ class RunControl:
     async def signal(self, record: CallRecord, number: int, target: SignalTarget, by: Decider) -> None:
         """Send a signal to a run, or to the processes that it has left behind."""
         check_signal(record, number)
-        # Journaled before it is sent (decision 01), so that the ending can tell signals of humans from others.
+        # Journaled before it is sent (decision 1), so that the ending can tell signals of humans from others.
         self.store.record(SignalSent(at=self.clock(), call_id=record.id, number=number, target=target, by=by))
         await self.executor.signal(run_key(record), number, target)
 

@@ -263,7 +263,7 @@ class LocalExecutor:
             self._runs.pop(run.monitor.attempt.key, None)
 
     def _settle(self, key: RunKey) -> None:
-        """Report that a run is over, with a digest of its output. Long output is read in a thread (decision 3)."""
+        """Report that a run is over, with a digest of its output. Long output is read in a thread (decision 2)."""
         try:
             recorded = RecordedOutput(self._runs_path, key)
             if not recorded.is_small:
@@ -330,7 +330,7 @@ class LocalExecutor:
     @contextmanager
     def _read_errors_noted(self) -> Iterator[None]:
         """Note read errors and ignore them otherwise, because the next sweep reads again."""
-        # A file that cannot be read is not a missing file. A wrong ending would be worse than a late one (decision 2).
+        # A file that cannot be read is not a missing file. A wrong ending would be worse than a late one (decision 1).
         try:
             yield
         except (OSError, Unavailable) as error:

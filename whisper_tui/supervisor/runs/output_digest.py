@@ -1,4 +1,4 @@
-"""Digests of the output of runs, for the journal: a later change of the files is detected (decision 3).
+"""Digests of the output of runs, for the journal: a later change of the files is detected (decision 2).
 
 The files of a run are outside of the journal, so the hash chain of the journal does not cover them by itself.
 """

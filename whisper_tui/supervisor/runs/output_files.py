@@ -1,4 +1,4 @@
-"""Reading the output of runs from their files, by byte offset (decision 8): by the supervisor and local clients."""
+"""Reading the output of runs from their files, by byte offset (decision 5): by the supervisor and local clients."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ LARGEST_READ = 8 * 1024 * 1024
 """The largest answer in bytes, whatever limit a request has."""
 _TRIES = 4
 _MISSING = (FileNotFoundError, NotADirectoryError)
-"""Errors that mean that the run has no such file. No other error says anything about the run (decision 2)."""
+"""Errors that mean that the run has no such file. No other error says anything about the run (decision 1)."""
 _CHECKPOINT_ROWS = 4096
 _CHECKPOINTED_RUNS = 64
 

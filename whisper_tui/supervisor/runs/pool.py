@@ -151,7 +151,7 @@ class Pool:
         """Recover the runs that an earlier supervisor started, and begin to start queued calls."""
         board = self._store.board
         # Whoever can kill the supervisor may also have written to the journal. So after an unclean end an approval is
-        # judged again before its command is restarted (decision 17).
+        # judged again before its command is restarted (decision 11).
         if not self._store.journal.ended_cleanly:
             self._doubted = set(board.running)
         for call_id in board.queued:
@@ -250,7 +250,7 @@ class Pool:
         """Start these calls, except those whose second judgement differs from the first."""
         unchanged = []
         for record in records:
-            # Files may have been replaced while the call waited for its approval and for a worker (decision 15).
+            # Files may have been replaced while the call waited for its approval and for a worker (decision 11).
             again = self._judge.judge_again(record)
             if again is None:
                 unchanged.append(record)
@@ -338,7 +338,7 @@ class Pool:
             self._keep(asyncio.create_task(self._start_anew(record, report)))
 
     async def _record(self, *facts: Event) -> None:
-        """Record facts, and retry until the journal accepts them, because they have already happened (decision 2)."""
+        """Record facts, and retry until the journal accepts them, because they have already happened (decision 1)."""
         while True:
             try:
                 self._store.record(*facts)
@@ -353,7 +353,7 @@ class Pool:
 
     def _has_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        # Without this task nothing would be started or recorded, and nobody would notice (decision 2).
+        # Without this task nothing would be started or recorded, and nobody would notice (decision 1).
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.critical("the supervisor stops because a task has failed; running commands continue", exc_info=error)
             self._fail()

@@ -1,4 +1,4 @@
-"""The retention of output: the files of whole runs are removed, oldest first. Facts stay (decision 3)."""
+"""The retention of output: the files of whole runs are removed, oldest first. Facts stay (decision 2)."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Scheduling of starts: the calls that wait for a worker, the runs that occupy one (decision 20), and the pause."""
+"""Scheduling of starts: the calls that wait for a worker, the runs that occupy one (decision 15), and the pause."""
 
 import asyncio
 import logging
@@ -162,7 +162,7 @@ def _age(seconds: float) -> str:
 
 
 class Pause:
-    """Freezes and thaws all runs according to the journal (decision 19)."""
+    """Freezes and thaws all runs according to the journal (decision 14)."""
 
     def __init__(self, store: Store, executor: Executor, clock: Callable[[], float]) -> None:
         self._store = store

@@ -1,6 +1,6 @@
 """Approved edits on their way to the agent: files compared once more, and a human's result as arguments of its tool.
 
-The agent's own program makes the edit a moment later. So the files are read here as late as possible (decision 36).
+The agent's own program makes the edit a moment later. So the files are read here as late as possible (decision 28).
 """
 
 import difflib

@@ -2,7 +2,7 @@
 
 After an approved `cd build`, the agent's next command runs in build. The approved command runs in another shell. So the
 agent's command ends in `cd -P LINK`. The link is created once the command has succeeded, and leads to the directory
-in which that ended (decision 22).
+in which that ended (decision 17).
 """
 
 import asyncio
@@ -248,7 +248,7 @@ class ExecEndpoint:
         await joined.serve()
 
     async def _check(self, record: CallRecord, session: Session, said: RunHello, writer: asyncio.StreamWriter) -> None:
-        """Raise `Refused` for a ticket of another session, or of another directory (decision 22)."""
+        """Raise `Refused` for a ticket of another session, or of another directory (decision 17)."""
         if session.pid is not None:
             socket = writer.get_extra_info("socket")
             if not await asyncio.to_thread(self._descends, socket, session.pid):

@@ -95,7 +95,7 @@ class InputForwarder:
         if not path:
             return
         try:
-            # Directly into the run's FIFO, so that a supervisor that dies loses no input (decision 22).
+            # Directly into the run's FIFO, so that a supervisor that dies loses no input (decision 17).
             self._fifo = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             self.open = error.errno not in _OVER

@@ -39,7 +39,7 @@ from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
 from whisper_tui.transports.shell_call import unless_gone
 
 CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
-"""The mark in a command of the doctor, which is denied at once (decision 25)."""
+"""The mark in a command of the doctor, which is denied at once (decision 20)."""
 
 TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
 """The ticket in a command that has replaced an agent's own."""
@@ -258,7 +258,7 @@ class HookQuestion:
         return self._client.allow(asked, arguments, change or note)
 
     async def _deny_at_deadline(self, asked: HookRequest) -> HookAnswer:
-        """Deny at the agent's deadline, and tell it to ask again. The call waits for that (decision 22)."""
+        """Deny at the agent's deadline, and tell it to ask again. The call waits for that (decision 17)."""
         await self.give_up("the hook's deadline has passed")
         noun, done, again = _WORDS[asked.command.kind]
         return self._client.deny(

@@ -1,7 +1,7 @@
 """The hook program, which an agent starts before every command: it forwards the request and prints the answer.
 
 It imports neither `socket` nor `pathlib`, which take longer to load than Python itself. Every failure denies
-(decision 22).
+(decision 17).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""MCP over HTTP on the loopback interface: authorization, paths and methods (decision 24)."""
+"""MCP over HTTP on the loopback interface: authorization, paths and methods (decision 19)."""
 
 import asyncio
 import hmac
@@ -175,7 +175,7 @@ async def _until_disconnected(receive: Receive) -> None:
         pass
 
 
-# Only loopback, by design. Other machines need a tunnel (decision 24).
+# Only loopback, by design. Other machines need a tunnel (decision 19).
 HOST = "127.0.0.1"
 LARGEST = 16 * 1024 * 1024
 """Bytes of one message."""

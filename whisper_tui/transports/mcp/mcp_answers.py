@@ -121,7 +121,7 @@ the human thinks."""
 
 
 def declared(tool: AITool) -> types.Tool:
-    """Return a tool's entry in the list. It has no output schema (decision 23)."""
+    """Return a tool's entry in the list. It has no output schema (decision 18)."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -142,7 +142,7 @@ def answered(answer: Answer, call_id: str, budget: OutputBudget) -> types.CallTo
     meta: dict[str, Any] = {CALL_ID: call_id}
     if answer.told is None:
         return _result(answer.result, answer.text, is_error=answer.failed, meta=meta, budget=budget)
-    # Only text: clients that prefer structured content would hide the note from the model (decision 23).
+    # Only text: clients that prefer structured content would hide the note from the model (decision 18).
     text = shortened(answer.text, budget.less(answer.told), f"`whisper-tui show {call_id}` shows the call")
     content: list[types.ContentBlock] = [_text(answer.told), _text(text)]
     return types.CallToolResult(content=content, is_error=answer.failed, meta=meta | {NOTE_KEY: answer.told})

@@ -305,7 +305,7 @@ class CallPanel(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.record: CallRecord | None = None
-        """The version of the call on the screen: decisions are about this one (decision 29)."""
+        """The version of the call on the screen: decisions are about this one (decision 23)."""
         self._heading: Line = NOTHING
         self._hidden: Line = ()
         self._position: Position | None = None

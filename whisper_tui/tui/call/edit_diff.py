@@ -288,7 +288,7 @@ def _is_partly_hidden(versions: FileVersions, coloured: ColouredDiff) -> bool:
 
 
 def _as_asked(record: CallRecord) -> Iterator[Paragraph]:
-    """Yield the changes as the agent asked for them, for nobody may approve what is not shown (decision 29)."""
+    """Yield the changes as the agent asked for them, for nobody may approve what is not shown (decision 23)."""
     yield BLANK
     yield Paragraph((Span("As the agent asked for it", "label"),), margin=(Span(" "),), decides=True)
     yield from (replace(each, decides=True) for each in command_paragraphs(record.spec.command, ()))

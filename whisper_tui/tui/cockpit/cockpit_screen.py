@@ -112,7 +112,7 @@ class CockpitScreen(KeyedScreen):
         """The function of each command, by its id."""
 
     def _commands(self) -> dict[str, Callable[[], object]]:
-        # A waiting call is never hidden: it is decided about by what is seen of it (decision 29).
+        # A waiting call is never hidden: it is decided about by what is seen of it (decision 23).
         self._zoom = PaneZoom(self, ("#call",), "#output", ("#left",), lambda: _waits(self.shown))
         groups = (
             self.decisions,
@@ -205,12 +205,12 @@ class CockpitScreen(KeyedScreen):
 
     @property
     def shown(self) -> CallRecord | None:
-        """The call as it is on the screen: decisions are about this version and no newer one (decision 29)."""
+        """The call as it is on the screen: decisions are about this version and no newer one (decision 23)."""
         return self.query_one(CallPanel).record
 
     def tell(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """Show a toast: for 4 s, a warning or an error for 10 s."""
-        # No markup, because toasts contain text of agents, and square brackets in it are text (decision 27).
+        # No markup, because toasts contain text of agents, and square brackets in it are text (decision 21).
         self.notify(toast_text(text), severity=severity, markup=False, timeout=4 if severity == "information" else 10)
 
     def select_after(self, call_id: str) -> None:
@@ -273,7 +273,7 @@ class CockpitScreen(KeyedScreen):
         """False if a key must not run a command now."""
         if action != "command" or not self.is_mounted:
             return True
-        # Nothing may be decided about a call that is not on the screen (decision 29).
+        # Nothing may be decided about a call that is not on the screen (decision 23).
         if self.query_one(TerminalPane).typing or (self.has_class("-too-small") and parameters[0] != "quit"):
             return False
         # A key without effect must say why, so its action has to be allowed. The footer, however, lists exactly the
@@ -316,7 +316,7 @@ class CockpitScreen(KeyedScreen):
     @on(EventsLost)
     def _connection_lost(self, message: EventsLost) -> None:
         self._connected = False
-        # Sent after a reconnection, they would decide about calls that were out of sight meanwhile (decision 29).
+        # Sent after a reconnection, they would decide about calls that were out of sight meanwhile (decision 23).
         self.decisions.undoing.drop_all("the connection was lost")
         self.query_one(Banner).lost(message.error, message.retry_in_s)
         self.refresh_status()

@@ -117,7 +117,7 @@ Sight = tuple[str, str | None]
 
 
 class SelectionGuard:
-    """Blocks decision keys while the person may still be looking at the call that was selected before (decision 29)."""
+    """Blocks decision keys while the person may still be looking at the call that was selected before (decision 23)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -311,7 +311,7 @@ class DecisionCommands:
             if not self.is_guarded():
                 self._cockpit.screen.run_worker(self._edit_files(record, record.call.spec.command), name="edit-files")
             return
-        # The editor would show only both ends of it, and the rest would be approved unseen (decision 27).
+        # The editor would show only both ends of it, and the rest would be approved unseen (decision 21).
         if record is not None and shows_only_ends(whole_text(record.call.spec.command)):
             self._cockpit.tell(f"The command is too long to edit here; use whisper-tui approve {record.id} --command.")
         elif not self.is_guarded():

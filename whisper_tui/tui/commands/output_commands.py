@@ -220,7 +220,7 @@ class OutputCommands:
 def _plain(command: ShellCommand) -> str:
     """Return a command as text for the clipboard, with invisible characters made visible."""
     words = command_of(command)
-    # The clipboard is often pasted into a shell, where an invisible character would take effect (decision 27).
+    # The clipboard is often pasted into a shell, where an invisible character would take effect (decision 21).
     return visible(words if isinstance(words, str) else shlex.join(words), keep_lines=True)
 
 

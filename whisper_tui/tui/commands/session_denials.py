@@ -1,4 +1,4 @@
-"""Denials for a session ("never"): given and lifted here, kept and applied by the supervisor (decision 30)."""
+"""Denials for a session ("never"): given and lifted here, kept and applied by the supervisor (decision 11)."""
 
 from collections.abc import Callable, Iterable
 

@@ -131,7 +131,7 @@ class UndoCommands:
         self._changed = changed
         self._settings = settings
         self._send = send
-        # Here and not in the supervisor, where a command could start after everyone had left (decision 29).
+        # Here and not in the supervisor, where a command could start after everyone had left (decision 23).
         self._window = UndoWindow(cockpit.clock)
         self._timer: Timer | None = None
 

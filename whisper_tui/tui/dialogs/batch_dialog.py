@@ -115,7 +115,7 @@ class BatchScreen(Dialog[BatchChoice]):
     def action_approve(self) -> None:
         """Approve all of them."""
         rows = self.query_one(ParagraphsView).unseen
-        # Lines that were never on the screen are told once, then the key approves (decision 29).
+        # Lines that were never on the screen are told once, then the key approves (decision 23).
         if rows and not self._warned:
             self._warned = True
             words = f"{count(rows, 'line')} of the commands not shown. Press again to approve anyway."

@@ -325,7 +325,7 @@ class EditScreen(Dialog[Approve]):
         self._cockpit = cockpit
         self._record = record
         self._unread: CommandSpec | None = None
-        """The specification whose approval was tried before all of it had been on the screen (decision 29)."""
+        """The specification whose approval was tried before all of it had been on the screen (decision 23)."""
         self._asked = start or record.call.spec
         # A call that is asked again after an edit starts from that edit, not from the agent's request.
         returned = getattr(record.state, "edited_before", None)
@@ -445,7 +445,7 @@ class EditScreen(Dialog[Approve]):
             self.app.bell()
             return None
         rows = self.query_one("#edit-runs", ParagraphsView).unseen
-        # The warning counts for this specification only: another edit has other lines (decision 29).
+        # The warning counts for this specification only: another edit has other lines (decision 23).
         if rows and self._unread != spec:
             self._unread = spec
             words = f"{count(rows, 'line')} of the command not shown. Press again to approve anyway."

@@ -50,7 +50,7 @@ class Filters:
         return self != Filters()
 
     def query(self, limit: int, before: str | None, after: str | None = None) -> HistoryQuery:
-        """Return the part of the filters that the journal can apply (decision 5)."""
+        """Return the part of the filters that the journal can apply (decision 26)."""
         return HistoryQuery(
             limit=limit,
             before=before,

@@ -1,4 +1,4 @@
-"""The list of matching calls, newest first, fetched page by page as somebody scrolls (decision 5)."""
+"""The list of matching calls, newest first, fetched page by page as somebody scrolls (decision 26)."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Parses one line of terminal output into styled runs; every escape sequence but colour is dropped (decision 27)."""
+"""Parses one line of terminal output into styled runs; every escape sequence but colour is dropped (decision 21)."""
 
 import re
 from collections.abc import Iterable

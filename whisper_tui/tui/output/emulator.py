@@ -1,4 +1,4 @@
-"""A terminal emulator, and the feed of a run's output into it within a time budget (decision 28)."""
+"""A terminal emulator, and the feed of a run's output into it within a time budget (decision 22)."""
 
 import time
 from bisect import bisect_right

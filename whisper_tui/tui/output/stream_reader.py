@@ -1,4 +1,4 @@
-"""Reads the output of a run: rows, a window that moves over a stream, and the time index (decision 8)."""
+"""Reads the output of a run: rows, a window that moves over a stream, and the time index (decision 5)."""
 
 from array import array
 from bisect import bisect_left, bisect_right

@@ -170,7 +170,7 @@ class FilterBar(Input):
         self.post_message(FilterLeft())
 
 
-# Between two slices the screen is drawn and keys are handled, however many calls are searched (decision 32).
+# Between two slices the screen is drawn and keys are handled, however many calls are searched (decision 26).
 FRAME_S = 1 / 60
 """Seconds between two slices of a search."""
 WIDE_ROW = 64

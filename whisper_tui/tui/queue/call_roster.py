@@ -27,7 +27,7 @@ class SectionRows:
         """`listed` holds the call of every ticket that is here."""
         self._listed = listed
         self._rows = {section: OrderedTickets() for section in SECTIONS}
-        # Maintained continuously: the key that regroups 100,000 calls must not sort them (decision 32).
+        # Maintained continuously: the key that regroups 100,000 calls must not sort them (decision 26).
         self._grouped: dict[Grouping, GroupedTickets] = {
             "session": GroupedTickets(lambda ticket: listed[ticket].session_id),
             "likeness": GroupedTickets(lambda ticket: listed[ticket].likeness),
@@ -65,7 +65,7 @@ class SectionRows:
         return {section: rows.copy() for section, rows in self._rows.items()}
 
 
-# Counted in calls, not in time, so that the same keys show the same screens on every machine (decision 32).
+# Counted in calls, not in time, so that the same keys show the same screens on every machine (decision 26).
 WORK = 12_000
 """Units of work in one slice: one for each call that is compared, FOUND more for each that matches."""
 FOUND = 24
@@ -129,7 +129,7 @@ class RecentCalls:
 
 
 class CallRoster:
-    """Maps calls to rows and back. Every operation costs the same with 100 rows and with 100,000 (decision 32).
+    """Maps calls to rows and back. Every operation costs the same with 100 rows and with 100,000 (decision 26).
 
     A filter is applied slice by slice: the widget calls `search_on` between two frames. Groups are in the order in
     which the first of their calls was found.

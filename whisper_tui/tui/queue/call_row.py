@@ -60,7 +60,7 @@ def empty_line(*, filtered: bool, searching: bool = False) -> Line:
 def group_line(title: str, number: int, width: int) -> Line:
     """Return the heading of a group of waiting calls."""
     right = (Span(f" {number:,} ", "muted"),)
-    # Names of sessions and beginnings of commands are text of agents (decision 27).
+    # Names of sessions and beginnings of commands are text of agents (decision 21).
     left = (Span(" ┌ ", "frame"), *said(title[:LONGEST_NAME], "strong"))
     return (*fitted(left, max(0, width - width_of(right))), *right)
 

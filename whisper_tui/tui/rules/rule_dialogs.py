@@ -345,7 +345,7 @@ class RemoveRuleScreen(Dialog[bool]):
 
 
 class TrustScreen(Dialog[bool]):
-    """Shows a whole rules file: trust is in its exact content (decision 16)."""
+    """Shows a whole rules file: trust is in its exact content (decision 12)."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/failures.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "trust", "Trust this", priority=True)]
