@@ -175,6 +175,7 @@ def _hello(
         trust=trust,
         environment=sendable(os.environ if environment is None else environment),
         hears=hears,
+        ends_with_connection=True,
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+import psutil
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -492,6 +493,23 @@ async def test_a_server_that_ignores_its_end_is_killed(place):
 
 
 @pytest.mark.slow
+async def test_the_calls_of_a_killed_gateway_do_not_wait_for_ever(place):
+    async with place.lines() as client:
+        await client.call(1, "hang")
+        runs = await place.waiting()
+        await place.run("approve", runs)
+        async with asyncio.timeout(PATIENCE_S):
+            while not place.received("tools/call"):
+                await asyncio.sleep(0.02)
+        await client.call(2, "echo")
+        waits = (await place.call(lambda row: row["state"] == "waiting"))["id"]
+        (gateway,) = psutil.Process(client.process.pid).children()
+        gateway.kill()
+        waiting, running = await ended(place, waits), await ended(place, runs)
+        assert (waiting["ending"], running["ending"]) == ("withdrawn", "lost")
+        assert await place.rows("list") == []
+
+
 async def test_without_a_supervisor_calls_are_refused_and_the_rest_works(place):
     async with place.lines() as client:
         await client.call(1, "echo")

@@ -201,3 +201,43 @@ async def test_an_endpoint_is_given_the_hello_and_the_stream(supervisor, home):
     assert await raw.receive() == {"x": 1}
     assert await raw.is_closed()
     await server.close()
+
+
+async def test_a_session_that_ends_with_its_connection_is_closed_with_it_alone(server, supervisor, home, raw, tmp_path):
+    ends = {"name": "gone soon", "root": str(tmp_path), "ends_with_connection": True}
+    other = await Raw.open(home)
+    opened = [
+        (await connection.request({"id": 1, "op": "open_session", "args": {"hello": hello}}))["ok"]["id"]
+        for connection, hello in ((other, ends), (other, {**ends, "ends_with_connection": False}), (raw, ends))
+    ]
+    other.writer.close()
+    async with asyncio.timeout(30):
+        while (await supervisor.session(opened[0])).closed_at is None:
+            await asyncio.sleep(0.005)
+    first, second, third = [await supervisor.session(session_id) for session_id in opened]
+    assert first.closed_because == "the agent disconnected"
+    assert second.closed_at is None and third.closed_at is None
+
+
+async def test_a_session_that_is_resumed_stays_with_the_new_connection(server, supervisor, home, raw, tmp_path):
+    hello = {"name": "back", "root": str(tmp_path), "ends_with_connection": True}
+    other = await Raw.open(home)
+    session_id = (await other.request({"id": 1, "op": "open_session", "args": {"hello": hello}}))["ok"]["id"]
+    again = {**hello, "resume": session_id}
+    assert (await raw.request({"id": 1, "op": "open_session", "args": {"hello": again}}))["ok"]["id"] == session_id
+    other.writer.close()
+    async with asyncio.timeout(30):
+        while len(server._connections) > 1:
+            await asyncio.sleep(0.005)
+    assert (await supervisor.session(session_id)).closed_at is None
+    raw.writer.close()
+    async with asyncio.timeout(30):
+        while (await supervisor.session(session_id)).closed_at is None:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_stop_of_the_supervisor_closes_no_session_of_a_connection(supervisor, server, home, raw, tmp_path):
+    hello = {"name": "waits", "root": str(tmp_path), "ends_with_connection": True}
+    session_id = (await raw.request({"id": 1, "op": "open_session", "args": {"hello": hello}}))["ok"]["id"]
+    await server.close()
+    assert (await supervisor.session(session_id)).closed_at is None

@@ -180,6 +180,8 @@ class SessionHello(Value):
     """The agent's own name of its session, where it connects anew for every call: the same key is the same session."""
     hears: bool = False
     """True if the agent reads what is said to it in its session."""
+    ends_with_connection: bool = False
+    """True if the session is closed with the connection that has opened it: nobody else could go on with it."""
 
 
 class Session(Value):

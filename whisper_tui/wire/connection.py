@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whisper_tui.model.api import Supervision
+from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
 from whisper_tui.wire.authorization import PeerAuthorizer, RefusalLog
 from whisper_tui.wire.operations import (
@@ -41,6 +42,8 @@ LARGEST_PART = 1024 * 1024
 MOST_UNREAD = 64 * 1024
 """Bytes of answers that the client may leave unread before the next answer is made."""
 
+GONE = "the agent disconnected"
+
 _log = logging.getLogger(__name__)
 
 
@@ -58,6 +61,8 @@ class ApiEndpoint:
         self._state = state
         self._refusals = refusals
         self._rows = Rows(supervision, state)
+        self._owners: dict[str, _Connection] = {}
+        """By session that ends with its connection: the connection that has opened or resumed it last."""
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection until it ends."""
@@ -65,11 +70,23 @@ class ApiEndpoint:
         authorizer = PeerAuthorizer(writer.get_extra_info("socket"), self._state, self._refusals)
         await authorizer.examined()
         writer.write(line_of(answer))
-        connection = _Connection(self._supervision, self._rows, authorizer, writer)
+        connection = _Connection(self._supervision, self._rows, authorizer, writer, self._owners)
+        supervisor_stops = False
         try:
             await connection.read(reader)
+        except asyncio.CancelledError:
+            supervisor_stops = True
+            raise
         finally:
             await connection.close()
+            if not supervisor_stops:
+                await self._close_sessions(connection)
+
+    async def _close_sessions(self, connection: "_Connection") -> None:
+        """Close the sessions that end with a connection, whose client may have been killed."""
+        for session_id in [each for each, owner in self._owners.items() if owner is connection]:
+            del self._owners[session_id]
+            await self._supervision.close_session(session_id, GONE)
 
 
 @dataclass(frozen=True)
@@ -84,12 +101,18 @@ class _PendingRequest:
 
 class _Connection:
     def __init__(
-        self, supervision: Supervision, rows: Rows, authorizer: PeerAuthorizer, writer: asyncio.StreamWriter
+        self,
+        supervision: Supervision,
+        rows: Rows,
+        authorizer: PeerAuthorizer,
+        writer: asyncio.StreamWriter,
+        owners: dict[str, "_Connection"],
     ) -> None:
         self._supervision = supervision
         self._rows = rows
         self._visitor = authorizer
         self._writer = writer
+        self._owners = owners
         self._under_way: dict[int, _PendingRequest] = {}
         self._size = 0
         """The total size of all pending requests in bytes."""
@@ -178,6 +201,8 @@ class _Connection:
             return
         result = await method(**given)
         self._visitor.remember(operation, result)
+        if isinstance(hello := given.get("hello"), SessionHello) and hello.ends_with_connection:
+            self._owners[result.id] = self
         if operation.patient:
             await self._wait_until_read()
         body = operation.result.dump_json(result)

@@ -349,6 +349,7 @@ class ApprovalSession:
             client=ClientInfo(name=name, version=version) if name else None,
             pid=os.getppid(),
             environment=sendable(os.environ),
+            ends_with_connection=True,
         )
 
 
