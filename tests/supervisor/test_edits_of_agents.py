@@ -13,7 +13,7 @@ from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.edits import DeleteFile, FileChange, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
-from whisper_tui.model.errors import Refused
+from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.state import CallRecord, Ended
 
 TICKET = "0123456789abcdef"
@@ -91,6 +91,21 @@ async def test_a_file_that_came_into_being_meanwhile_is_not_overwritten(bench: B
     await bench.approve(call_id)
     new.write_text("somebody else's")
     assert (await bench.supervisor.hand_over(call_id, TICKET)).state.kind == "waiting"
+
+
+async def test_a_humans_result_is_refused_if_the_file_has_changed_since_it_was_judged(
+    bench: Bench, session: str, file: Path
+) -> None:
+    call_id = await submit(bench, session, ReplaceText(path=str(file), old="two", new="2"))
+    record = await bench.record(call_id)
+    result = edit(WriteFile(path=str(file), content="mine\n"), cwd=bench.workspace)
+    file.write_text("one\ntwo\nand a line of somebody else\n")
+    with pytest.raises(ChangedSinceSeen, match=r"app\.py has changed since the edit was judged"):
+        await bench.supervisor.decide(call_id, Approve(edited=result), HUMAN, record.seen_digest())
+    assert (await bench.record(call_id)).state.kind == "waiting"
+    file.write_text("one\ntwo\n")
+    await bench.supervisor.decide(call_id, Approve(edited=result), HUMAN, record.seen_digest())
+    assert (await bench.record(call_id)).state.kind == "held"
 
 
 async def test_a_link_that_was_put_there_meanwhile_is_not_followed(

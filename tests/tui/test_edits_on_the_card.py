@@ -9,7 +9,7 @@ from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, Play
 from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import FileChange, ReplaceText, WriteFile
+from whisper_tui.model.edits import DeleteFile, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.tui.commands.undo_approval import NO_UNDO
@@ -51,6 +51,7 @@ async def test_the_result_is_edited_and_line_ends_of_windows_stay(file: Path) ->
     play = editing(file.parent, ReplaceText(path=str(file), old="two", new="2"))
     async with cockpit(play, undo=NO_UNDO) as seat:
         await seat.select("1")
+        await seat.until(lambda: seat.screen.card.edits.contents(seat.shown))
         await seat.press("e")
         await seat.sees("Content of")
         area = seat.app.screen.query_one("#text", TextArea)
@@ -65,10 +66,114 @@ async def test_the_result_is_edited_and_line_ends_of_windows_stay(file: Path) ->
         assert decision.edited.command.changes == (WriteFile(path=str(file), content="one\r\nzwei\r\n"),)
 
 
+def a_patch(root: Path) -> Play:
+    """Three files of a patch: one deleted, one changed, one new."""
+    (root / "old.txt").write_text("old\n")
+    (root / "notes.txt").write_text("one\ntwo\n")
+    hunk = Hunk(lines=(" one", "-two", "+zwei"))
+    return editing(
+        root,
+        DeleteFile(path=str(root / "old.txt")),
+        PatchFile(path=str(root / "notes.txt"), hunks=(hunk,)),
+        WriteFile(path=str(root / "new.txt"), content="new\n"),
+    )
+
+
+async def test_of_several_files_the_one_in_view_is_edited_and_the_others_stay_as_asked(tmp_path: Path) -> None:
+    async with cockpit(a_patch(tmp_path), undo=NO_UNDO, size=(170, 60)) as seat:
+        await seat.select("1")
+        await seat.sees("file 1 of 3")
+        await seat.press("greater_than_sign", "e")
+        await seat.sees(
+            "Edit file 2 of 3 of call 1: notes.txt", "Will be made: as asked", "delete old.txt", "create new.txt"
+        )
+        area = seat.app.screen.query_one("#text", TextArea)
+        assert area.text == "one\nzwei\n"
+        area.text = "one\ndeux\n"
+        await seat.sees("Will be made: edited", "− zwei", "+ deux")
+        await seat.press("ctrl+s")
+        await seat.until(lambda: seat.record("1").decision is not None)
+        decision = seat.record("1").decision
+        assert isinstance(decision, Approve) and decision.edited is not None
+        assert isinstance(decision.edited.command, FileEdits)
+        assert decision.edited.command.changes == (
+            DeleteFile(path=str(tmp_path / "old.txt")),
+            WriteFile(path=str(tmp_path / "notes.txt"), content="one\ndeux\n"),
+            WriteFile(path=str(tmp_path / "new.txt"), content="new\n"),
+        )
+
+
+async def test_a_file_that_an_edit_deletes_has_nothing_to_edit(tmp_path: Path) -> None:
+    async with cockpit(a_patch(tmp_path), size=(170, 60)) as seat:
+        await seat.select("1")
+        await seat.sees("file 1 of 3")
+        await seat.press("e")
+        await seat.sees("deletes old.txt, so there is no content to edit")
+
+
+async def test_files_that_were_never_on_the_screen_are_no_part_of_an_edited_result(tmp_path: Path) -> None:
+    play = editing(
+        tmp_path,
+        WriteFile(path=str(tmp_path / "short.txt"), content="short\n"),
+        WriteFile(path=str(tmp_path / "long.txt"), content="long\n" * 100),
+    )
+    async with cockpit(play, size=(120, 30)) as seat:
+        await seat.select("1")
+        await seat.sees("not seen yet")
+        await seat.press("e")
+        await seat.sees("press again to edit anyway")
+        await seat.press("e")
+        await seat.sees("Edit file 1 of 2 of call 1: short.txt")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ((PatchFile(path="w.txt", hunks=(Hunk(lines=("-b", "+c")),)),), "has line ends of Windows"),
+        ((PatchFile(path="a.txt", hunks=(Hunk(lines=("-a", "+b")),), move_to="c.txt"),), "The edit moves"),
+        ((ReplaceText(path="a.txt", old="not there", new="b"),), "is not known"),
+    ],
+)
+async def test_a_result_that_could_not_be_handed_on_is_refused_before_typing(
+    tmp_path: Path, changes: tuple[FileChange, ...], words: str
+) -> None:
+    (tmp_path / "w.txt").write_bytes(b"a\r\nb\n")
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    there = [
+        change.model_copy(
+            update={
+                name: str(tmp_path / path)
+                for name in ("path", "move_to")
+                if (path := getattr(change, name, None)) is not None
+            }
+        )
+        for change in changes
+    ]
+    async with cockpit(editing(tmp_path, *there), size=(120, 60)) as seat:
+        await seat.select("1")
+        await seat.until(lambda: seat.screen.card.edits.contents(seat.shown))
+        await seat.press("e", "e")
+        await seat.sees(words)
+
+
+async def test_a_result_that_changes_nothing_is_not_approved(file: Path) -> None:
+    play = editing(file.parent, ReplaceText(path=str(file), old="line 20\n", new="x\n"))
+    async with cockpit(play) as seat:
+        await seat.select("1")
+        await seat.until(lambda: seat.screen.card.edits.contents(seat.shown))
+        await seat.press("e")
+        await seat.sees("Content of")
+        seat.app.screen.query_one("#text", TextArea).text = file.read_text()
+        await seat.press("ctrl+s")
+        await seat.sees("This leaves every file as it is")
+        assert seat.record("1").decision is None
+
+
 async def test_before_typing_it_is_said_that_an_agent_takes_no_other_result(file: Path) -> None:
     play = editing(file.parent, WriteFile(path=str(file), content="x"), takes_result=False)
     async with cockpit(play) as seat:
         await seat.select("1")
+        await seat.until(lambda: seat.screen.card.edits.contents(seat.shown))
         await seat.press("e")
         await seat.sees("This agent takes no other result")
 

@@ -8,7 +8,9 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from whisper_tui.model.call import FileEdits
-from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, WriteFile
+from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, PatchFile, WriteFile
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, size
 from whisper_tui.present.spans import Line, Span, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
@@ -338,12 +340,29 @@ def folded_words(row: DiffRow) -> Line:
     return (Span(f"⋯ {count(row.folded, 'line')}", "hunk"),)
 
 
-def result_of(shown: Sequence[FileVersions], edits: FileEdits) -> FileEdits | None:
-    """Return an edit as the contents that it leaves, for people who want to change them. None: they are not known."""
+def result_of(shown: Sequence[FileVersions], edits: FileEdits) -> FileEdits:
+    """Return an edit as the contents that it leaves, in the order of its files, for people who want to change one.
+
+    Raises `Refused` with the reason why nobody can: for all files the agent's tool is given contents then.
+    """
+    if not edits.takes_result:
+        raise Refused("this agent takes no other result", hint=_DENY)
     changes: list[WriteFile | DeleteFile] = []
+    is_patch = any(isinstance(change, PatchFile | DeleteFile) for change in edits.changes)
     for versions in shown:
-        if versions.not_shown or versions.file.problem or versions.file.moved_from:
-            return None
-        path = versions.file.path
-        changes.append(DeleteFile(path=path) if versions.new is None else WriteFile(path=path, content=versions.new))
-    return edits.model_copy(update={"changes": tuple(changes)}) if changes else None
+        file, name = versions.file, visible(versions.file.path)
+        if problem := versions.not_shown or file.problem or file.unread:
+            raise Refused(f"the content of {name} is not known: {problem}", hint=_DENY)
+        if file.moved_from:
+            raise Refused(
+                f"the edit moves {name}, which would lose its permission bits with another result", hint=_DENY
+            )
+        if is_patch and "\r" in f"{versions.old}{versions.new}":
+            raise Refused(f"the file {name} has line ends of Windows, which the agent's patch cannot keep", hint=_DENY)
+        changes.append(
+            DeleteFile(path=file.path) if versions.new is None else WriteFile(path=file.path, content=versions.new)
+        )
+    return edits.model_copy(update={"changes": tuple(changes)})
+
+
+_DENY = "Approve the edit as it is, or deny it and say what to do"

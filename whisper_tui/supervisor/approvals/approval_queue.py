@@ -199,6 +199,7 @@ class ApprovalQueue:
                 raise Refused(
                     f"the edited command is denied: {judged.verdict.reason}", hint="Edit it again, or deny it"
                 )
+            _check_same_files(record.resolved, judged.resolved)
             allowed = judged.verdict.model_copy(update={"kind": "allow"})
             facts.append(judged.model_copy(update={"verdict": allowed}))
             resolved = judged.resolved
@@ -386,6 +387,17 @@ def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
     ]
     if tools[0] != tools[1]:
         raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
+
+
+def _check_same_files(seen: Resolved | None, now: Resolved | None) -> None:
+    """Raise `ChangedSinceSeen` if a human's result would replace content that the human has not seen (decision 28)."""
+    before = {file.real: file.before for file in (seen.edits if seen is not None else ())}
+    for file in now.edits if now is not None else ():
+        if before.get(file.real, file.before) != file.before:
+            raise ChangedSinceSeen(
+                f"{file.path} has changed since the edit was judged, so nothing was approved",
+                hint="Approve the edit as it is: it is asked again, with the file as it is now",
+            )
 
 
 class SessionDenials:

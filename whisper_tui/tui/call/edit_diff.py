@@ -11,15 +11,17 @@ from typing import NamedTuple
 from rich.syntax import Syntax
 from textual.css.query import NoMatches
 
-from whisper_tui.model.call import FileEdits
-from whisper_tui.model.edits import FileVersions
-from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.call import CommandSpec, FileEdits
+from whisper_tui.model.edits import FileVersions, WriteFile
+from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting
-from whisper_tui.present.command_text import command_paragraphs
-from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs, folded_words
+from whisper_tui.model.text import visible
+from whisper_tui.present.command_text import MOST_CHARACTERS, command_paragraphs
+from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs, folded_words, result_of
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Ground, HunkPlace, Line, Paragraph, Role, Span, said
+from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.lines import fitted, wrap
@@ -279,6 +281,81 @@ class EditFacts:
         # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
         with suppress(NoMatches):
             self._changed()
+
+
+class EditedResult:
+    """The contents that an edit would leave, one of which a person changes; shown as differences, like on the card."""
+
+    def __init__(self, record: CallRecord, versions: Sequence[FileVersions], file: int) -> None:
+        """`file` is its place among the files of the edit. Raises `Refused` if nobody can change its content."""
+        spec = record.call.spec
+        if not isinstance(spec.command, FileEdits):
+            raise Refused(f"call {record.id} edits no files")
+        self.spec = spec.model_copy(update={"command": result_of(versions, spec.command)})
+        """The edit, with the contents of all its files."""
+        self.file = file
+        self._versions = versions
+        self._root = spec.cwd
+        self.name = visible(short_path(versions[file].file.path, spec.cwd))
+        """The file that is changed, for people."""
+        content = versions[file].new
+        if content is None:
+            raise Refused(f"the edit deletes {self.name}, so there is no content to edit", hint=_ANOTHER)
+        if len(content) > MOST_CHARACTERS:
+            raise Refused(f"the file {self.name} is too long to edit here", hint="Deny the edit and say what to do")
+        of = f"file {file + 1} of {len(versions)} of" if len(versions) > 1 else "the result of"
+        self.title = f"Edit {of} call {record.id}: {self.name}"
+
+    def problem(self, spec: CommandSpec | None) -> str:
+        """Return the sentence that says why a result cannot be approved. Empty: it can."""
+        if spec is None or _contents(spec) != [each.old for each in self._versions]:
+            return ""
+        return "This leaves every file as it is: deny the edit instead."
+
+    def changed(self, asked: CommandSpec, spec: CommandSpec | None, width: int) -> tuple[Paragraph, ...]:
+        """Return the difference between the agent's result and the person's."""
+        title = _heading("Your changes to the agent's result", "label")
+        if spec is None or spec == asked:
+            return (title, _row((Span("   none yet", "muted"),)))
+        before, after = (_contents(each)[self.file] for each in (asked, spec))
+        return (title, *self._rows(before, after, width))
+
+    def written(self, spec: CommandSpec, width: int) -> tuple[Paragraph, ...]:
+        """Return the difference that will be made to the file, and the other files of the edit."""
+        same = spec == self.spec
+        words = "Will be made: as asked" if same else "Will be made: edited"
+        rows = self._rows(self._versions[self.file].old, _contents(spec)[self.file], width)
+        others = [each.file for number, each in enumerate(self._versions) if number != self.file]
+        found = (_heading(words, "label" if same else "edited"), *rows)
+        if not others:
+            return found
+        files = [ChangedFile(file.action, file.path, "", file.added, file.removed) for file in others]
+        return (
+            *found,
+            BLANK,
+            _heading("The other files, as the agent asked for them", "label"),
+            *(_row((Span("  • ", "muted"), *edit_line([file], self._root))) for file in files),
+        )
+
+    def _rows(self, old: str | None, new: str | None, width: int) -> Iterator[Paragraph]:
+        versions = FileVersions(file=self._versions[self.file].file, old=old, new=new)
+        (each,) = coloured_diffs((versions,), self._root, mask=False)
+        yield from _rows(each, 1, width)
+        if not each.diff.rows:
+            yield _row((Span("   no line changes", "muted"),))
+
+
+_ANOTHER = "Go to a file that stays, and press the key again"
+
+
+def _contents(spec: CommandSpec) -> list[str | None]:
+    """Return the contents that an edit leaves. None: the file is deleted."""
+    changes = spec.command.changes if isinstance(spec.command, FileEdits) else ()
+    return [change.content if isinstance(change, WriteFile) else None for change in changes]
+
+
+def _heading(words: str, role: Role) -> Paragraph:
+    return Paragraph((Span(words, role),), margin=(Span(" "),))
 
 
 def _is_partly_hidden(versions: FileVersions, coloured: ColouredDiff) -> bool:

@@ -5,17 +5,16 @@ from time import monotonic
 
 from whisper_tui.model.call import FileEdits
 from whisper_tui.model.decision import Approve, Decision, Scope
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.present.command_text import MOST_CHARACTERS, shows_only_ends, whole_text
-from whisper_tui.present.diff_text import result_of
+from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.risk_text import why_not_confined
 from whisper_tui.present.scope_text import approved_scope
 from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.call.call_panel import CallCard
+from whisper_tui.tui.call.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
@@ -223,8 +222,8 @@ class DecisionCommands:
         self.undoing = UndoCommands(cockpit, undo, self._send_later, refresh)
         self.refresh = refresh
         self._card = card
-        self._read_past: tuple[str, str] | None = None
-        """The call, with its fingerprint, that the person was warned about: the next key approves it unread."""
+        self._read_past: tuple[str, str, str] | None = None
+        """The call, its fingerprint and the deed that the person was warned about: the next key does it unread."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -309,7 +308,7 @@ class DecisionCommands:
         record = self._cockpit.shown
         if record is not None and isinstance(record.call.spec.command, FileEdits):
             if not self.is_guarded():
-                self._cockpit.screen.run_worker(self._edit_files(record, record.call.spec.command), name="edit-files")
+                self._edit_files(record)
             return
         # The editor would show only both ends of it, and the rest would be approved unseen (decision 21).
         if record is not None and shows_only_ends(whole_text(record.call.spec.command)):
@@ -317,23 +316,21 @@ class DecisionCommands:
         elif not self.is_guarded():
             self._ask(lambda record: EditScreen(self._cockpit, record))
 
-    async def _edit_files(self, record: CallRecord, edits: FileEdits) -> None:
-        """Open the editor with the content that an edit would leave in its file."""
-        if not edits.takes_result:
-            self._cockpit.tell("This agent takes no other result: approve the edit, or deny it and say what to do.")
+    def _edit_files(self, record: CallRecord) -> None:
+        """Open the editor with the content that an edit would leave in the file that the person looks at."""
+        versions = self._card.edits.contents(record)
+        place = self._cockpit.screen.query_one("#call-detail", ParagraphsView).place
+        if not versions or place is None:
+            self._cockpit.tell("The files of this edit are not known yet. Press again once they are.")
             return
         try:
-            result = result_of(await self._cockpit.supervision.file_versions(record.id), edits)
+            result = EditedResult(record, versions, place.file - 1)
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
             return
-        if result is None or len(result.changes) != 1 or not isinstance(result.changes[0], WriteFile):
-            self._cockpit.tell("Only the result of one known file can be edited: deny the edit and say what to do.")
-        elif len(result.changes[0].content) > MOST_CHARACTERS:
-            self._cockpit.tell("The file is too long to edit here: deny the edit and say what to do.")
-        elif self._cockpit.shown is not None and self._cockpit.shown.id == record.id:
-            start = record.call.spec.model_copy(update={"command": result})
-            self._ask(lambda record: EditScreen(self._cockpit, record, start))
+        # The editor shows one file, and what it approves is all of them.
+        if len(versions) == 1 or not self.unread(record, then="edit"):
+            self._ask(lambda record: EditScreen(self._cockpit, record, result))
 
     def _deny(self, *, stop_session: bool) -> None:
         """Ask for a reason and deny the call, or every waiting call of its session."""
@@ -354,20 +351,20 @@ class DecisionCommands:
 
         self._ask(screen)
 
-    def unread(self, record: CallRecord) -> bool:
+    def unread(self, record: CallRecord, then: str = "approve") -> bool:
         """True if rows of the call were never on the screen. A toast warns once; the second key approves anyway."""
         if self._card.edits.is_missing(record):
             self._cockpit.tell("Nothing was decided: the files of this edit are still read. Press again once they are.")
             return True
         rows = self._cockpit.screen.query_one("#call-detail", ParagraphsView).unseen
-        this = (record.id, record.seen_digest())
+        this = (record.id, record.seen_digest(), then)
         if not rows or self._read_past == this:
             return False
         self._read_past = this
         were = "was" if rows == 1 else "were"
         self._cockpit.tell(
             f"{count(rows, 'line')} of the command {were} not on the screen yet. {self._key('page-call-down')} scrolls;"
-            " press again to approve anyway.",
+            f" press again to {then} anyway.",
             severity="warning",
         )
         return True

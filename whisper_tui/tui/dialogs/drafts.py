@@ -26,6 +26,8 @@ class Draft:
     """Seconds; empty for none."""
     args: tuple[str, ...] | None = None
     """The arguments exactly as they are. None: they stand in `text`."""
+    file: int = 0
+    """The place, among the changes of an edit, of the file whose content stands in `text`."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class Checked:
     problems: tuple[str, ...]
 
 
-def draft_of(spec: CommandSpec) -> Draft:
-    """Return a specification as fields, without invisible characters."""
+def draft_of(spec: CommandSpec, file: int = 0) -> Draft:
+    """Return a specification as fields, without invisible characters; `file` as in `Draft`."""
     timeout = f"{spec.timeout_s:g}" if spec.timeout_s is not None else ""
     command = spec.command
     # Nobody can edit around a character that has no width; the dialog says how many were left out.
@@ -47,8 +49,9 @@ def draft_of(spec: CommandSpec) -> Draft:
     if isinstance(command, Function):
         return Draft("", seen(json.dumps(command.arguments, ensure_ascii=False, indent=2)), seen(spec.cwd), timeout)
     if isinstance(command, FileEdits):
-        change = command.changes[0]
-        return Draft("", seen(change.content) if isinstance(change, WriteFile) else "", seen(spec.cwd), timeout)
+        change = command.changes[file]
+        content = seen(change.content) if isinstance(change, WriteFile) else ""
+        return Draft("", content, seen(spec.cwd), timeout, file=file)
     return Draft("", seen(command.text), seen(spec.cwd), timeout)
 
 
@@ -57,10 +60,10 @@ def seen(text: str) -> str:
     return without_hidden(text, keep=PLAIN_CONTROLS)
 
 
-def hidden_count(spec: CommandSpec) -> int:
-    """Return the number of invisible characters in the command and the directory."""
+def hidden_count(spec: CommandSpec, file: int = 0) -> int:
+    """Return the number of invisible characters in the command and the directory; `file` as in `Draft`."""
     command = spec.command
-    changes = command.changes if isinstance(command, FileEdits) else ()
+    changes = command.changes[file : file + 1] if isinstance(command, FileEdits) else ()
     contents = [change.content for change in changes if isinstance(change, WriteFile)]
     text = "".join((*command.words(), *contents, spec.cwd))
     return len(text) - len(seen(text))
@@ -98,7 +101,7 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
     if isinstance(asked, Function):
         return _function(draft.text, asked, problems)
     if isinstance(asked, FileEdits):
-        return _edited_file(draft.text, asked, problems)
+        return _edited_file(draft, asked, problems)
     if not draft.program.strip():
         problems.append("There is no program.")
     if draft.args is not None:
@@ -112,17 +115,22 @@ def _command(draft: Draft, asked: Command, problems: list[str]) -> Command | Non
     return Argv(program=draft.program, args=args)
 
 
-def _edited_file(text: str, asked: FileEdits, problems: list[str]) -> FileEdits | None:
-    """Return the edit that leaves this content in the one file of an edit."""
-    written = [change for change in asked.changes if isinstance(change, WriteFile)]
-    if len(written) != 1 or len(asked.changes) != 1:
-        problems.append("Only the result of one file can be edited; approve it, or deny it and say what to do.")
+def _edited_file(draft: Draft, asked: FileEdits, problems: list[str]) -> FileEdits | None:
+    """Return the edit that leaves this content in one of its files, and in the others what was asked for."""
+    change = asked.changes[draft.file]
+    if not isinstance(change, WriteFile):
+        problems.append("This file has no content to edit; approve the edit, or deny it and say what to do.")
         return None
-    before = written[0].content
+    text = draft.text
     # The field knows one kind of line end, and files of Windows keep theirs.
-    if "\r\n" in before:
+    if "\r\n" in change.content:
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
-    return asked.model_copy(update={"changes": (written[0].model_copy(update={"content": text}),)})
+    if text == change.content:
+        return asked
+    changed = change.model_copy(update={"content": text})
+    return asked.model_copy(
+        update={"changes": (*asked.changes[: draft.file], changed, *asked.changes[draft.file + 1 :])}
+    )
 
 
 def _function(text: str, asked: Function, problems: list[str]) -> Function | None:

@@ -21,13 +21,13 @@ from textual.widgets.text_area import TextAreaTheme
 from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Shell
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import command_paragraphs, command_title, whole_text
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.tui.call.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-from whisper_tui.tui.dialogs.drafts import Draft, checked, draft_of, hidden_count, seen
+from whisper_tui.tui.dialogs.drafts import Checked, Draft, checked, draft_of, hidden_count, seen
 from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -285,14 +285,12 @@ def _differences(before: str, after: str) -> tuple[Line, Line]:
 
 
 def _label(command: Command) -> str:
-    """Return the label of the field with the words of a call, or with the content of a file."""
+    """Return the label of the field with the words of a call."""
     match command:
         case Argv():
             return "Arguments, one per line, in shell quoting"
         case Shell():
             return "Shell text"
-        case FileEdits():
-            return f"Content of {visible(command.changes[0].path)}"
         case _:
             return "Arguments, as a JSON object"
 
@@ -319,23 +317,26 @@ class EditScreen(Dialog[Approve]):
         ("Ctrl+O", "More", "approve_scope"),
     )
 
-    def __init__(self, cockpit: CockpitContext, record: CallRecord, start: CommandSpec | None = None) -> None:
-        """`start`: the call in a form that can be edited, if that is another than the request."""
+    def __init__(self, cockpit: CockpitContext, record: CallRecord, result: EditedResult | None = None) -> None:
+        """`result`: the file of an edit whose content is edited. None: the call is no edit of files."""
         super().__init__()
         self._cockpit = cockpit
         self._record = record
         self._unread: CommandSpec | None = None
         """The specification whose approval was tried before all of it had been on the screen (decision 23)."""
-        self._asked = start or record.call.spec
+        self._result = result
+        self._asked = record.call.spec if result is None else result.spec
         # A call that is asked again after an edit starts from that edit, not from the agent's request.
         returned = getattr(record.state, "edited_before", None)
-        self._start: CommandSpec = self._asked if start is not None else returned or self._asked
+        self._start: CommandSpec = self._asked if result is not None else returned or self._asked
+        self._file = 0 if result is None else result.file
 
     def compose(self) -> ComposeResult:
         """Build the fields and the two commands."""
-        draft = draft_of(self._start)
+        draft = draft_of(self._start, self._file)
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content(f"Edit call {self._record.id} before it runs")
+            title = f"Edit call {self._record.id} before it runs" if self._result is None else self._result.title
+            dialog.border_title = Content(title)
             with Horizontal(id="edit-body"):
                 with VerticalScroll(id="edit-fields", can_focus=False):
                     yield from self._fields(draft)
@@ -354,9 +355,11 @@ class EditScreen(Dialog[Approve]):
             yield Label("Arguments: Enter adds, Alt+↑↓ moves, Alt+X removes")
             yield ArgumentsForm(tuple(map(seen, command.args)), id="arguments")
         else:
-            yield Label(_label(command))
-            numbers = isinstance(command, Argv)
+            yield Label(_label(command) if self._result is None else f"Content of {self._result.name}")
+            numbers = isinstance(command, Argv | FileEdits)
             yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=numbers, tab_behavior="focus")
+        if self._result is not None:
+            return
         yield Label("Directory")
         yield Input(draft.cwd, id="cwd", compact=True)
         yield Label("Timeout in seconds, empty for none")
@@ -384,6 +387,9 @@ class EditScreen(Dialog[Approve]):
 
     def draft(self) -> Draft:
         """The fields as they are typed."""
+        if self._result is not None:
+            start = draft_of(self._start, self._file)
+            return replace(start, text=self.query_one("#text", TextArea).text)
         forms = self.query(ArgumentsForm)
         return Draft(
             program=self.query_one("#program", Input).value if isinstance(self._asked.command, Argv) else "",
@@ -399,16 +405,23 @@ class EditScreen(Dialog[Approve]):
     def _check(self) -> CommandSpec | None:
         """Show the result of the fields. Returns its specification, or None while there are problems."""
         result = checked(self.draft(), self._asked)
+        if self._result is not None and (problem := self._result.problem(result.spec)):
+            result = Checked(None, (problem,))
         runs = self.query_one("#edit-runs", ParagraphsView)
-        self.query_one("#edit-asked", ParagraphsView).show(_asked(self._asked, result.spec), from_top=False)
+        asked = self.query_one("#edit-asked", ParagraphsView)
+        changed = _asked if self._result is None else self._result.changed
+        asked.show(changed(self._asked, result.spec, asked.columns), from_top=False)
         if result.spec is None:
             runs.show((Paragraph((Span(" Will run: nothing until the fields are valid", "bad"),)),), from_top=False)
         else:
             same = result.spec == self._asked
-            title = "Will run: as requested" if same else "Will run: edited"
-            runs.show(_shown(title, result.spec, "label" if same else "edited"), from_top=False)
+            if self._result is not None:
+                shown = self._result.written(result.spec, runs.columns)
+            else:
+                shown = _shown(f"Will run: {'as requested' if same else 'edited'}", result.spec, _ROLE_OF[same])
+            runs.show(shown, from_top=False)
         notes = list(result.problems)
-        if hidden := hidden_count(self._start):
+        if hidden := hidden_count(self._start, self._file):
             notes.append(f"{count(hidden, 'invisible character')} left out of the fields.")
         self.query_one("#edit-problems", Static).update(Content(" ".join(notes)))
         return result.spec
@@ -454,7 +467,10 @@ class EditScreen(Dialog[Approve]):
         return spec
 
 
-def _asked(asked: CommandSpec, runs: CommandSpec | None) -> tuple[Paragraph, ...]:
+_ROLE_OF: dict[bool, Role] = {True: "label", False: "edited"}
+
+
+def _asked(asked: CommandSpec, runs: CommandSpec | None, _columns: int) -> tuple[Paragraph, ...]:
     """The requested command, as a diff once it is edited."""
     if runs is None or runs == asked:
         return _shown("Requested", asked, "label")
