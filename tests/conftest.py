@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.agent_process import AgentProcess
-from whisper_tui.system.process_marks import FILE_LOCKS
+from whisper_tui.system.processes import FILE_LOCKS
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever starts tests in the background of a shell has them ignore it, and every program that they start with them.

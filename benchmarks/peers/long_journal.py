@@ -11,9 +11,9 @@ from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import CallEvent, Decided, Finished, Judged, SessionOpened, Settled, Started, Submitted
 from whisper_tui.model.run import OutputSizes, Usage
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.supervisor.journal.hash_chain import link
 from whisper_tui.supervisor.journal.journal import Journal, as_stored
 from whisper_tui.supervisor.journal.journal_search import search_text
+from whisper_tui.supervisor.journal.sqlite_file import link
 
 RARE = "needle"
 """A word that one call in `RARE_EVERY` mentions."""

@@ -10,8 +10,7 @@ import pytest
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
-from whisper_tui.supervisor.journal.hash_chain import link
-from whisper_tui.supervisor.journal.sqlite_file import check_file
+from whisper_tui.supervisor.journal.sqlite_file import check_file, link
 
 pytestmark = outside_only
 

@@ -1,7 +1,7 @@
 """What a session comes to: who decided, how long it took, and what memory has saved."""
 
 from tests.model.build import HUMAN, a_call, a_spec
-from whisper_tui.export.session_statistics import Statistics
+from whisper_tui.export.session_story import Statistics
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import CallRecord, Ended, Waiting

@@ -21,9 +21,9 @@ pytestmark = [outside_only, linux_only]
 
 LISTENS = """
 import socket, sys
-from whisper_tui.system import process_marks
+from whisper_tui.system import processes
 if sys.argv[2] == "marked":
-    process_marks.mark_supervised()
+    processes.mark_supervised()
 listening = socket.socket(socket.AF_UNIX)
 listening.bind(sys.argv[1])
 listening.listen()
@@ -66,7 +66,7 @@ def test_an_unmarked_process_is_accepted(home):
 
 CONNECTS_QUICKLY = """
 import resource, subprocess, sys
-from whisper_tui.system.process_marks import FILE_LOCKS
+from whisper_tui.system.processes import FILE_LOCKS
 from whisper_tui.wire.light_client import connect_quickly
 limit = 10**17
 resource.prlimit(0, FILE_LOCKS, (limit, limit))

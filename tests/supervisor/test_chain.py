@@ -8,9 +8,8 @@ import pytest
 
 from tests.model.build import judged, opened, whole_life
 from whisper_tui.model.errors import InvalidRequest, Unavailable
-from whisper_tui.supervisor.journal.hash_chain import Head
 from whisper_tui.supervisor.journal.journal import Journal
-from whisper_tui.supervisor.journal.sqlite_file import check_file
+from whisper_tui.supervisor.journal.sqlite_file import Head, check_file
 
 FACTS = (opened(), *whole_life(), *(judged() for _ in range(20)))
 MORE = (judged(),)

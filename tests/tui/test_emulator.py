@@ -5,8 +5,7 @@ import random
 import pytest
 
 from whisper_tui.tui.output.ansi import DIRECT
-from whisper_tui.tui.output.emulator import Emulator, RecordedScreen
-from whisper_tui.tui.output.terminal_input import keystroke, pasted
+from whisper_tui.tui.output.emulator import Emulator, RecordedScreen, keystroke, pasted
 
 
 def screen(*pieces: bytes, lines: int = 4, columns: int = 20) -> Emulator:

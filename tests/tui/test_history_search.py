@@ -6,8 +6,7 @@ from textual.widgets import Button, Input
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import DAY_S, a_month, ask, begin, history, ids, ran
 from whisper_tui.tui.commands.all_commands import keymap
-from whisper_tui.tui.history.history_filters import Filters
-from whisper_tui.tui.history.past_calls import PastCalls, PastList, first_at_or_after
+from whisper_tui.tui.history.past_calls import Filters, PastCalls, PastList, first_at_or_after
 
 RECENT = ["2", "3", "4", "5", "6", "7"]
 

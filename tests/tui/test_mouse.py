@@ -11,8 +11,7 @@ from tests.in_memory.world import RecordedStreams
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
-from whisper_tui.tui.output.emulator import Emulator
-from whisper_tui.tui.output.terminal_input import MouseMode, Tracking, mouse_report
+from whisper_tui.tui.output.emulator import Emulator, MouseMode, Tracking, mouse_report
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.queue.call_list import CallList
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from whisper_tui.agents.client_rules import ClientRules
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.manage_rules import have_it_noted
-from whisper_tui.cli.commands.supervisor_control import step_down
 from whisper_tui.config import load, write_pointer
 from whisper_tui.config.configuration import Configuration, ConfigurationFile
 from whisper_tui.config.rule_files import RuleFiles
@@ -91,10 +90,12 @@ AGENTS_AFTER_S = 2.0
 _log = logging.getLogger("whisper_tui")
 
 
-def supervise(home: Directories, ready: Callable[[], None], *, take_over: bool = False) -> None:
+def supervise(
+    home: Directories, ready: Callable[[], None], *, stop_other: Callable[[Directories], object] | None = None
+) -> None:
     """Run the supervisor of these directories until it is told to stop. Raises `WhisperError` if it cannot start.
 
-    `take_over`: the supervisor that runs now steps down first.
+    `stop_other`: stops the supervisor that runs now, which this one replaces.
     """
     log = logging.StreamHandler(sys.stderr)
     log.setFormatter(MaskedLines())
@@ -103,10 +104,10 @@ def supervise(home: Directories, ready: Callable[[], None], *, take_over: bool =
     _keep_others_out()
     configuration = load(home)
     prepare(home)
-    if take_over:
+    if stop_other is not None:
         # Before the old one stops: a journal that this version cannot read must not leave nobody in charge.
         check_format(Path(home.state) / "journal.sqlite")
-        step_down(home)
+        stop_other(home)
     with StateDirectoryLock(home.state) as occupation:
         release(home)
         try:

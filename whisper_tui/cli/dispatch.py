@@ -45,7 +45,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.supervisor_control:add_prune": ("prune",),
     "whisper_tui.cli.commands.shell_completion:add_completions": ("completions", "complete"),
     "whisper_tui.cli.commands.shell_completion:add_man": ("man",),
-    "whisper_tui.cli.commands.supervise:add_supervise": ("supervise",),
+    "whisper_tui.cli.commands.supervisor_control:add_supervise": ("supervise",),
     "whisper_tui.cli.commands.call_tool:add_tools": ("tools",),
     "whisper_tui.cli.commands.run_agent:add_agent": ("agent",),
     "whisper_tui.cli.commands.install_client:add_install": ("install", "uninstall"),

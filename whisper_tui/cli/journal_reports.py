@@ -21,9 +21,8 @@ MOST_NAMED = 20
 
 def verify(home: Directories, noted: str | None, *, as_json: bool) -> int:
     """Verify the journal's hash chain and the recorded output, and print the result."""
-    from whisper_tui.supervisor.journal.hash_chain import Head
-    from whisper_tui.supervisor.journal.sqlite_file import check_file
-    from whisper_tui.supervisor.runs.output_digest import check_outputs
+    from whisper_tui.supervisor.journal.sqlite_file import Head, check_file
+    from whisper_tui.supervisor.runs.output_files import check_outputs
 
     path = Path(home.state) / "journal.sqlite"
     verdict = check_file(path, Head.parse(noted) if noted is not None else None)

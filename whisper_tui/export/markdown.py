@@ -5,8 +5,7 @@ import time
 from collections.abc import AsyncIterator
 
 from whisper_tui.export.call_pages import oldest_first
-from whisper_tui.export.session_statistics import Statistics
-from whisper_tui.export.session_story import difference
+from whisper_tui.export.session_story import Statistics, difference
 from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import CommandSpec, Session, Shell

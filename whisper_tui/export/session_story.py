@@ -1,21 +1,22 @@
-"""The story of a session: what ran and which files were edited, in order, by whom, and what changed in between."""
+"""A session told: its story in order (what ran, what was edited, by whom, what changed), and its statistics."""
 
 import difflib
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from whisper_tui.export.call_pages import oldest_first
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.call_rows import command_of
-from whisper_tui.model.decision import Decider
+from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.edits import EditedFile, FileVersions
 from whisper_tui.model.ending import Denied, Exited, HandedOver, Signalled
 from whisper_tui.model.masked_calls import masked_record
 from whisper_tui.model.secrets import masked
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 
 LONGEST_WORDS = 200
@@ -175,3 +176,70 @@ def _words(row: Row) -> str:
 
 def _short(digest: str | None) -> str:
     return "nothing" if digest is None else digest[:DIGITS]
+
+
+AUTOMATIC = frozenset({"rule", "memory", "agent"})
+"""Surfaces that decide without a human."""
+
+
+class Statistics:
+    """Counts calls in any order, each of them once."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        """Number of calls."""
+        self.approved = 0
+        """Number of calls that a human approved."""
+        self.denied = 0
+        """Number of calls that a human denied."""
+        self.waiting = 0
+        """Number of calls that still wait for a human."""
+        self.edited = 0
+        """Number of calls that a human edited before approving them."""
+        self.allowed_by_rule = 0
+        self.refused_by_rule = 0
+        self.allowed_by_memory = 0
+        """Number of calls that a remembered approval allowed."""
+        self._waits: list[float] = []
+
+    def add(self, record: CallRecord) -> None:
+        """Count one more call."""
+        self.calls += 1
+        self.waiting += isinstance(record.state, Waiting)
+        by = record.decided_by
+        if by is None or record.decision is None:
+            return
+        if by.surface in AUTOMATIC:
+            self._count_automatic(record)
+            return
+        if isinstance(record.decision, Deny):
+            self.denied += 1
+        else:
+            self.approved += 1
+            self.edited += record.edited
+        if record.decided_at is not None:
+            self._waits.append(max(0.0, record.decided_at - record.call.submitted_at))
+
+    def _count_automatic(self, record: CallRecord) -> None:
+        approved = isinstance(record.decision, Approve)
+        if record.decided_by is not None and record.decided_by.surface == "memory":
+            self.allowed_by_memory += approved
+        elif approved:
+            self.allowed_by_rule += 1
+        else:
+            self.refused_by_rule += 1
+
+    @property
+    def asked(self) -> int:
+        """Number of calls that a human was asked about."""
+        return self.approved + self.denied + self.waiting
+
+    @property
+    def median_wait_s(self) -> float | None:
+        """Median seconds from a call's arrival to the human's decision. None: there was no decision."""
+        return median(self._waits) if self._waits else None
+
+    @property
+    def saved_s(self) -> float | None:
+        """Seconds saved by remembered approvals: their number times the median wait. None: unknown."""
+        return self.allowed_by_memory * self.median_wait_s if self.median_wait_s is not None else None

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from whisper_tui.model.errors import NotAllowed
-from whisper_tui.system import process_marks
+from whisper_tui.system import processes
 from whisper_tui.wire.rendezvous import INSIDE, peer_process
 
 KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
@@ -102,7 +102,7 @@ def why_supervised_here() -> str | None:
     line = ancestry(os.getpid(), read_process)
     if line is not None and (problem := why_supervised(line, ())) is not None:
         return problem
-    return _MARK_FOUND if process_marks.is_supervised_here() else None
+    return _MARK_FOUND if processes.is_supervised_here() else None
 
 
 def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, str]) -> str | None:
@@ -115,7 +115,7 @@ def origin_by_mark(pid: int) -> Origin | None:
     if sys.platform != "linux":
         return None  # This system has no marks.
     try:
-        return process_marks.mark_in_limits((Path("/proc") / str(pid) / "limits").read_bytes())
+        return processes.mark_in_limits((Path("/proc") / str(pid) / "limits").read_bytes())
     except OSError:
         # It has ended, and a command may have its connection now. So the strictest limit applies.
         return "command"
@@ -144,7 +144,7 @@ def read_process_linux(pid: int) -> ProcessSeen | None:
         start=fields[19].decode(),
         marked=any(entry.startswith(f"{INSIDE}=".encode()) for entry in environment.split(b"\0")),
         keeper=KEEPER_MODULE in command,
-        descends_from=process_marks.mark_in_limits(limits),
+        descends_from=processes.mark_in_limits(limits),
         foreign=foreign,
     )
 

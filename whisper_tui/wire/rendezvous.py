@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from whisper_tui.model.errors import AlreadyRunning, NotAllowed, Unavailable, WhisperError, error_from
-from whisper_tui.system import process_marks
+from whisper_tui.system import processes
 from whisper_tui.system.state_directory import Directories, is_locked, prepare
 from whisper_tui.wire.protocol import SOCKET
 
@@ -154,7 +154,7 @@ def _check_held(home: Directories, *, for_agent: bool) -> None:
 def _is_marked_here() -> bool:
     if sys.platform != "linux":
         return False
-    return process_marks.mark_in_limits(Path("/proc/self/limits").read_bytes()) is not None
+    return processes.mark_in_limits(Path("/proc/self/limits").read_bytes()) is not None
 
 
 def stopped_on_purpose(home: Directories) -> bool:
@@ -224,7 +224,7 @@ def _check_origin(connection: socket.socket, home: Directories) -> None:
         limits = Path(f"/proc/{pid}/limits").read_bytes()
     except OSError as error:
         raise ProcessLookupError(errno.ESRCH, "the process that listens at the socket is gone") from error
-    if process_marks.mark_in_limits(limits) == "command":
+    if processes.mark_in_limits(limits) == "command":
         raise Unavailable(
             f"pid {pid} listens at the supervisor's socket in {home.runtime}, but is not a supervisor: a supervised "
             "command has started it",

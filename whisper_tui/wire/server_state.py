@@ -14,7 +14,7 @@ from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, Sess
 from whisper_tui.model.masked_calls import mask_unless_undecided, masked_grant
 from whisper_tui.model.run import NO_STALL, Stall
 from whisper_tui.model.state import CallRecord
-from whisper_tui.system import process_marks
+from whisper_tui.system import processes
 from whisper_tui.wire.peers import ProcessSeen, ReadProcess, ancestry, read_process
 
 MOST = 1000
@@ -46,7 +46,7 @@ class AgentPrograms:
             return
         # Kept after the session ends: an agent that drops its connection is still an agent.
         self._known[seen.pid, seen.start] = f"{session.name} (session {session.id}, pid {session.pid})"
-        process_marks.mark_agent(seen.pid)
+        processes.mark_agent(seen.pid)
         if len(self._known) > MOST:
             await asyncio.to_thread(self._forget_ended)
 

@@ -29,7 +29,7 @@ WHO_MAY_DECIDE = (
     Mutation(
         "the mark of what keepers start",
         "whisper_tui.supervisor.keeper.zygote.main",
-        "process_marks.mark_supervised()",
+        "processes.mark_supervised()",
         "pass",
         (FROM_ITS_ORPHAN, WHO + "test_descendants_of_a_command_have_a_mark_that_we_do_not"),
     ),
@@ -43,7 +43,7 @@ WHO_MAY_DECIDE = (
     Mutation(
         "the mark of what agents start",
         "whisper_tui.wire.server_state.AgentPrograms.note",
-        "process_marks.mark_agent(seen.pid)",
+        "processes.mark_agent(seen.pid)",
         "pass",
         (FROM_ITS_DAEMON,),
     ),

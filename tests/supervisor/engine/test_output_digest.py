@@ -7,9 +7,9 @@ import pytest
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.event import EVENT, Settled
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.runs import output_digest
+from whisper_tui.supervisor.runs import output_files
 from whisper_tui.supervisor.runs.executor import HasSettled, RunKey
-from whisper_tui.supervisor.runs.output_digest import SMALL, RecordedOutput
+from whisper_tui.supervisor.runs.output_files import SMALL, RecordedOutput
 
 
 async def told(engine: Engine, key: RunKey) -> str:
@@ -51,7 +51,7 @@ async def test_head_and_tail_that_are_kept_of_endless_output_are_in_the_digest(e
 def test_the_digest_of_very_long_output_covers_head_tail_and_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output_digest, "READ_WHOLE", 100)
+    monkeypatch.setattr(output_files, "READ_WHOLE", 100)
     out = tmp_path / "1.1" / run_files.OUT
     out.parent.mkdir()
 

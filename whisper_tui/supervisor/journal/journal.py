@@ -35,9 +35,8 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.value import Value
-from whisper_tui.supervisor.journal.hash_chain import START, Head, link
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
-from whisper_tui.supervisor.journal.sqlite_file import Checkpoints, not_read, not_written, open_file
+from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
 from whisper_tui.supervisor.keeper import run_files
 
 LARGEST_BATCH = 2 * 1024 * 1024

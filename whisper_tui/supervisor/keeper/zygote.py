@@ -16,7 +16,7 @@ from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.jobs import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
 from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
-from whisper_tui.system import process_marks
+from whisper_tui.system import processes
 from whisper_tui.system.processes import LINUX, boot_id
 
 SLOTS = 4096
@@ -179,7 +179,7 @@ def main(jobs_fd: int, runs: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     # The keepers outlive the supervisor, and must not prevent a directory from being unmounted.
     os.chdir("/")
-    process_marks.mark_supervised()
+    processes.mark_supervised()
     Zygote(jobs, runs, boot_id(), _adoption()).run()
 
 

@@ -19,8 +19,7 @@ from whisper_tui.supervisor.runs.cgroups import Cgroups
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.runs.keepers import LOG, Keepers, WakeupListener, send_order, write_fifo
 from whisper_tui.supervisor.runs.monitor import RunMonitor
-from whisper_tui.supervisor.runs.output_digest import RecordedOutput
-from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.supervisor.runs.output_files import OutputFiles, RecordedOutput
 
 SWEEP_S = 1.0
 """Seconds between two sweeps over all runs, because wakeups can be lost and keepers can be killed."""

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from whisper_tui.export.call_pages import PAGE, newest_first
-from whisper_tui.export.session_statistics import Statistics
+from whisper_tui.export.session_story import Statistics
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
@@ -34,8 +34,7 @@ from whisper_tui.tui.commands.rerun import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
 from whisper_tui.tui.dialogs.help_dialog import screen_help
-from whisper_tui.tui.history.history_filters import NEXT, FilterButtons, Filters
-from whisper_tui.tui.history.past_calls import AHEAD, PastCalls, PastList, know_session
+from whisper_tui.tui.history.past_calls import AHEAD, NEXT, FilterButtons, Filters, PastCalls, PastList, know_session
 from whisper_tui.tui.history.replay import BUTTONS, ReplayArea
 from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.lines import LineView

@@ -17,9 +17,8 @@ from whisper_tui.present.spans import Line, Span
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, width_of
 from whisper_tui.tui.output.ansi import PLAIN, Run
-from whisper_tui.tui.output.emulator import TerminalFeed
+from whisper_tui.tui.output.emulator import WHEEL_LINES, TerminalFeed, keystroke, mouse_report, pasted, wheel_arrow
 from whisper_tui.tui.output.painter import Pens
-from whisper_tui.tui.output.terminal_input import WHEEL_LINES, keystroke, mouse_report, pasted, wheel_arrow
 
 
 def with_cursor(runs: tuple[Run, ...], column: int) -> tuple[Run, ...]:
