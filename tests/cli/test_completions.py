@@ -41,6 +41,8 @@ def completed(*words: str, home: Path | None = None) -> dict[str, str]:
         (("install", ""), {"claude", "codex", "gemini", "opencode"}),
         (("logs", "1", "--stream", ""), {"out", "err", "both"}),
         (("logs", "1", "--st"), {"--stream"}),
+        (("mcp", "--thr"), {"--through"}),
+        (("install", "claude", "--ga"), {"--gateway"}),
         (("--home", "/tmp", "rules", "un"), {"untrust"}),
         (("rules", "add", ""), {"allow", "ask", "deny"}),
         (("export", "--output", ""), set()),
@@ -51,6 +53,15 @@ def completed(*words: str, home: Path | None = None) -> dict[str, str]:
 )
 def test_subcommands_options_and_choices_are_offered(words: tuple[str, ...], offered: set[str]) -> None:
     assert set(completed(*words)) == offered
+
+
+def test_the_servers_of_the_configuration_file_are_offered(tmp_path: Path) -> None:
+    assert completed("mcp", "--through", "", home=tmp_path) == {}
+    (tmp_path / "config").mkdir(mode=0o700)
+    path = tmp_path / "config" / "config.toml"
+    path.write_text('[mcp.servers.files]\ncommand = ["npx", "server-files"]\n[mcp.servers.web]\ncommand = ["fetch"]\n')
+    path.chmod(0o600)
+    assert completed("mcp", "--through", "f", home=tmp_path) == {"files": "npx server-files"}
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.install.conftest import CLIENTS, Machine
+from tests.install.conftest import CLIENTS, HERE, Machine
+from whisper_tui.agents.findings import CheckState
 from whisper_tui.agents.install_request import DAY_S, Launch
 
 FILES = {
@@ -151,3 +152,74 @@ def test_a_server_whose_variables_load_code_is_left(machine: Machine, client: st
     assert any("files" in note for note in machine.plan_install(client, gateway=True).notes)
     machine.install(client, gateway=True)
     assert words(servers(machine, client)["files"]) == OWN["files"]
+
+
+def checks_of(machine: Machine, client: str) -> dict[CheckState, str]:
+    """What the doctor says about the gateway, by state."""
+    said: dict[CheckState, str] = {}
+    for check in machine.doctor(client).checks:
+        if check.subject == "gateway":
+            said[check.state] = f"{said.get(check.state, '')}{check.sentence}. {check.hint}\n"
+    return said
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_doctor_says_which_servers_are_behind_the_gateway_and_which_are_not(machine: Machine, client: str) -> None:
+    path = written(machine, client)
+    machine.client("npx", "1")
+    path.write_text(path.read_text().replace("/opt/bare", str(machine.bin / "npx")))
+    machine.install(client)
+    found = checks_of(machine, client)
+    assert list(found) == [CheckState.NOTE]
+    assert f"{path}: files, bare, far. whisper-tui install {client} --gateway" in found[CheckState.NOTE]
+    machine.install(client, gateway=True)
+    found = checks_of(machine, client)
+    assert set(found) == {CheckState.GOOD, CheckState.NOTE}
+    assert f"server files in {path} is behind the gateway and starts npx" in found[CheckState.GOOD]
+    assert f"server bare in {path} is behind the gateway and starts {machine.bin}/npx" in found[CheckState.GOOD]
+    assert f"{path}: far. " in found[CheckState.NOTE]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_doctor_misses_the_program_of_a_server_behind_the_gateway(machine: Machine, client: str) -> None:
+    written(machine, client)
+    machine.client("npx", "1")
+    machine.install(client, gateway=True)
+    found = checks_of(machine, client)
+    assert "bare" in found[CheckState.BAD] and "/opt/bare was not found" in found[CheckState.BAD]
+    assert "files" not in found[CheckState.BAD] and not machine.doctor(client).proved
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_doctor_misses_the_gateway_of_a_removed_installation_and_names_that_of_another(
+    machine: Machine, client: str
+) -> None:
+    written(machine, client)
+    machine.client("npx", "1")
+    ours, other = machine.launch, machine.program("elsewhere/whisper-tui", HERE / "fake_launcher.py")
+    machine.launch = Launch((str(other),), ("--home", "/old"))
+    machine.install(client, gateway=True)
+    machine.launch = ours
+    assert "server files" in checks_of(machine, client)[CheckState.NOTE].split("another installation")[0]
+    other.unlink()
+    assert f"cannot start: {other} was not found" in checks_of(machine, client)[CheckState.BAD]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_doctor_passes_over_servers_that_are_switched_off(machine: Machine, client: str) -> None:
+    path = written(machine, client)
+    machine.install(client)
+    off = "enabled = false\nurl = " if client == "codex" else '"enabled": false, "type": '
+    path.write_text(path.read_text().replace("url = ", off).replace('"type": "http"', f'{off}"http"'))
+    path.write_text(
+        path.read_text().replace('"type": "remote"', f'{off}"remote"').replace('"httpUrl"', f'{off}"h", "httpUrl"')
+    )
+    assert f"{path}: files, bare. " in checks_of(machine, client)[CheckState.NOTE]
+
+
+def test_a_server_of_the_configuration_file_is_behind_the_gateway(machine: Machine) -> None:
+    words = [*machine.launch.server()[1:], "--through", "files"]
+    machine.write(
+        ".claude.json", json.dumps({"mcpServers": {"f": {"command": machine.launch.program[0], "args": words}}})
+    )
+    assert "named in the configuration file" in checks_of(machine, "claude")[CheckState.GOOD]

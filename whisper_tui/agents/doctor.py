@@ -16,11 +16,11 @@ from whisper_tui.agents.findings import (
     FoundServer,
     Report,
     bad,
-    command_line,
     good,
     note,
     variables_set_in,
 )
+from whisper_tui.agents.gateway_servers import gateway_checks, started_words
 from whisper_tui.agents.install_request import InstallRequest, Launch, is_gateway, launcher_of
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of
 from whisper_tui.agents.probe import NotRun, program_of, run, version_of
@@ -53,6 +53,9 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
         checks += _hook_checks(name, client.title, context, result.hooks, concerned=concerned)
     for server in result.servers:
         checks += _server_checks(server, context)
+    if concerned and client.server_tables is not None:
+        request = InstallRequest(context.launch, context.environ, project=context.project)
+        checks += gateway_checks(name, client.server_tables(request), context)
     if concerned and not result.servers:
         checks.append(
             note("tools", f"{client.title} is not offered the tools", f"whisper-tui install {name} offers them")
@@ -175,10 +178,8 @@ def is_behind_gateway(client: str, server: str, project: Path, environ: Mapping[
 def _starts_gateway(entry: object, launch: Launch) -> bool:
     if not isinstance(entry, dict):
         return False
-    command, args = entry.get("command"), entry.get("args", [])
-    words = command_line(command[0], [*command[1:]]) if isinstance(command, list) and command else None
     given = {*variables_set_in(entry), *variables_set_in({"env": entry.get("environment")})}
-    return not given & (RELOCATING | LOADING) and is_gateway(words or command_line(command, args), launch)
+    return not given & (RELOCATING | LOADING) and is_gateway(started_words(entry), launch)
 
 
 SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})

@@ -1,14 +1,19 @@
 """The MCP servers of others in a client's files: put behind the gateway, found there, and taken out again."""
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from whisper_tui.agents.client_files import Opener, plain_of
 from whisper_tui.agents.file_entries import Document, Key, value_at
-from whisper_tui.agents.findings import LOADING, command_line
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallRequest, Launch, is_launcher
+from whisper_tui.agents.findings import LOADING, Check, DoctorContext, bad, command_line, good, note
+from whisper_tui.agents.install_request import DAY_S, SERVER, InstallRequest, Launch, is_gateway, is_launcher
+from whisper_tui.model.errors import BadConfiguration
+
+if TYPE_CHECKING:
+    from whisper_tui.agents.profile import ServerTable
 
 THROUGH = "--through"
 
@@ -163,3 +168,65 @@ def why_unwrappable(table: GatewayTable, name: str, entry: dict[str, Any]) -> st
     if set(entry.get(table.variables) or {}) & LOADING:
         return f"its {table.variables} changes what programs load"
     return None
+
+
+def started_words(entry: Any) -> list[str]:
+    """Return the command line of an entry of any client. Empty: the client starts no program for it."""
+    if not isinstance(entry, dict):
+        return []
+    command = entry.get("command")
+    if isinstance(command, list) and command:
+        return command_line(command[0], [*command[1:]])
+    return command_line(command, entry.get("args", []))
+
+
+def gateway_checks(client: str, tables: Iterable["ServerTable"], context: DoctorContext) -> list[Check]:
+    """Say which MCP servers of others in a client's files are behind the gateway, and check that those can start."""
+    checks, open_ones = [], dict[Path, list[str]]()
+    for table in dict.fromkeys(tables):
+        try:
+            found = value_at(plain_of(table.file, table.opener), table.place)
+        except BadConfiguration:
+            continue  # The doctor has named the file already.
+        for name, entry in found.items() if isinstance(found, dict) else ():
+            words = started_words(entry)
+            if name == SERVER or _is_off(entry) or (_starts_mcp(words) and THROUGH not in words):
+                continue
+            if _starts_mcp(words):
+                checks.append(_behind(client, name, entry, table.file, context))
+            else:
+                open_ones.setdefault(table.file, []).append(name)
+    for path, names in open_ones.items():
+        sentence = f"Not behind the gateway in {path}: {', '.join(names)}"
+        hint = f"whisper-tui install {client} --gateway puts those there that the client starts; see docs/connect.md"
+        checks.append(note("gateway", sentence, hint))
+    return checks
+
+
+def _behind(client: str, name: str, entry: dict[str, Any], path: Path, context: DoctorContext) -> Check:
+    """Check one server behind the gateway: the gateway's own program, and that of the server."""
+    words = started_words(entry)
+    found = split_wrapped(words)
+    again = f"Run whisper-tui install {client} --gateway"
+    if (missing := _missing(words[0], entry, context)) is not None:
+        return bad("gateway", f"The gateway before the MCP server {name} in {path} cannot start: {missing}", again)
+    if found is not None and (missing := _missing(found[1][0], entry, context)) is not None:
+        sentence = f"The MCP server {name} in {path} cannot start behind the gateway: {missing}"
+        return bad("gateway", sentence, "Install it, or correct its command line behind --")
+    if not is_gateway(words, context.launch):
+        return note("gateway", f"The MCP server {name} in {path} is behind the gateway of another installation", again)
+    starts = f"starts {found[1][0]}" if found is not None else "is named in the configuration file"
+    return good("gateway", f"The MCP server {name} in {path} is behind the gateway and {starts}")
+
+
+def _missing(program: str, entry: dict[str, Any], context: DoctorContext) -> str | None:
+    """Return why a client could not start a program. None: it could."""
+    own = next((given for key in ("env", "environment") if isinstance(given := entry.get(key), dict)), {})
+    path = own.get("PATH") or context.environ.get("PATH")
+    # A relative path begins where the client is started.
+    place = str(context.project / program) if "/" in program else program
+    return None if shutil.which(place, path=path if isinstance(path, str) else None) else f"{program} was not found"
+
+
+def _is_off(entry: Any) -> bool:
+    return isinstance(entry, dict) and (entry.get("enabled") is False or entry.get("disabled") is True)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from whisper_tui import __version__
-from whisper_tui.cli.subcommand import DONE, GROUPS, MEANINGS, Options, Subcommands, supervisor_of
+from whisper_tui.cli.subcommand import DONE, GROUPS, MEANINGS, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 
 SHELLS = {
@@ -107,7 +107,7 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str], options: O
         else:
             given += 1
     if wanted is not None:
-        yield from ((str(choice), "") for choice in wanted.choices or ())
+        yield from _servers(options) if wanted.dest == "through" else ((str(word), "") for word in wanted.choices or ())
     elif words[-1].startswith("-"):
         yield from _options(parser)
     elif (nested := _subparsers(parser)) is not None:
@@ -169,6 +169,17 @@ def _calls(verb: str, options: Options) -> Iterator[Candidate]:
     for row in rows:
         if states is None or row["state"] in states:
             yield row["id"], f"{outcome(row)}: {cut(masked_line(row['command']), 60)}"
+
+
+def _servers(options: Options) -> Iterator[Candidate]:
+    """Yield the names of the MCP servers in the configuration file."""
+    from whisper_tui.config import load
+
+    try:
+        known = load(home_of(options)).mcp.servers
+    except WhisperError:
+        return
+    yield from ((name, " ".join(server.command)) for name, server in known.items())
 
 
 def add_man(verbs: Subcommands) -> None:
