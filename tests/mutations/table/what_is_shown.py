@@ -98,14 +98,14 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "the chain of the journal",
-        "whisper_tui.supervisor.journal.hash_chain.check",
+        "whisper_tui.supervisor.journal.sqlite_file.check",
         "stored != previous",
         "False",
         ("tests/supervisor/test_chain.py::test_a_change_is_found_and_named",),
     ),
     Mutation(
         "the noted end of the journal",
-        "whisper_tui.supervisor.journal.hash_chain.check",
+        "whisper_tui.supervisor.journal.sqlite_file.check",
         "noted is not None and (head is None or head.seq < noted.seq)",
         "False",
         ("tests/supervisor/test_chain.py::test_a_noted_end_finds_what_the_chain_alone_cannot",),

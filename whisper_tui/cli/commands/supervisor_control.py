@@ -14,8 +14,6 @@ from whisper_tui.cli.subcommand import DONE, UNAVAILABLE, Options, Subcommands, 
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, Unavailable, WhisperError
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
-from whisper_tui.system.state_directory import Directories, prepare
-from whisper_tui.wire.rendezvous import PATIENCE_S, start_lock
 
 if TYPE_CHECKING:
     from whisper_tui.system.state_directory import Directories
@@ -418,9 +416,12 @@ class _Starter:
             os._exit(0)
         os.setsid()
 
-    def take_turn(self, home: Directories) -> None:
+    def take_turn(self, home: "Directories") -> None:
         """Take the start lock until this one is ready. A starter holds it already."""
         if self._fd is None:
+            from whisper_tui.system.state_directory import prepare
+            from whisper_tui.wire.rendezvous import PATIENCE_S, start_lock
+
             prepare(home)
             self._turn.enter_context(start_lock(home, time.monotonic() + PATIENCE_S))
 
