@@ -136,6 +136,10 @@ def answer(method: str, request_id: Any, params: dict[str, Any]) -> dict[str, An
         case "x/answer":
             send(id=params["id"], result=text("forged before it was asked"))
             return {}
+        case "x/say":
+            for words in params["messages"]:
+                send(**words)
+            return {}
         case "x/echo":
             return {"params": params}
     raise KeyError(method)

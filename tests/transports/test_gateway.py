@@ -293,6 +293,80 @@ async def test_a_changed_list_of_tools_is_announced(place):
 
 
 @pytest.mark.slow
+async def test_notifications_of_the_client_reach_the_server_as_they_are(place):
+    told = [
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0.50}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"of nothing that waits"}}',
+    ]
+    async with place.lines() as client:
+        for line in told:
+            await client.send(line)
+        await client.send({"id": 1, "method": "x/echo", "params": {}})
+        await client.until(1)
+    assert place.log.read_bytes().splitlines()[:-1] == told
+
+
+async def test_notifications_of_the_server_reach_the_client_in_their_order_with_its_answer_last(place):
+    messages = [
+        {"method": f"notifications/{name}", "params": params}
+        for name, params in (
+            ("tools/list_changed", {}),
+            ("prompts/list_changed", {"_meta": {"a": 1}}),
+            ("resources/list_changed", {}),
+            ("progress", {"progressToken": 7, "progress": 1}),
+            ("x/unknown", {"é": [1.0]}),
+        )
+    ]
+    async with place.lines() as client:
+        await client.send({"id": 1, "method": "x/say", "params": {"messages": messages}})
+        heard = [json.loads(await client.line()) for _ in range(len(messages) + 1)]
+    assert heard[:-1] == [{"jsonrpc": "2.0", **message} for message in messages] and heard[-1]["id"] == 1
+
+
+async def test_the_server_may_use_the_id_of_a_call_for_its_own_requests_and_cancel_them(place):
+    requests = [
+        {"id": 5, "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
+        {"method": "notifications/cancelled", "params": {"requestId": 5, "reason": "too late"}},
+    ]
+    async with place.lines() as client:
+        await client.call(5, "echo", {"mine": True})
+        call_id = await place.waiting()
+        await client.send({"id": 6, "method": "x/say", "params": {"messages": requests}})
+        heard = [json.loads(await client.line()) for _ in range(3)]
+        assert [message.get("method") for message in heard] == [*(one["method"] for one in requests), None]
+        # The answer to the server's request 5 is no answer to call 5, which still waits.
+        await client.send(b'{"jsonrpc":"2.0","id":5,"result":{"of":"the client"}}')
+        await place.run("approve", call_id)
+        assert (await client.until(5))["result"]["structuredContent"] == {"mine": True}
+    assert b'{"jsonrpc":"2.0","id":5,"result":{"of":"the client"}}' in place.log.read_bytes().splitlines()
+
+
+async def test_the_words_about_tools_of_later_pages_reach_the_human(place):
+    async with place.client() as client:
+        await client.list_tools()
+        await client.list_tools(cursor="two")
+        counting = asked(client, "count", {}, progress_callback=_ignored)
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert row["description"] == "Count slowly"
+        await place.run("approve", row["id"])
+        await answer(counting)
+
+
+async def _ignored(_progress: float, _total: float | None, _message: str | None) -> None:
+    """Progress has to be asked for."""
+
+
+async def test_an_error_of_the_protocol_passes_unchanged_and_is_recorded_as_a_failure(place):
+    async with place.lines() as client:
+        await client.call(1, "no such tool")
+        call_id = await place.waiting()
+        await place.run("approve", call_id)
+        assert (await client.until(1))["error"] == {"code": -32601, "message": "unknown: 'no such tool'"}
+        assert (await ended(place, call_id))["exit_code"] == 1
+
+
 async def test_lines_reach_the_server_byte_for_byte(place):
     odd = [
         b'{"jsonrpc":"2.0" ,"id":1.50,"method":"x\\/echo","params":{"big":123456789012345678901234567890,"f":1.0e+2}}',
