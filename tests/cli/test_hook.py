@@ -123,6 +123,26 @@ def test_a_tool_that_only_reads_passes_without_a_word(shell: Shell) -> None:
     assert asking.returncode == 0
 
 
+def test_a_tool_behind_the_gateway_is_allowed_because_the_gateway_asks(shell: Shell) -> None:
+    words = ["whisper-tui", "mcp", "--home", str(shell.instance.root), "--through", "docs", "--", "docs-server"]
+    servers = {"mcpServers": {"docs": {"command": words[0], "args": words[1:]}}}
+    (shell.instance.workspace / ".mcp.json").write_text(json.dumps(servers))
+    answer = finished(shell.ask("x", tool_name="mcp__docs__find", tool_input={"text": "a"}))
+    assert answer["hookSpecificOutput"] == {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+    assert shell.instance.rows("history") == []
+
+
+def test_opencode_is_told_what_the_user_has_decided_and_not_what_is_allowed_by_default(shell: Shell) -> None:
+    outside, inside = shell.instance.root / "notes.txt", shell.instance.workspace / "notes.txt"
+    edit = {"tool_name": "write", "tool_input": {"filePath": str(outside), "content": "a"}}
+    asking = shell.ask("x", client="opencode", **edit)
+    shell.approve(shell.waiting())
+    assert finished(asking)["decided"] is True
+    edit["tool_input"] = {"filePath": str(inside), "content": "a"}
+    answer = finished(shell.ask("x", client="opencode", **edit))
+    assert answer["decision"] == "allow" and "decided" not in answer
+
+
 @pytest.mark.parametrize("text", [b"", b"no json", b'{"tool_name": "Bash"}', b"\xff\xfe"])
 def test_an_input_that_is_not_understood_is_a_refusal(shell: Shell, text: bytes) -> None:
     process = shell.hook(text, "claude")

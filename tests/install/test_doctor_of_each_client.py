@@ -96,6 +96,15 @@ def test_a_gemini_cli_that_asks_again_is_reported(machine: Machine) -> None:
     assert "asks again" in said(machine.doctor("gemini"), "policy", CheckState.NOTE)
 
 
+def test_servers_about_whose_tools_gemini_cli_asks_again_are_named(machine: Machine) -> None:
+    servers = {"docs": {"command": "npx"}, "far": {"httpUrl": "http://example.org"}, "own": {"url": "x", "trust": True}}
+    machine.write(".gemini/settings.json", json.dumps({"mcpServers": servers}))
+    machine.install("gemini")
+    assert "of the tools of docs, far" in said(machine.doctor("gemini"), "servers", CheckState.NOTE)
+    machine.install("gemini", gateway=True)
+    assert "of the tools of far" in said(machine.doctor("gemini"), "servers", CheckState.NOTE)
+
+
 def test_the_plugin_of_opencode_is_proved_without_node_too(machine: Machine) -> None:
     without_node(machine)
     machine.install("opencode")
@@ -150,12 +159,6 @@ def test_a_claude_code_sandbox_that_breaks_approved_commands_is_reported(machine
     assert machine.doctor("claude").proved
     change(machine, ".claude/settings.json", "whisper-tui exec *", "other *")
     assert "every approved command fails" in said(machine.doctor("claude"), "sandbox", CheckState.BAD)
-
-
-def test_an_opencode_that_asks_again_about_edits_is_reported(machine: Machine) -> None:
-    machine.write(".config/opencode/opencode.json", '{"permission": {"edit": "ask"}}')
-    machine.install("opencode")
-    assert "asks again" in said(machine.doctor("opencode"), "permission", CheckState.NOTE)
 
 
 def test_an_opencode_with_one_word_for_all_permissions_is_proved(machine: Machine) -> None:

@@ -99,6 +99,23 @@ def test_servers_that_the_client_starts_go_behind_the_gateway_and_others_are_nam
     assert "--through" not in json.dumps([found["far"], found["whisper"]])
 
 
+@pytest.mark.parametrize(("client", "member"), [("gemini", "trust"), ("codex", "default_tools_approval_mode")])
+def test_the_client_leaves_the_question_to_the_gateway_and_asks_again_without_it(
+    machine: Machine, client: str, member: str
+) -> None:
+    path = written(machine, client)
+    original = {name: entry.get(member) for name, entry in servers(machine, client).items()}
+    machine.install(client, gateway=True)
+    found = servers(machine, client)
+    assert {name for name in (*OWN, "far") if found[name].get(member) in {True, "approve"}} == set(OWN)
+    path.write_text(path.read_text().replace("example.org", "example.com"))
+    machine.install(client)
+    now = servers(machine, client)
+    assert {name: now[name].get(member) for name in original if name != "whisper"} == {
+        name: said for name, said in original.items() if name != "whisper"
+    }
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("earlier", [False, True], ids=["at once", "after an installation without it"])
 def test_uninstalling_restores_the_file_to_the_letter(machine: Machine, client: str, earlier: bool) -> None:

@@ -1,7 +1,7 @@
 """The doctor's findings in a client's files, in one format for all clients, and its checks."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -214,3 +214,20 @@ def variable_checks(path: Path, names: Iterable[str], title: str) -> list[Check]
             sentence = f"{path} sets {name}, so programs may use other directories of whisper_tui"
             found.append(note("variables", sentence, "Remove it, unless you set it yourself"))
     return found
+
+
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*[=:]", re.MULTILINE)
+_LONGEST_DOTENV = 1 << 20
+"""Bytes of a `.env` file that are read."""
+
+
+def dotenv_files(project: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Yield the `.env` files that Gemini CLI reads for a project, with the names of their variables."""
+    for directory in (project, *project.parents):
+        for path in (directory / ".gemini" / ".env", directory / ".env"):
+            try:
+                with path.open("rb") as file:
+                    text = file.read(_LONGEST_DOTENV).decode(errors="replace")
+            except OSError:
+                continue
+            yield path, _ASSIGNED.findall(text)

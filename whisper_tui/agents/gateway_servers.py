@@ -1,8 +1,8 @@
 """The MCP servers of others in a client's files: put behind the gateway, found there, and taken out again."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +35,8 @@ class GatewayTable:
     """The key of the variables for the server."""
     shared: bool = False
     """True for a file that others share, which is never changed."""
+    unasked: Mapping[str, Any] = field(default_factory=dict)
+    """The members of an entry that keep the client from asking about the server's tools itself."""
 
     def words(self, entry: Any) -> list[str]:
         """Return the command line of an entry. Empty: the client starts no program for it."""
@@ -94,14 +96,18 @@ class WrappedServer:
         return (*self.table.keys, self.name)
 
     @property
-    def _longest(self) -> int:
-        return DAY_S * self.table.per_second
+    def _added(self) -> dict[str, Any]:
+        """The members beside the command line: the client waits for a human, and asks nothing itself."""
+        # Only the gateway's own entry has them. Without the gateway there is no server whose tools could be called.
+        return {self.table.timeout: DAY_S * self.table.per_second, **self.table.unasked}
 
     def holds(self, plain: Any) -> bool:
         """True if it is behind the gateway of this installation, and the client waits for a human."""
         entry = value_at(plain, self.path)
         found = split_wrapped(self.table.words(entry))
-        return found is not None and tuple(found[0]) == self.before and entry.get(self.table.timeout) == self._longest
+        if found is None or tuple(found[0]) != self.before:
+            return False
+        return all(entry.get(key) == value for key, value in self._added.items())
 
     def found(self, plain: Any) -> "WrappedServer | None":
         """Return the entry as the file has it."""
@@ -115,10 +121,10 @@ class WrappedServer:
             return
         found = split_wrapped(words)
         own = words if found is None else found[1]
-        self._put(document, {**self.table.written([*self.before, *own]), self.table.timeout: self._longest})
+        self._put(document, {**self.table.written([*self.before, *own]), **self._added})
 
     def remove(self, document: Document, original: Any) -> None:
-        """Restore the server's own command line, and the time limit of the original."""
+        """Restore the server's own command line, and the other members of the original."""
         entry = value_at(document.plain(), self.path)
         found = split_wrapped(self.table.words(entry))
         if found is None:
@@ -130,12 +136,13 @@ class WrappedServer:
             del own["args"]
             document.delete((*self.path, "args"))
         self._put(document, own)
-        if entry.get(self.table.timeout) != self._longest:
-            return
-        if self.table.timeout in earlier:
-            self._put(document, {self.table.timeout: earlier[self.table.timeout]})
-        else:
-            document.delete((*self.path, self.table.timeout))
+        for key, value in self._added.items():
+            if entry.get(key) != value:
+                continue
+            if key in earlier:
+                self._put(document, {key: earlier[key]})
+            else:
+                document.delete((*self.path, key))
 
     def _put(self, document: Document, members: dict[str, Any]) -> None:
         for key, value in members.items():
@@ -156,6 +163,16 @@ def wrapped_servers(request: InstallRequest, table: GatewayTable) -> tuple[list[
         elif request.gateway:
             notes.append(f"The MCP server {name} is left as it is: {problem}")
     return entries, notes
+
+
+def not_wrapped(table: GatewayTable, plain: Any) -> list[str]:
+    """Return the names of the servers of others that are not behind a gateway, and that the client does not trust."""
+    return [
+        name
+        for name, entry in table.servers(plain)
+        if split_wrapped(table.words(entry)) is None
+        and any(entry.get(key) != value for key, value in table.unasked.items())
+    ]
 
 
 def why_unwrappable(table: GatewayTable, name: str, entry: dict[str, Any]) -> str | None:

@@ -1,7 +1,6 @@
 """Gemini CLI: its hooks, its files, its rules, and the doctor's checks."""
 
 import json
-import re
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +25,7 @@ from whisper_tui.agents.findings import (
     seconds,
     unseen_tools,
 )
-from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
+from whisper_tui.agents.gateway_servers import GatewayTable, not_wrapped, wrapped_servers
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.json_document import read_json
@@ -201,9 +200,14 @@ def _runs(request: InstallRequest) -> bool:
     return request.hook and not request.agent_runs
 
 
+def _gateway_table(path: Path) -> GatewayTable:
+    # A project that defines a server of the same name replaces the whole entry, and so the trust in it.
+    return GatewayTable(path, JSON_WITH_COMMENTS, ("mcpServers",), unasked={"trust": True})
+
+
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Gemini CLI with the content that they should have."""
-    behind, notes = wrapped_servers(request, GatewayTable(settings_of(request), JSON_WITH_COMMENTS, ("mcpServers",)))
+    behind, notes = wrapped_servers(request, _gateway_table(settings_of(request)))
     rewrites = _runs(request)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
@@ -231,23 +235,6 @@ DEFAULT_TIMEOUT_S = 60.0
 _REINSTALL = "Run whisper-tui install gemini"
 
 
-_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*[=:]", re.MULTILINE)
-_LONGEST_DOTENV = 1 << 20
-"""Bytes of a `.env` file that are read."""
-
-
-def _dotenv_files(project: Path) -> Iterator[tuple[Path, list[str]]]:
-    """The `.env` files that Gemini CLI reads for a project, with the names of their variables."""
-    for directory in (project, *project.parents):
-        for path in (directory / ".gemini" / ".env", directory / ".env"):
-            try:
-                with path.open("rb") as file:
-                    text = file.read(_LONGEST_DOTENV).decode(errors="replace")
-            except OSError:
-                continue
-            yield path, _ASSIGNED.findall(text)
-
-
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the settings and the policy."""
     result = Findings()
@@ -263,9 +250,12 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         _look_for_disabled(path, plain, result)
         if among(plain, ("tools", "exclude"), SHELL_TOOL) or among(plain, ("excludeTools",), SHELL_TOOL):
             result.shell_disabled_in.append(path)
+        if result.hooks and (named := not_wrapped(_gateway_table(path), plain)):
+            sentence = f"Gemini CLI asks a second time about each call of the tools of {', '.join(named)}"
+            result.checks.append(note("servers", sentence, f"{_REINSTALL} --gateway, if it starts these servers"))
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             result.servers.append(_server(path, entry))
-    for path, names in _dotenv_files(context.project):
+    for path, names in findings.dotenv_files(context.project):
         result.checks.extend(findings.variable_checks(path, names, TITLE))
     rewriting = [hook for hook in result.hooks if "--agent-runs" not in hook.words]
     if result.hooks:

@@ -51,6 +51,8 @@ class HookRequest:
     """False if the files of the client do not name the MCP server whose tool is called."""
     absolute: Content = field(default_factory=dict)
     """Arguments with relative paths, as the absolute paths that are judged."""
+    decided: bool = False
+    """True if a human, or what one has said before, has allowed the call: the client does not have to ask again."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from whisper_tui.agents.findings import (
     FoundHook,
     FoundServer,
     bad,
-    note,
     seconds,
     unseen_tools,
 )
@@ -91,7 +90,8 @@ class OpenCodeHook(DecisionFormat):
         arguments = asked.tool_input if arguments is None else arguments
         # A plugin of an earlier version, which OpenCode has loaded, takes a command alone.
         command = {"command": arguments["command"]} if isinstance(asked.command, Shell) else {}
-        return printed({"decision": "allow", "arguments": arguments, **command, "note": note})
+        decided = {"decided": True} if asked.decided else {}
+        return printed({"decision": "allow", "arguments": arguments, **command, "note": note, **decided})
 
     def canary_calls(self, path: str, url: str) -> dict[str, Content]:
         """Return a new file, and a fetch."""
@@ -274,11 +274,6 @@ def find(context: DoctorContext, version: str | None) -> Findings:
                 result.hooks.append(_found_plugin(context, path, words, sees_all=ALL_TOOLS in text.splitlines()))
         path = configuration_of(request)
         plain = result.read(path, JSON_WITH_COMMENTS)
-        if again := [key for key in ("edit", "webfetch") if value_at(plain, ("permission", key)) == "ask"]:
-            sentence = (
-                f"OpenCode asks again about what was allowed in whisper_tui: {path} says so of {' and '.join(again)}"
-            )
-            result.checks.append(note("permission", sentence, "Write it into rules.toml, and remove it there"))
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):

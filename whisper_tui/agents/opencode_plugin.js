@@ -2,6 +2,7 @@
 // Commands, edits, fetches and the tools of other servers are judged in whisper_tui. If anything fails here, the call
 // is not made.
 import { spawn } from "node:child_process"
+import { resolve as absolute } from "node:path"
 
 const HOOK = []
 const COMMANDS_ONLY = false
@@ -11,6 +12,8 @@ const QUIET = new Set([
 ])
 let servers = []
 const notes = new Map()
+// The calls, by their ids, about which OpenCode does not have to ask again.
+const decided = new Map()
 const asking = new Set()
 process.on("exit", () => asking.forEach((child) => child.kill()))
 
@@ -49,11 +52,39 @@ function passes(tool) {
   return tool !== "bash" && (COMMANDS_ONLY || QUIET.has(tool) || isOurs(tool))
 }
 
-export const WhisperTui = async ({ directory }) => ({
+function filesOf({ tool, args }, directory) {
+  const named = tool === "apply_patch"
+    ? [...String(args.patchText).matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*)$/gm)].map((found) => found[1].trim())
+    : [args.filePath]
+  return named.filter((name) => typeof name === "string").map((name) => absolute(directory, name))
+}
+
+// A question of OpenCode that belongs to a call which was decided. Ids alone are not enough: some models number their
+// calls from zero in each answer.
+function isAbout(call, { sessionID, permission, metadata }, directory) {
+  if (call === undefined || call.session !== sessionID) return false
+  const isEdit = ["edit", "multiedit", "write", "apply_patch"].includes(call.tool)
+  if (permission === "edit") return isEdit
+  if (permission !== "external_directory") return permission === call.tool
+  if (call.tool === "bash") return metadata?.command === call.args.command
+  return isEdit && filesOf(call, directory).includes(metadata?.filepath)
+}
+
+export const WhisperTui = async ({ client, directory }) => ({
   config: async (config) => {
     servers = Object.keys(config?.mcp ?? {})
   },
+  // OpenCode asks about files outside of its workspace, and where its settings say so, after this plugin has answered.
+  // Without an answer from here, its own question stays.
+  event: async ({ event }) => {
+    if (event.type !== "permission.asked") return
+    const asked = event.properties
+    if (!isAbout(decided.get(asked.tool?.callID), asked, directory)) return
+    const path = { id: asked.sessionID, permissionID: asked.id }
+    await client.postSessionIdPermissionsPermissionId({ path, body: { response: "once" } }).catch(() => {})
+  },
   "tool.execute.before": async (input, output) => {
+    decided.delete(input.callID)
     if (passes(input.tool)) return
     const answer = await ask({
       session_id: input.sessionID,
@@ -71,9 +102,13 @@ export const WhisperTui = async ({ directory }) => ({
       if (!(name in answer.arguments)) delete output.args[name]
     }
     Object.assign(output.args, answer.arguments)
+    if (answer.decided === true) {
+      decided.set(input.callID, { session: input.sessionID, tool: input.tool, args: { ...output.args } })
+    }
     if (answer.note) notes.set(input.callID, answer.note)
   },
   "tool.execute.after": async (input, output) => {
+    decided.delete(input.callID)
     const note = notes.get(input.callID)
     if (note === undefined) return
     notes.delete(input.callID)

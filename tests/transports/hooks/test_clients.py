@@ -1,6 +1,7 @@
 """What each agent's hook says is understood, and what it is answered is in its own words."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -180,6 +181,12 @@ def test_the_plugin_of_opencode_gets_a_command_and_a_note() -> None:
     answer = {"decision": "allow", "arguments": {"command": "x"}, "command": "x", "note": "n"}
     assert said(opencode.allow(asked("opencode"), {"command": "x"}, "n")) == answer
     assert said(opencode.deny("no")) == {"decision": "deny", "reason": "no"}
+
+
+def test_the_plugin_of_opencode_learns_what_a_human_has_decided() -> None:
+    opencode = HOOK_FORMATS["opencode"]
+    assert "decided" not in said(opencode.allow(asked("opencode"), None, ""))
+    assert said(opencode.allow(replace(asked("opencode"), decided=True), None, ""))["decided"] is True
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "crush"])

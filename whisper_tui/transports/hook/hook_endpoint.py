@@ -5,6 +5,7 @@ import json
 import re
 import secrets
 import shlex
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -33,6 +34,7 @@ from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.text import one_line_beginning
 from whisper_tui.model.value import Value
+from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX
 from whisper_tui.tools.agent_notes import agent_note, command_line, failure_of
 from whisper_tui.transports.hook.edit_answers import arguments_for
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
@@ -111,6 +113,13 @@ def _named(command: Command) -> str:
     return " ".join((command.tool, *command.targets)) if isinstance(command, Function) else command.text
 
 
+def _is_users_decision(record: CallRecord) -> bool:
+    """True if a human has allowed a call, or a rule of theirs. What is allowed by default, the client may ask about."""
+    by = record.decided_by
+    own = by is not None and not by.who.startswith((BUILT_IN_PREFIX, PROJECT_PREFIX))
+    return by is not None and (by.surface != "rule" or (own and bool(by.who)))
+
+
 def _first(error: ValidationError) -> str:
     """Return the first problem without the value, because that is an agent's text."""
     problem = error.errors(include_url=False, include_input=False)[0]
@@ -138,7 +147,8 @@ class HookQuestion:
         if canary is not None:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
         if await self._is_asked_by_gateway(asked):
-            return NO_DECISION
+            # Not without a decision: then the client would ask, and the gateway as well.
+            return self._client.allow(replace(asked, decided=True), None, "")
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
             async with asyncio.timeout(min(self._hello.deadline_s, LONGEST_WAIT_S)):
@@ -226,6 +236,7 @@ class HookQuestion:
 
     async def _decided(self, asked: HookRequest, record: CallRecord) -> HookAnswer:
         note = agent_note(record) or ""
+        asked = replace(asked, decided=_is_users_decision(record))
         match record.state:
             case Held():
                 return self._client.allow(asked, self._running(asked, self._launch(record)), note)
