@@ -4,7 +4,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from whisper_tui.config import find_directories, load
 from whisper_tui.config.configuration import ToolSettings
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import Session, SessionHello, Trust
-from whisper_tui.model.decision import Decider, Decision
+from whisper_tui.model.decision import Decider, Decision, Deny
 from whisper_tui.model.errors import AlreadyDecided, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord, Waiting
@@ -25,6 +25,7 @@ from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import StateDirectoryLock, prepare
 from whisper_tui.tools import AITool, Answer, ToolContext, ToolFailure, ToolRegistry, standard_registry
+from whisper_tui.tools.asked_tool import ApprovedArguments, approved_call
 from whisper_tui.tools.output_text import OutputBudget, shortened
 from whisper_tui.wire.client import SupervisorClient
 
@@ -39,6 +40,17 @@ _BUDGET: ContextVar[OutputBudget | None] = ContextVar("room", default=None)
 
 Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
 """Decides about a waiting call. None: the call goes on waiting."""
+
+
+def noted(result: Any, told: str | None) -> Any:
+    """Return the result of a tool with a note for the model: under `told` in an object, at the beginning of a text."""
+    match result:
+        case dict() if told is not None:
+            return {"told": told, **result}
+        case str() if told is not None:
+            return f"{told}\n{result}"
+        case _:
+            return result
 
 
 @dataclass(frozen=True)
@@ -58,15 +70,7 @@ class Agent:
         the tool raises.
         """
         answer = await self.answer(name, arguments)
-        if answer.told is None:
-            return answer.result
-        match answer.result:
-            case dict():
-                return {"told": answer.told, **answer.result}
-            case str():
-                return f"{answer.told}\n{answer.result}"
-            case result:
-                return result
+        return noted(answer.result, answer.told)
 
     async def answer(self, name: str, arguments: Mapping[str, Any], *, longest: int | None = None) -> Answer:
         """Call a tool and return an `Answer`: the result, the note for the model, and `failed`.
@@ -93,6 +97,20 @@ class Agent:
             return (await self.answer(name, arguments, longest=longest)).for_model
         except ToolFailure as failure:
             return failure.sentence()
+
+    def approved(
+        self, tool: str, arguments: Mapping[str, Any], description: str = "", *, hosts: Iterable[str] = ()
+    ) -> AbstractAsyncContextManager[ApprovedArguments]:
+        """Ask about something that your program does itself, and enter the block once it may:
+
+        `async with agent.approved("send_mail", {"to": "a@b.org"}, "Invite the guests") as arguments: ...`
+
+        Use the arguments of the block, because the human may have changed them; `arguments.told` is the note for the
+        model. `hosts` makes it a call to the web: the names of all hosts that it reaches. The journal keeps when
+        the block ended, and whether it raised. Raises `ToolFailure` if the call is denied, refused or withdrawn.
+        """
+        context = ToolContext(self.supervision, self.session)
+        return approved_call(context, tool, arguments, description, hosts)
 
 
 @asynccontextmanager
@@ -139,7 +157,8 @@ async def in_process(
 ) -> AsyncIterator[Agent]:
     """Open a session with a supervisor inside this program. It ends with the block, and so do its commands.
 
-    `decide` decides in place of a human. `home` keeps the journal and the output; None: a temporary directory.
+    `decide` decides in place of a human. If it raises, the call is denied, and the error is raised when the block
+    ends. `home` keeps the journal and the output; None: a temporary directory.
     """
     with ExitStack() as held:
         chosen = home or held.enter_context(tempfile.TemporaryDirectory(prefix="whisper_tui."))
@@ -148,7 +167,8 @@ async def in_process(
         held.enter_context(StateDirectoryLock(place.state))
         supervisor = Supervisor(place, LocalExecutor(Path(place.state) / "runs"), rules=rules)
         await supervisor.open()
-        deciding = asyncio.create_task(_decide_for_ever(supervisor, decide))
+        failures: list[Exception] = []
+        deciding = asyncio.create_task(_decide_for_ever(supervisor, decide, failures))
         try:
             async with _session(supervisor, _hello(name, root, trust, environment), tools, ToolSettings()) as agent:
                 yield agent
@@ -158,6 +178,8 @@ async def in_process(
             await asyncio.wait([deciding])
             await supervisor.shutdown(end_runs=True)
             await supervisor.close()
+        if failures:
+            raise failures[0]
 
 
 def _hello(
@@ -195,16 +217,20 @@ async def _session(
             await supervision.close_session(session.id, "the program is done")
 
 
-async def _decide_for_ever(supervisor: Supervisor, decide: Decide) -> None:
+async def _decide_for_ever(supervisor: Supervisor, decide: Decide, failures: list[Exception]) -> None:
+    by = Decider(surface="library", who="the program")
     async for events in supervisor.watch():
         for call_id in dict.fromkeys(event.call_id for event in events if isinstance(event, Judged)):
             record = await supervisor.record(call_id)
             if not isinstance(record.state, Waiting):
                 continue
-            decision = decide(record)
-            if isinstance(decision, Awaitable):
-                decision = await decision
+            try:
+                decision = decide(record)
+                if isinstance(decision, Awaitable):
+                    decision = await decision
+            except Exception as error:  # noqa: BLE001  otherwise the agent would wait for ever
+                failures.append(error)
+                decision = Deny(reason=f"the program that decides has failed: {type(error).__name__}")
             if decision is not None:
-                by = Decider(surface="library", who="the program")
                 with suppress(AlreadyDecided):
                     await supervisor.decide(call_id, decision, by, record.seen_digest())

@@ -21,6 +21,10 @@ from whisper_tui import (
     connect,
     in_process,
 )
+from whisper_tui.library import Agent
+from whisper_tui.model.ending import Exited, Withdrawn
+from whisper_tui.model.state import Ended
+from whisper_tui.policy.rules.rule import Rule, Rules
 
 
 def everything(_record: CallRecord) -> Approve:
@@ -42,6 +46,82 @@ async def test_the_decision_may_be_a_denial_or_take_its_time(tmp_path):
         with pytest.raises(ToolFailure, match="not here"):
             await agent.call("execute_command", {"command": "rm", "args": ["x"]})
         assert (await agent.call("execute_command", {"command": "true"}))["return_code"] == 0
+
+
+async def test_a_decision_that_fails_denies_the_call_and_is_raised_at_the_end(tmp_path):
+    def decide(_record: CallRecord) -> Approve:
+        raise LookupError("no such person")
+
+    with pytest.raises(LookupError, match="no such person"):
+        async with in_process("my agent", root=tmp_path, decide=decide) as agent:
+            with pytest.raises(ToolFailure, match="the program that decides has failed: LookupError"):
+                await agent.call("execute_command", {"command": "true"})
+
+
+async def test_a_block_of_the_program_runs_once_it_is_approved_and_its_end_is_recorded(tmp_path):
+    seen = []
+
+    def decide(record: CallRecord) -> Approve:
+        seen.append((record.call.tool, record.call.description, record.spec.command.text))
+        return Approve()
+
+    async with in_process("my agent", root=tmp_path, decide=decide) as agent:
+        async with agent.approved("send_mail", {"to": "a@b.org"}, "Invite the guests") as arguments:
+            assert arguments == {"to": "a@b.org"}
+            assert arguments.told is None
+        ended = await agent.supervision.record("1")
+        with pytest.raises(KeyError):
+            async with agent.approved("send_mail", {"to": "c@d.org"}):
+                raise KeyError("secret")
+        failed = await agent.supervision.record("2")
+    assert seen[0] == ("send_mail", "Invite the guests", 'send_mail {"to": "a@b.org"}')
+    assert [record.state.ending for record in (ended, failed) if isinstance(record.state, Ended)] == [
+        Exited(code=0),
+        Exited(code=1),
+    ]
+
+
+async def test_a_denied_block_is_not_entered(tmp_path):
+    async with in_process("my agent", root=tmp_path, decide=lambda _record: Deny(reason="no mail")) as agent:
+        with pytest.raises(ToolFailure, match="Reason: no mail"):
+            async with agent.approved("send_mail", {}):
+                pytest.fail("it was entered")
+
+
+async def test_hosts_make_a_block_a_call_to_the_web_that_rules_know(tmp_path):
+    rules = Rules(allow=(Rule(name="docs", host="docs.example.org"),))
+
+    def decide(_record: CallRecord) -> Deny:
+        return Deny(reason="asked")
+
+    async with in_process("my agent", root=tmp_path, decide=decide, rules=rules) as agent:
+        async with agent.approved("get", {"path": "/"}, hosts=["docs.example.org"]) as arguments:
+            assert arguments.told is None or "rule" in arguments.told
+        with pytest.raises(ToolFailure, match="asked"):
+            async with agent.approved("get", {"path": "/"}, hosts=["example.org"]):
+                pytest.fail("it was entered")
+
+
+async def test_a_block_that_is_given_up_while_it_waits_is_withdrawn(tmp_path):
+    seen = asyncio.Event()
+
+    def later(_record: CallRecord) -> None:
+        seen.set()
+
+    async def ask(agent: Agent) -> None:
+        async with agent.approved("send_mail", {}):
+            pytest.fail("it was entered")
+
+    async with in_process("my agent", root=tmp_path, decide=later) as agent:
+        asking = asyncio.create_task(ask(agent))
+        async with asyncio.timeout(30):
+            await seen.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+        record = await agent.supervision.record("1")
+    assert asking.cancelled()
+    assert isinstance(record.state, Ended)
+    assert isinstance(record.state.ending, Withdrawn)
 
 
 async def test_a_call_that_the_program_leaves_open_waits_for_somebody_else(tmp_path):

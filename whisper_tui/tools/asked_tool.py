@@ -1,8 +1,12 @@
 """A wrapper that puts any tool behind the approval queue: the call is submitted, decided, and then run here."""
 
+import asyncio
 import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import CallRequest, CommandSpec, Function
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
@@ -89,22 +93,11 @@ class AskedTool(SupervisedTool):
 
     async def follow(self, request: CallRequest, call_id: str) -> Answer:
         """Wait for the decision, run the tool, and report its end to the supervisor."""
-        record = await self._context.supervision.begin_function(call_id)
-        if isinstance(record.state, Ended):
-            raise failure_without_result(record, record.state)
-        function = record.function
-        # This covers every exception that is not one of our errors, including a cancellation.
-        problem: str | None = "it did not return"
-        try:
+        async with _carried_out(self._context.supervision, call_id) as record:
+            function = record.function
             # The human may have edited the arguments, so they are checked again.
             asked = function.arguments if isinstance(function, Function) else request.arguments
             result = await run_tool(self._tool, check_arguments(self.name, self.parameters_schema, asked))
-            problem = None
-        except WhisperError as error:
-            problem = error.sentence()
-            raise
-        finally:
-            await self._context.supervision.end_function(call_id, problem)
         return Answer(result, self.text(result), agent_note(record), failed=self.is_error(result))
 
     async def execute(self, **kwargs: Any) -> Any:
@@ -118,6 +111,66 @@ class AskedTool(SupervisedTool):
             if shaped is None:
                 raise
             return shaped
+
+
+class ApprovedArguments(dict[str, Any]):
+    """The arguments of an approved call, as the human left them."""
+
+    told: str | None
+    """The note for the agent: a human has changed the arguments, or nobody was asked. None: there is nothing to say."""
+
+    def __init__(self, arguments: Mapping[str, Any], told: str | None) -> None:
+        super().__init__(arguments)
+        self.told = told
+
+
+@asynccontextmanager
+async def approved_call(
+    context: ToolContext, tool: str, arguments: Mapping[str, Any], description: str = "", hosts: Iterable[str] = ()
+) -> AsyncIterator[ApprovedArguments]:
+    """Submit a call of any tool, wait until it may be carried out, and record the end of the block as its end.
+
+    If cancelled while it waits, it is withdrawn. Raises `ToolFailure` if it may not be carried out.
+    """
+    supervision, session, targets = context.supervision, context.session, tuple(hosts)
+    command = Function(tool=tool, arguments=dict(arguments), about="web" if targets else "", targets=targets)
+    request = CallRequest(
+        session_id=session.id,
+        tool=tool,
+        arguments=command.arguments,
+        spec=CommandSpec(command=command, cwd=session.root),
+        description=description,
+        key=uuid.uuid4().hex,
+    )
+    call_id = await supervision.submit(request)
+    try:
+        async with _carried_out(supervision, call_id) as record:
+            function = record.function
+            changed = function.arguments if isinstance(function, Function) else command.arguments
+            yield ApprovedArguments(changed, agent_note(record))
+    except asyncio.CancelledError:
+        # Even if the call has already ended, or the supervisor is gone, the cancellation must proceed.
+        with suppress(WhisperError):
+            await supervision.withdraw(call_id, "the caller gave up")
+        raise
+
+
+@asynccontextmanager
+async def _carried_out(supervision: Supervision, call_id: str) -> AsyncIterator[CallRecord]:
+    """Wait until a call may be carried out, and report its end to the supervisor when the block ends."""
+    record = await supervision.begin_function(call_id)
+    if isinstance(record.state, Ended):
+        raise failure_without_result(record, record.state)
+    # This covers every exception that is not one of our errors, including a cancellation.
+    problem: str | None = "it did not return"
+    try:
+        yield record
+        problem = None
+    except WhisperError as error:
+        problem = error.sentence()
+        raise
+    finally:
+        await supervision.end_function(call_id, problem)
 
 
 def failure_without_result(record: CallRecord, state: Ended) -> WhisperError:
