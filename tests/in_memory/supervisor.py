@@ -44,7 +44,6 @@ from whisper_tui.model.event import (
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
-from whisper_tui.supervisor.edit_history import current_versions
 
 BATCH = 1000
 """Events in one batch."""
@@ -241,11 +240,12 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.happen(DenialLifted(at=self.clock(), session_id=session_id, denial_id=denial_id, by=by))
 
     async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
-        """Return the contents of the files of an edit as they are, and as it would leave them."""
+        """Return the contents of the files of an edit before and after it."""
         self.check()
         record = self.known(call_id)
-        root = self.board.sessions[record.call.session_id].root
-        return current_versions(record.spec, (root,), "/root", ())
+        if isinstance(record.state, Ended) and isinstance(record.state.ending, HandedOver):
+            return self.contents_left(call_id)
+        return self.contents_now(record.spec, record.call.session_id)
 
     async def revert_edit(self, call_id: str, by: Decider) -> None:
         """Record that the files were put back; nothing is written."""

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from whisper_tui.effects.edit_results import examine
 from whisper_tui.model.api import Presence, ShownSetting
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, FileEdits, Session, ToolCall
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, FileEdits, Session, ToolCall
 from whisper_tui.model.decision import Decider, Deny, beginnings
-from whisper_tui.model.edits import EditedFile
+from whisper_tui.model.edits import EditedFile, FileState, FileVersions
 from whisper_tui.model.ending import Denied, Ending, Exited
 from whisper_tui.model.errors import UnknownCall, WhisperError
 from whisper_tui.model.event import (
@@ -40,7 +39,10 @@ from whisper_tui.model.run import (
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleDraft, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Verdict
+from whisper_tui.supervisor.edit_history import current_versions, state_of
 
+HOME = "/root"
+"""The home directory of everybody on the stage, unless `directories` has another one for it."""
 ASKED = Verdict(kind="ask", reason=NO_RULE_MATCHES)
 
 
@@ -122,7 +124,9 @@ class PlayedWorld:
         self.unguarded: tuple[str, ...] = ()
         """The sentences that `status` reports about agents whose own commands are not supervised."""
         self.directories: dict[str, str] = {}
-        """The real directory that effects look at, by the directory of calls."""
+        """The real directory that effects and edits look at, by the directory of calls."""
+        self._contents: dict[str, tuple[FileVersions, ...]] = {}
+        """The contents of the files of each edit, as they were when it was asked."""
         self.written: dict[str, RecordedStreams] = {}
         """The output of each run, by its call."""
         self.spans: dict[str, list[OutputSpan]] = {}
@@ -173,14 +177,41 @@ class PlayedWorld:
             Submitted(at=self.clock(), call=call),
             Judged(at=self.clock(), call_id=call.id, verdict=verdict, resolved=found),
         )
+        self._contents[call.id] = self.contents_now(request.spec, request.session_id)
         self.apply_denials(call.id)
         return call.id
 
     def _edits(self, request: CallRequest) -> tuple[EditedFile, ...]:
         """Return the facts about the files of an edit as the disk is now."""
-        root = self.board.sessions[request.session_id].root
-        command = request.spec.command
-        return examine(command.changes, (root,), "/root") if isinstance(command, FileEdits) else ()
+        return tuple(each.file for each in self.contents_now(request.spec, request.session_id))
+
+    def contents_now(self, spec: CommandSpec, session_id: str) -> tuple[FileVersions, ...]:
+        """Return the contents of the files of an edit as the disk is now, and as it would leave them."""
+        root = self.board.sessions[session_id].root
+        if not isinstance(spec.command, FileEdits):
+            return ()
+        real = CommandSpec.model_validate_json(self._on_disk(spec.model_dump_json()))
+        found = current_versions(real, (self._on_disk(root),), self._on_disk(HOME), ())
+        return tuple(self._as_called(each) for each in found)
+
+    def contents_left(self, call_id: str) -> tuple[FileVersions, ...]:
+        """Return the contents of the files of an edit that was left to its agent, and how the files are now."""
+
+        def now(file: EditedFile) -> FileState:
+            return state_of(file.model_copy(update={"real": self._on_disk(file.real)}))
+
+        return tuple(each.model_copy(update={"now": now(each.file)}) for each in self._contents[call_id])
+
+    def _on_disk(self, text: str) -> str:
+        for called, real in self.directories.items():
+            text = text.replace(called, real)
+        return text
+
+    def _as_called(self, versions: FileVersions) -> FileVersions:
+        text = versions.model_dump_json()
+        for called, real in self.directories.items():
+            text = text.replace(real, called)
+        return FileVersions.model_validate_json(text)
 
     def apply_denials(self, call_id: str, by: Decider | None = None) -> None:
         """Deny a call that a session denial matches. `by`: the human who gives it now."""

@@ -131,6 +131,21 @@ async def test_the_contents_are_shown_before_and_after_the_edit(bench: Bench, se
     assert (after.old, after.new) == ("one\ntwo\n", "one\n2\n")
 
 
+async def test_the_disk_says_whether_an_approved_edit_was_made(bench: Bench, session: str, file: Path) -> None:
+    change = WriteFile(path=str(file), content="one\n2\n")
+    (bench.workspace / "gone.txt").write_text("x")
+    call_id = await submit(bench, session, change, DeleteFile(path=str(bench.workspace / "gone.txt")))
+    assert [each.now for each in await bench.supervisor.file_versions(call_id)] == ["", ""]
+    await make(bench, call_id)
+    assert [each.now for each in await bench.supervisor.file_versions(call_id)] == ["as_before", "as_before"]
+    file.write_text(change.content)
+    (bench.workspace / "gone.txt").unlink()
+    assert [each.now for each in await bench.supervisor.file_versions(call_id)] == ["as_approved", "as_approved"]
+    file.write_text("of somebody else")
+    (bench.workspace / "gone.txt").mkdir()
+    assert [each.now for each in await bench.supervisor.file_versions(call_id)] == ["differs", "differs"]
+
+
 async def test_the_contents_are_the_users_alone(bench: Bench, session: str, file: Path) -> None:
     call_id = await submit(bench, session, change := WriteFile(path=str(file), content="x"))
     await make(bench, call_id, change)

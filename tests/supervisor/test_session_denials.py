@@ -8,7 +8,7 @@ import pytest
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Approve, Decider, Deny
-from whisper_tui.model.ending import Denied
+from whisper_tui.model.ending import Denied, Withdrawn
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
@@ -40,6 +40,12 @@ async def test_calls_that_come_are_denied_without_asking_and_told_why(bench: Ben
     assert failure_of(denied(record)).message == (
         "Denied by the human for this whole session, like every call that begins with 'npm publish'."
         " Nothing ran. Reason: not today"
+    )
+    assert failure_of(Denied(by=by, reason="no"), "edits").message == (
+        "Denied by the human. Nothing was changed. Reason: no"
+    )
+    assert (
+        failure_of(Withdrawn(why="it left"), "function").message == "The call was withdrawn. Nothing was done. it left"
     )
     assert (await bench.record(await bench.submit(session, "npm", "pack"))).state.kind == "waiting"
     assert (await bench.record(await bench.submit(other, *PUBLISH))).state.kind == "waiting"

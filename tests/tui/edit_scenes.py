@@ -63,7 +63,7 @@ def edit(play: Play, root: Path, *changes: FileChange, takes_result: bool = True
 
 
 def approved(play: Play, call_id: str) -> None:
-    """The edit is approved, and its agent has made it."""
+    """The edit is approved, and its agent may make it."""
     play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=ME))
     play.stage.happen(Finished(at=play.clock(), call_id=call_id, ending=HandedOver()))
 

@@ -5,9 +5,10 @@ import pytest
 from tests.model.build import left_behind
 from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
 from whisper_tui.cli.watch_text import lines
-from whisper_tui.model.call import Argv, CommandSpec, Function, Shell
+from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
-from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.edits import DeleteFile
+from whisper_tui.model.ending import Denied, Exited, FailedToStart, HandedOver, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import AgentGaveUp, Decided, Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk, Verdict
@@ -319,6 +320,29 @@ def test_hidden_characters_have_their_own_role() -> None:
 def test_every_ending_looks_different(ending: object, sentence: str, word: str) -> None:
     assert sentence in ending_sentence(ending)
     assert ending_word(ending) == word
+
+
+EDIT = FileEdits(tool="Edit", changes=(DeleteFile(path="/w/a"),))
+FETCH = Function(tool="WebFetch", arguments={}, about="web", targets=("example.org",))
+
+
+@pytest.mark.parametrize(
+    ("ending", "command", "sentence", "word"),
+    [
+        (HandedOver(), EDIT, "Approved, and left to the agent's own tool, which makes the edit", "approved"),
+        (HandedOver(), FETCH, "Approved, and left to the agent's own tool; its outcome is not known here", "approved"),
+        (HandedOver(), Shell(text="ls"), "Approved, and run by the agent itself", "not seen"),
+        (Denied(by=ME, reason="no"), EDIT, "Denied by me in the cockpit: no; nothing was changed", "denied"),
+        (Denied(by=ME, reason=""), FETCH, "in the cockpit, without a reason; the tool was not called", "denied"),
+        (Exited(code=0), FETCH, "The tool returned", "returned"),
+        (Exited(code=1), FETCH, "The tool failed", "failed"),
+    ],
+)
+def test_the_ending_of_a_tools_call_does_not_speak_of_commands(
+    ending: object, command: object, sentence: str, word: str
+) -> None:
+    assert sentence in ending_sentence(ending, command)
+    assert ending_word(ending, command) == word
 
 
 def test_times_and_sizes_in_words() -> None:

@@ -14,7 +14,7 @@ from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, Replac
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks, file_diffs
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.call.edit_diff import SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
+from whisper_tui.tui.call.edit_diff import FRESH_S, SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
 from whisper_tui.tui.lines import width_of
 
 
@@ -293,6 +293,23 @@ async def test_an_ended_edit_keeps_its_difference() -> None:
     async with cockpit(play, size=(120, 40)) as seat:
         await seat.select(call_id)
         await seat.sees("− one")
+
+
+async def test_the_card_of_an_ended_edit_says_whether_its_agent_has_made_it() -> None:
+    play, root = Play.begin(), folder()
+    path = root / "a.txt"
+    path.write_text("one\n")
+    call_id = edit(play, root, WriteFile(path=str(path), content="two\n"))
+    approved(play, call_id)
+    async with cockpit(play, size=(120, 40)) as seat:
+        await seat.select(call_id)
+        await seat.sees("✔ approved", "which makes the edit", "now as before the edit")
+        path.write_text("two\n")
+        play.clock.advance(FRESH_S)
+        await seat.sees("now as it was approved")
+        path.write_text("three\n")
+        await seat.press("H", "down")
+        await seat.sees("now other than approved")
 
 
 async def test_the_history_shows_the_difference_of_an_edit() -> None:

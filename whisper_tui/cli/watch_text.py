@@ -121,9 +121,8 @@ def _about_call(event: Event, board: Board) -> str | None:
             return f"Call {call_id} has {count(alive, 'process', 'processes')} in the background."
         case Finished(ending=ending, usage=usage):
             after = f", after {duration(usage.wall_s)}" if usage is not None else ""
-            return (
-                f"Call {call_id}: {ending_sentence(ending, by_agent=record.ended_by_agent)}{after}.{_blocked(record)}"
-            )
+            sentence = ending_sentence(ending, record.spec.command, by_agent=record.ended_by_agent)
+            return f"Call {call_id}: {sentence}{after}.{_blocked(record)}"
         case Settled() if record.background:
             return f"Nothing of call {call_id} is alive any more."
         case _:
@@ -241,7 +240,9 @@ def session_name(record: CallRecord, board: Board) -> str:
 
 def standing_sentence(record: CallRecord) -> str:
     """Return the state or the ending of a call in a few words."""
-    return ending_sentence(record.state.ending) if isinstance(record.state, Ended) else record.state.kind
+    if not isinstance(record.state, Ended):
+        return record.state.kind
+    return ending_sentence(record.state.ending, record.spec.command)
 
 
 def last_lines(data: bytes) -> tuple[str, ...]:

@@ -135,6 +135,10 @@ class EditedFile(Value):
         return not self.inside
 
 
+FileState = Literal["", "as_approved", "as_before", "differs"]
+"""How a file on the disk compares with an edit that its agent was to make. Empty: it was not compared."""
+
+
 class FileVersions(Value):
     """The content of an edited file before and after the edit, for people."""
 
@@ -145,6 +149,8 @@ class FileVersions(Value):
     """None: it is deleted, or its content is not shown."""
     not_shown: str = ""
     """Why the contents are not shown, as a clause. Empty: they are."""
+    now: FileState = ""
+    """How the file is now, if the edit was left to its agent."""
 
 
 EditMode = Literal["rules", "ask", "allow"]

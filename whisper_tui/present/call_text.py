@@ -84,7 +84,9 @@ def _outcome_line(record: CallRecord) -> Line:
     match record.state:
         case Ended(ending=ending):
             good = went_well(ending)
-            return (Span(f"{'✔' if good else '✘'} {ending_word(ending)}", "good" if good else "bad"),)
+            return (
+                Span(f"{'✔' if good else '✘'} {ending_word(ending, record.spec.command)}", "good" if good else "bad"),
+            )
         case Waiting():
             return (Span("◆ waiting", "waiting"),)
         case _:
@@ -276,10 +278,10 @@ def standing(record: CallRecord, now: float) -> Line:
         case Running(process=process):
             return (Span("▶ running", "running"), Span(f" for {duration(max(0, now - process.started_at))}", "muted"))
         case Ended(ending=ending, settled=True, blocked=Blocked()):
-            return (Span("⊘ ", "risk"), Span(f"blocked, {ending_word(ending)}", "risk"))
+            return (Span("⊘ ", "risk"), Span(f"blocked, {ending_word(ending, record.spec.command)}", "risk"))
         case Ended(ending=ending, settled=settled):
             mark = Span("✔ ", "good") if went_well(ending) else Span("✘ ", "bad")
-            word = Span(ending_word(ending), mark.role)
+            word = Span(ending_word(ending, record.spec.command), mark.role)
             alive = count(len(record.living_background), "process", "processes")
             return (mark, word) if settled else (mark, word, Span(f"  ● {alive} left behind", "behind"))
         case _:
@@ -400,7 +402,11 @@ def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
 
 def _ending(record: CallRecord, state: Ended) -> list[Paragraph]:
     role: Role = "good" if went_well(state.ending) else "bad"
-    found = [labelled("Ending", (Span(ending_sentence(state.ending, by_agent=record.ended_by_agent), role),))]
+    found = [
+        labelled(
+            "Ending", (Span(ending_sentence(state.ending, record.spec.command, by_agent=record.ended_by_agent), role),)
+        )
+    ]
     if state.usage is not None:
         usage = state.usage
         words = f"{duration(usage.wall_s)} · CPU {duration(usage.user_s + usage.system_s)}"

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from whisper_tui.model.call import FileEdits
-from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, PatchFile, WriteFile
+from whisper_tui.model.edits import DeleteFile, EditedFile, FileState, FileVersions, PatchFile, WriteFile
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, size
@@ -196,6 +196,8 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
     usual += [f"mode {file.mode:o}"] if file.mode is not None else []
     usual += ["CRLF line ends"] if versions.new and _ends_with_crlf(versions.new) else []
     yield (*said(short_path(file.real, "")), Span(f"  {' · '.join(usual)}", "muted"))
+    if versions.now:
+        yield _NOW[versions.now]
     unusual = (
         (file.outside, "outside the workspace"),
         (file.through_link, f"reached through a symbolic link: named {file.path}"),
@@ -214,6 +216,13 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
             yield said(words, "risk")
     if not rows and not versions.not_shown and not file.problem:
         yield (Span("its content stays as it is" if file.action == "moves" else "no line changes", "muted"),)
+
+
+_NOW: dict[FileState, Line] = {
+    "as_approved": (Span("now as it was approved", "good"),),
+    "as_before": (Span("now as before the edit: its agent has not made it, or it was undone", "waiting"),),
+    "differs": (Span("now other than approved: changed since, or not made as approved", "risk"),),
+}
 
 
 def _ends_with_crlf(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 import shlex
 
+from whisper_tui.model.call import CarriedOut, Command, FileEdits, Function
 from whisper_tui.model.ending import (
     Denied,
     Ending,
@@ -23,9 +24,11 @@ from whisper_tui.present.words import decided_by_text
 LIMITS = {"cpu": "processor time", "memory": "memory", "processes": "processes"}
 
 
-def ending_word(ending: Ending) -> str:
-    """Return an ending in one or two words, for a column."""
+def ending_word(ending: Ending, command: Command | None = None) -> str:
+    """Return an ending in one or two words, for a column. `command`: of the call that ended so."""
     match ending:
+        case Exited(code=code) if isinstance(command, Function):
+            return "failed" if code else "returned"
         case Exited(code=code):
             return f"exit {code}"
         case Signalled(number=number):
@@ -39,14 +42,20 @@ def ending_word(ending: Ending) -> str:
         case Withdrawn():
             return "withdrawn"
         case HandedOver():
-            return "not seen"
+            # Its agent's tool reports nothing, so the approval is the last that is known for certain.
+            return "approved" if isinstance(command, CarriedOut) else "not seen"
         case Lost():
             return "lost"
 
 
-def ending_sentence(ending: Ending, *, by_agent: bool = False) -> str:
-    """Return an ending as a sentence without its full stop. `by_agent`: its agent sent the signal that ended it."""
+def ending_sentence(ending: Ending, command: Command | None = None, *, by_agent: bool = False) -> str:
+    """Return an ending as a sentence without its full stop.
+
+    `command`: of the call that ended so; `by_agent`: its agent sent the signal that ended it.
+    """
     match ending:
+        case Exited(code=code) if isinstance(command, Function):
+            return "The tool failed" if code else "The tool returned"
         case Exited(code=0):
             return "Ended with exit code 0"
         case Exited(code=code):
@@ -67,15 +76,24 @@ def ending_sentence(ending: Ending, *, by_agent: bool = False) -> str:
         case Denied(by=by, reason=reason, for_session=words):
             who = "" if words and by.surface == "memory" else f" {decided_by_text(by)}"
             every = f", like every call of its session that begins with {_quoted(words)}" if words else ""
-            return f"Denied{who}{every}" + (
-                f": {one_line_beginning(reason, LONGEST_TEXT)}" if reason else ", without a reason"
-            )
+            because = f": {one_line_beginning(reason, LONGEST_TEXT)}" if reason else ", without a reason"
+            return f"Denied{who}{every}{because}{_not_done(command)}"
         case Withdrawn(why=why):
             return f"Withdrawn: {one_line_beginning(why, LONGEST_TEXT)}"
+        case HandedOver() if isinstance(command, FileEdits):
+            return "Approved, and left to the agent's own tool, which makes the edit"
+        case HandedOver() if isinstance(command, Function):
+            return "Approved, and left to the agent's own tool; its outcome is not known here"
         case HandedOver():
             return "Approved, and run by the agent itself; its outcome is not known here"
         case Lost(why=why):
             return f"Lost: {one_line_beginning(why, LONGEST_TEXT)}"
+
+
+def _not_done(command: Command | None) -> str:
+    if isinstance(command, FileEdits):
+        return "; nothing was changed"
+    return "; the tool was not called" if isinstance(command, Function) else ""
 
 
 def went_well(ending: Ending) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from whisper_tui.effects.edit_results import Content, edited_paths, examine, shown_versions, versions
 from whisper_tui.effects.file_view import read_regular
 from whisper_tui.model.call import CommandSpec, FileEdits
-from whisper_tui.model.edits import LARGEST_EDITED, EditedFile, FileVersions
+from whisper_tui.model.edits import LARGEST_EDITED, EditedFile, FileState, FileVersions
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
@@ -110,7 +110,8 @@ class EditHistory:
         if file.problem or file.unread:
             return FileVersions(file=file, not_shown=file.problem or file.unread)
         source = next((each for each in files if each.real == file.moved_from), file)
-        return shown_versions(file, self._content(call_id, source.before), self._content(call_id, file.after))
+        found = shown_versions(file, self._content(call_id, source.before), self._content(call_id, file.after))
+        return found.model_copy(update={"now": state_of(file)})
 
     def revert(self, record: CallRecord) -> None:
         """Put back the contents that the files of an edit had before it. Raises `Refused`, and then changes nothing."""
@@ -137,6 +138,17 @@ class EditHistory:
         if content.unknown:
             raise Refused(f"{file.path} cannot be taken back: {content.unknown}", hint=hint)
         return content.data
+
+
+def state_of(file: EditedFile) -> FileState:
+    """Return how a file is now, after an edit of it was left to its agent."""
+    # The agent's tool reports nothing, so the disk alone can tell whether it made the edit.
+    if file.problem or file.unread:
+        return ""
+    digest = _digest_on_disk(file.real)
+    if digest == file.after:
+        return "as_approved"
+    return "as_before" if digest == file.before else "differs"
 
 
 def _digest_on_disk(real: str) -> str | None:

@@ -36,13 +36,22 @@ class DuplicateTool(Refused):
     kind = "duplicate_tool"
 
 
-def failure_of(ending: Denied | Withdrawn | HandedOver | Lost) -> ToolFailure:
-    """Return the failure that reports an ending without a result to the model."""
+_NOTHING = {"edits": "Nothing was changed.", "function": "Nothing was done."}
+"""The words for a tool of the agent's own that was not called, by the kind of call."""
+
+
+def failure_of(ending: Denied | Withdrawn | HandedOver | Lost, kind: str = "") -> ToolFailure:
+    """Return the failure that reports an ending without a result to the model.
+
+    `kind`: of the command, if it is a call of a tool of the agent's own.
+    """
+    nothing = _NOTHING.get(kind, "Nothing ran.")
     match ending:
         case Denied():
-            return _denied(ending)
+            return _denied(ending, nothing)
         case Withdrawn(why=why):
-            return ToolFailure(f"The call was withdrawn before it ran. Nothing ran. {why}".rstrip(), cause="withdrawn")
+            words = "The call was withdrawn before it ran." if kind not in _NOTHING else "The call was withdrawn."
+            return ToolFailure(f"{words} {nothing} {why}".rstrip(), cause="withdrawn")
         case HandedOver():
             # The agent's own shell runs it, so this program sees neither its output nor its exit code.
             return ToolFailure("The agent ran the command itself, so its result is not known here.", cause="lost")
@@ -54,16 +63,16 @@ def failure_of(ending: Denied | Withdrawn | HandedOver | Lost) -> ToolFailure:
             return ToolFailure(message, cause="lost")
 
 
-def _denied(ending: Denied) -> ToolFailure:
+def _denied(ending: Denied, nothing: str) -> ToolFailure:
     if ending.for_session:
         reason = f" Reason: {ending.reason}" if ending.reason else ""
-        return ToolFailure(f"{denied_for_session(ending)}. Nothing ran.{reason}", cause="denied")
+        return ToolFailure(f"{denied_for_session(ending)}. {nothing}{reason}", cause="denied")
     if ending.by.surface == "rule":
-        message = f"Refused by {whose_rule(ending.by.who)}. Nothing ran. Reason: {ending.reason}"
+        message = f"Refused by {whose_rule(ending.by.who)}. {nothing} Reason: {ending.reason}"
         return ToolFailure(message, cause="refused")
     if not ending.reason:
-        return ToolFailure("Denied by the human, without a reason. Nothing ran.", cause="denied")
-    return ToolFailure(f"Denied by the human. Nothing ran. Reason: {ending.reason}", cause="denied")
+        return ToolFailure(f"Denied by the human, without a reason. {nothing}", cause="denied")
+    return ToolFailure(f"Denied by the human. {nothing} Reason: {ending.reason}", cause="denied")
 
 
 def agent_note(record: CallRecord) -> str | None:

@@ -176,7 +176,7 @@ async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, ses
     ending = end.ending
     profile = profile_behind(session.client.name) if session.client is not None else None
     if isinstance(ending, WithoutResult) and not isinstance(ending, HandedOver) and record.process is None:
-        reason = failure_of(ending).message
+        reason = failure_of(ending, record.call.spec.command.kind).message
         answer = profile.hook.deny(reason) if profile is not None else None
         printed = (ToldPart("answer of the hook", answer.stdout or answer.stderr),) if answer is not None else ()
         return Told((ToldPart("reason of the denial", reason), *printed))

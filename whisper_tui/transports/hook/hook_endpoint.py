@@ -245,7 +245,7 @@ class HookQuestion:
             case Ended(ending=HandedOver()):
                 return await self._carried_out(asked, record, note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
-                return self._client.deny(failure_of(ending).message)
+                return self._client.deny(failure_of(ending, asked.command.kind).message)
             case _:
                 return self._client.deny(
                     f"call {record.id} has already been started; ask for it again if you want to repeat it"

@@ -30,6 +30,8 @@ SIDE_BY_SIDE = 100
 """Least columns for both versions side by side."""
 FRESH_S = 2.0
 """Seconds after which the files of a waiting edit are read again: they change while it waits."""
+MOST_TO_MAKE_S = 60.0
+"""Seconds in which the files of an edit that was left to its agent are looked at again, until they are as approved."""
 MOST_COLOURED = 6000
 """Characters of one side of a file whose syntax is coloured. A grammar may take long for a text made for that."""
 TAB = 4
@@ -254,11 +256,18 @@ class EditFacts:
         return record.id, f"{state} {record.reverted_by is not None}", mask
 
     def _look(self, record: CallRecord, version: Version) -> None:
-        fresh = not isinstance(record.state, Waiting) or self._cockpit.clock() - self._asked_at < FRESH_S
+        fresh = not self._may_change(record) or self._cockpit.clock() - self._asked_at < FRESH_S
         if self.asking or (self._version == version and fresh):
             return
         self.asking = True
         self._cockpit.screen.run_worker(self._ask(record, version), name="edit-diff")
+
+    def _may_change(self, record: CallRecord) -> bool:
+        """True if the files have to be looked at again: the edit waits, or its agent has yet to make it."""
+        if isinstance(record.state, Ended):
+            just_left = self._cockpit.clock() - record.state.at < MOST_TO_MAKE_S
+            return just_left and any(each.now == "as_before" for each in self._versions)
+        return isinstance(record.state, Waiting)
 
     async def _ask(self, record: CallRecord, version: Version) -> None:
         versions, diffs, problem = self._versions, self._diffs, ""
@@ -274,10 +283,16 @@ class EditFacts:
         finally:
             self.asking = False
             self._asked_at = self._cockpit.clock()
-        if (self._version, self._versions, self._problem) == (version, versions, problem):
-            return
+        same = (self._version, self._versions, self._problem) == (version, versions, problem)
         self._version, self._versions, self._diffs, self._problem = version, versions, diffs, problem
-        self._drawn = (0, ())
+        if isinstance(record.state, Ended) and self._may_change(record):
+            # An ended call is not drawn again by itself.
+            self._cockpit.screen.set_timer(FRESH_S, self._draw)
+        if not same:
+            self._drawn = (0, ())
+            self._draw()
+
+    def _draw(self) -> None:
         # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
         with suppress(NoMatches):
             self._changed()

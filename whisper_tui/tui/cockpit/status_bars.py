@@ -358,7 +358,9 @@ class RecentDecisions(Vertical):
                 self._failed.add(record.id)
                 shown = self._cockpit.shown
                 if record.blocked is None and (shown is None or shown.id != record.id):
-                    text = f"Call {record.id} failed ({ending_word(ending)}): {_command_of(record)}"
+                    text = (
+                        f"Call {record.id} failed ({ending_word(ending, record.spec.command)}): {_command_of(record)}"
+                    )
                     self._cockpit.tell(text, severity="warning")
 
     def look(self) -> None:

@@ -181,10 +181,13 @@ def _right(record: CallRecord, now: float) -> Line:
         case Ended(settled=False):
             return (Span(f"{len(record.living_background)} alive", "behind"),)
         case Ended(ending=ending, at=at, blocked=Blocked()):
-            return (Span(f"blocked, {ending_word(ending)}", "risk"), _ended_at(at, now))
+            return (Span(f"blocked, {ending_word(ending, record.spec.command)}", "risk"), _ended_at(at, now))
         case Ended(ending=Exited(code=0), at=at):
             return (_ended_at(at, now),)  # its mark has said the rest
         case Ended(ending=ending, at=at):
-            return (Span(ending_word(ending), "muted" if went_well(ending) else "bad"), _ended_at(at, now))
+            return (
+                Span(ending_word(ending, record.spec.command), "muted" if went_well(ending) else "bad"),
+                _ended_at(at, now),
+            )
         case _:
             return ()
